@@ -96,6 +96,12 @@ def steps_of(result: Plan) -> dict[str, PlannedStep]:
     return {node.node: by_key[node.key] for node in result.nodes}
 
 
+@pytest.mark.parametrize("target, tokenize", [("de", "13a"), ("zh", "zh"), ("ja", "char"), ("th", "char")])
+def test_development_bleu_splits_what_has_no_blanks(target: str, tokenize: str) -> None:
+    steps = planned(DEMO, f"languages={{source: en, target: {target}}}").steps
+    assert {step.params.get("tokenize", "13a") for step in steps if step.kind == "train"} == {tokenize}
+
+
 def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
     def corpora(target: str) -> list[dict[str, Any]]:
         languages = f"languages={{source: en, target: {target}}}"

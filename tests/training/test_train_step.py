@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import raw_parameters
+from small_trainings import Numbers, raw_parameters
 from step_context import Context, FolderCheckpoints
 
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
 from creamtea.steps.systems import TRAIN
 from creamtea.steps.texts import ENCODE
+from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.subwords import train_subwords
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.models.build import load_model
+from creamtea_workers.training import evaluate
+from creamtea_workers.training.evaluate import Development
 
 TRAINING = {"batch_tokens": 100, "max_epochs": 2, "max_tokens": 39, "warmup": 5}
 
@@ -42,6 +45,29 @@ def folder(tmp_path: Path) -> Path:
     folders = {"corpus": [corpus], "subwords": [subwords]}
     Context(ENCODE, {}, folders, tmp_path / "encode").run()
     return tmp_path
+
+
+def test_development_bleu_splits_text_without_blanks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """13a makes one word of a sentence, so that no translation would be better than another."""
+    text = ["猫が魚を食べた。", "犬は走った。", "彼女は本を読んでいる。"]
+    monkeypatch.setattr(evaluate, "greedy_translations", lambda *_: text)
+    model, objective, _ = load_model(trained(folder))
+    pairs = Pairs.load(folder / "encode", "dev")
+
+    def bleu(**tokenize: str) -> float:
+        development = Development(pairs, text, Numbers(), **tokenize)
+        return evaluate.evaluate(model, objective, development, torch.device("cpu")).bleu
+
+    assert bleu() == 0.0
+    assert bleu(tokenize="char") == pytest.approx(100.0)
+
+
+def trained(folder: Path) -> Path:
+    given = context(folder, raw_parameters({**TRAINING, "max_epochs": 1}, tokenize="char"))
+    result = given.run()
+    (detail,) = [row.detail for row in result.metrics if row.name == "dev_bleu"]
+    assert detail["tokenize"] == "char"
+    return given.output
 
 
 def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:

@@ -72,6 +72,11 @@ def bleu_tokenizers(language: str) -> tuple[str, ...]:
     return ("spm", "char") if is_unspaced(language) else ()
 
 
+def plain_tokenizer(language: str) -> str:
+    """sacreBLEU's tokenizer for a language, of those that need nothing to be installed."""
+    return next((name for name in bleu_tokenizers(language) if name in ("zh", "char")), "13a")
+
+
 class Bleu(Metric):
     """BLEU (Papineni et al. 2002) as sacreBLEU computes it (Post 2018)."""
 

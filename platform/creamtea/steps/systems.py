@@ -26,6 +26,8 @@ class TrainParams(StepParams):
     nvs: Nvs | None
     training: Training
     seed: Seed
+    # sacreBLEU's tokenizer for development BLEU
+    tokenize: str = Field(default="13a", exclude_if=lambda name: name == "13a")
 
 
 TRAIN = StepKind(

@@ -9,7 +9,7 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.training import SelectBy, Training
+from creamtea.methods.training import Training
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.text import read_lines
@@ -29,9 +29,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     device = step_device(context.gpus)
     encoded = context.input("encode")
     pairs = training_pairs(encoded, context.params.training)
-    development = development_set(
-        context.input("corpus"), encoded, load_text_model(context), context.params.training.select_by
-    )
+    development = development_set(context.input("corpus"), encoded, load_text_model(context), context.params)
     initial = context.inputs("initial")
     trainer = Trainer(
         context.params,
@@ -61,18 +59,21 @@ def training_pairs(encoded: Path, training: Training) -> Pairs:
     return pairs
 
 
-def development_set(corpus: Path, encoded: Path, subwords: TextModel, select_by: SelectBy) -> Development:
+def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: TrainParams) -> Development:
     """With the references of its first sentences, or of all where a metric of them selects."""
     references = read_lines(corpus / "dev.tgt")
     sources = read_lines(corpus / "dev.src")[:EXAMPLES]
     groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()
+    select_by = params.training.select_by
     some = references[:BLEU_SENTENCES] if select_by == "loss" else references
-    return Development(Pairs.load(encoded, "dev"), some, subwords, select_by, groups, sources)
+    return Development(
+        Pairs.load(encoded, "dev"), some, subwords, select_by, groups, sources, params.tokenize
+    )
 
 
 def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> list[MetricRow]:
     position, select_by = outcome.position, development.select_by
-    bleu = {"sentences": len(development.references), "search": "greedy", "tokenize": "13a"}
+    bleu = {"sentences": len(development.references), "search": "greedy", "tokenize": development.tokenize}
     errors = outcome.evaluation.errors
     return [
         *([] if errors is None else [MetricRow(f"dev_{select_by}", errors)]),

@@ -52,13 +52,14 @@ class Development:
     select_by: SelectBy = "loss"
     groups: Sequence[str] = ()  # of words: the language of each reference
     sources: Sequence[str] = ()  # the text of the first ones, whose translations a page shows
+    tokenize: str = "13a"  # sacreBLEU's tokenizer
 
 
 @dataclass(frozen=True)
 class Evaluation:
     loss: float  # of the training objective, per token, EOS included
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
-    bleu: float  # greedy, 13a, of the sentences with references
+    bleu: float  # greedy, of the sentences with references
     errors: float | None = None  # PER or Levenshtein distance, where models are selected by it
     examples: Sequence[str] = ()  # translations of the development set's `sources`
 
@@ -78,7 +79,8 @@ def evaluate(
         loss, surprise = reference_loss(model, objective, development.pairs, device)
         hypotheses = greedy_translations(model, objective, development)
     model.train(was_training)
-    bleu = float(BLEU().corpus_score(hypotheses, [list(development.references)]).score)
+    scorer, references = BLEU(tokenize=development.tokenize), [list(development.references)]
+    bleu = float(scorer.corpus_score(hypotheses, references).score)
     perplexity = math.exp(surprise) if surprise < 700 else math.inf
     examples = hypotheses[: len(development.sources)]
     return Evaluation(loss, perplexity, bleu, word_errors(hypotheses, development), examples)

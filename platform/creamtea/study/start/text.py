@@ -11,7 +11,7 @@ from typing import Any
 
 from creamtea.document.warning import StudyWarning
 from creamtea.languages import pair as language_pair
-from creamtea.methods.metrics import bleu_tokenizers
+from creamtea.methods.metrics import plain_tokenizer
 from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import Recipe
 from creamtea.study.start.timing import Timing, in_words
@@ -191,5 +191,5 @@ def _autocast(timing: Timing) -> str:
 
 def _tokenizer(target: str) -> str:
     """Of BLEU, for languages written without blanks: one that needs nothing to be installed."""
-    chosen = next((name for name in bleu_tokenizers(target) if name in ("zh", "char")), None)
-    return f", tokenize: {chosen}" if chosen else ""
+    chosen = plain_tokenizer(target)
+    return "" if chosen == "13a" else f", tokenize: {chosen}"
