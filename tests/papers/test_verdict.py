@@ -65,6 +65,13 @@ def test_a_paired_comparison_decides_by_its_tests() -> None:
     assert judge(compared(32, 2, False), softmax, "higher").outcome == Outcome.UNDECIDED
 
 
+def test_a_mark_that_the_study_withheld_is_undecided_with_its_reason() -> None:
+    delta = Delta("ok", "BLEU near zero", value=0.9, low=0.6, high=1.2)
+    own = ours(1.5, 0.3, row="scones", deltas={"softmax": delta})
+    found = judge(own, ours(0.6, 0.3, row="softmax"), "higher")
+    assert found == Judgement(Outcome.UNDECIDED, 0.9, 0.6, 1.2, "BLEU near zero")
+
+
 def test_a_paired_comparison_decides_whichever_row_is_named_first() -> None:
     """The study compares with its baseline, which may be the row that the paper names first."""
     softmax, scones = ours(30, 5.0, row="softmax"), compared(28, -2, True)

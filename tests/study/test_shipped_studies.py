@@ -120,7 +120,10 @@ def test_a_shipped_study_is_valid_and_says_how_to_run_it(path: Path, tmp_path: P
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_command_of_a_header_is_of_its_study_and_valid(command: Command, tmp_path: Path) -> None:
     assert (STUDIES.parent / command.options["study"]).samefile(command.file)
-    assert_plans_with_files(command.load(), tmp_path)
+    loaded = command.load()
+    assert_plans_with_files(loaded, tmp_path)
+    blocks = [*loaded.spec["corpora"].values(), *loaded.spec["test_sets"].values()]
+    assert len({tuple(block["pairs"]) for block in blocks if "pairs" in block}) <= 1
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

@@ -16,4 +16,5 @@ class Column:
     signature: str = ""  # of a metric
     note: str = ""  # what is measured
     group: str = ""  # of the columns that a wide table shows together: "recall"
+    less: tuple[str, str] | None = None  # the columns of the same row whose paired difference it is
     one_of: str = ""  # groups of which one is shown at a time have this in common: "human scores"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -79,7 +80,12 @@ class RecallAtSize(OfVariants):
                 Measure(Column("threshold", "NVS λ", 5, note="the threshold of that size"), part=0),
                 Measure(share("recall_lexicon", "lexicon recall", RECALL, "higher")),
                 Measure(share("recall_nvs", "NVS recall", RECALL, "higher")),
-                Measure(share("recall_difference", "Δ", "recall of NVS less that of the lexicon")),
+                Measure(
+                    replace(
+                        share("recall_difference", "Δ", "recall of NVS less that of the lexicon"),
+                        less=("recall_nvs", "recall_lexicon"),
+                    )
+                ),
             ),
             scope_settings,
         ),

@@ -6,9 +6,10 @@ columns are the paper's. A section for each size of our studies: the paper's own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from creamtea.contract.columns import Column
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper
@@ -19,12 +20,13 @@ from creamtea.papers.status import Status, status_of
 from creamtea.report import text
 from creamtea.report.model import Cell, Document, Fact, Facts, Notes, Row, Section, Table
 from creamtea.report.papers.figures import drawn
-from creamtea.report.papers.ours import SIZES, Reports, StudyReport, members_of, our_value, why_no_value
+from creamtea.report.papers.ours import SIZES, Reports, StudyReport, members_of, our_values, why_no_value
 from creamtea.report.papers.verdict import (
     RULE,
     Judgement,
     Ours,
     Outcome,
+    comparable,
     direction_of,
     judge,
     judge_alike,
@@ -34,7 +36,17 @@ from creamtea.store.database import Database
 NO_VALUE = "–"  # neither the paper nor we have one
 NOT_IN_COPY = "our copy of the paper has lost this value"
 
-Values = Mapping[tuple[str, str], Ours | None]  # by the titles of a row and a column
+
+@dataclass(frozen=True)
+class Values:
+    """Ours of a table, by the titles of a row and a column. Of several studies the first is shown."""
+
+    cells: Mapping[tuple[str, str], Sequence[Ours]]
+
+    def note(self, study: str) -> str:
+        """Which study it is, where the table's first value is of another."""
+        first = next((ours[0].study for ours in self.cells.values() if ours and ours[0].study), study)
+        return "" if study in ("", first) else f"of {study}"
 
 
 def build_exhibit(database: Database, paper: str, kind: Kind, asked: int) -> Document:
@@ -135,17 +147,19 @@ def _size_section(reports: Reports, exhibit: Exhibit, size: Size) -> Section:
         Column(f"c{place}", column.title, column.digits, unit=column.unit)
         for place, column in enumerate(exhibit.columns)
     )
-    values: Values = {
-        (row.title, column.title): our_value(reports, exhibit, size, row, column)
-        for row in exhibit.rows
-        for column in exhibit.columns
-    }
+    values = Values(
+        {
+            (row.title, column.title): our_values(reports, exhibit, size, row, column)
+            for row in exhibit.rows
+            for column in exhibit.columns
+        }
+    )
     known = (reports.paper, exhibit, size)
     rows = []
     for row in exhibit.rows:
         rows.append(_row(row.title, "published", columns, map(_published, row.values)))
         ours = (
-            _ours(values[row.title, column.title], printed, partial(why_no_value, *known, row, column))
+            _ours(values, row, column, printed, partial(why_no_value, *known, row, column))
             for column, printed in zip(exhibit.columns, row.values, strict=True)
         )
         rows.append(_row(row.title, "ours", columns, ours))
@@ -167,9 +181,12 @@ def _published(printed: str | None) -> Cell:
     return Cell("ok", value=number(printed), words=printed or NO_VALUE)
 
 
-def _ours(ours: Ours | None, printed: str | None, why_none: Callable[[], str]) -> Cell:
-    if ours is not None:
-        return ours.cell
+def _ours(
+    values: Values, row: PaperRow, column: PaperColumn, printed: str | None, why_none: Callable[[], str]
+) -> Cell:
+    if ours := values.cells[row.title, column.title]:
+        shown = ours[0]
+        return replace(shown.cell, note=shown.cell.note or values.note(shown.study))
     if printed in ("", "-", NO_VALUE):  # the paper has none either
         return Cell("ok", words=NO_VALUE)
     return Cell("absent", why_none(), words="not run")
@@ -196,16 +213,17 @@ def _verdict(
     if place.title == claim.against_column or place.title not in (claim.columns or [place.title]):
         return Cell("ok", words=NO_VALUE)
     other_row, other_column = claim.against or row.title, claim.against_column or place.title
-    own, other = values[row.title, place.title], values[other_row, other_column]
+    ours, others = values.cells[row.title, place.title], values.cells[other_row, other_column]
     printed = _printed(exhibit, row.title, place.title), _printed(exhibit, other_row, other_column)
     direction = direction_of(number(printed[0]), number(printed[1]), claim.direction)
-    if own is None or other is None:
-        judgement = Judgement(Outcome.NOT_RUN)
-    elif claim.alike:
-        judgement = judge_alike(own, other, place.margin)
-    else:
-        judgement = judge(own, other, direction)
-    return _verdict_cell(judgement, column)
+    pair = next((pair for pair in product(ours, others) if comparable(*pair)), None)
+    if pair is None:
+        values_known = ours and others and None not in (ours[0].cell.value, others[0].cell.value)
+        note = f"one value is of {ours[0].study}, one of {others[0].study}" if values_known else ""
+        return _verdict_cell(Judgement(Outcome.NOT_RUN, note=note), column)
+    judgement = judge_alike(*pair, place.margin) if claim.alike else judge(*pair, direction)
+    note = judgement.note or values.note(pair[0].study)
+    return _verdict_cell(replace(judgement, note=note), column)
 
 
 def _printed(exhibit: Exhibit, row: str, column: str) -> str | None:
@@ -216,10 +234,12 @@ def _printed(exhibit: Exhibit, row: str, column: str) -> str | None:
 def _verdict_cell(judgement: Judgement, column: Column) -> Cell:
     """As "holds: +0.6" with the interval of our difference."""
     if judgement.difference is None:
-        return Cell("absent", words=str(judgement.outcome))
+        return Cell("absent", judgement.note, words=str(judgement.outcome))
     sign = "+" if judgement.difference > 0 else ""
     words = f"{judgement.outcome}: {sign}{text.number(judgement.difference, column)}"
-    return Cell("ok", value=judgement.difference, low=judgement.low, high=judgement.high, words=words)
+    return Cell(
+        "ok", judgement.note, judgement.difference, low=judgement.low, high=judgement.high, words=words
+    )
 
 
 # ---------------------------------------------------------------- the studies

@@ -87,7 +87,8 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
         found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
     low, high = found.bounds
     apart = low is not None and high is not None and (low > 0 or high < 0)
-    return replace(found, significant=apart and not any(delta.note == NO_MARK for delta in deltas))
+    unmarked = any(delta.note == NO_MARK for delta in deltas)
+    return replace(found, significant=apart and not unmarked, note=NO_MARK if unmarked else "")
 
 
 def _interval(

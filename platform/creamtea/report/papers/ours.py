@@ -9,8 +9,6 @@ from sqlalchemy import select
 
 from creamtea.contract.columns import Column
 from creamtea.errors import InputError
-from creamtea.methods.architectures import Layered
-from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.orders.specs import spec_of
 from creamtea.papers.model import (
     EVERY,
@@ -36,6 +34,7 @@ from creamtea.report.build import build_report
 from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
 from creamtea.report.papers.means import mean_of
+from creamtea.report.papers.units import per_second, percent_of, scaled, scaled_deltas, selection_size
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.tables import FURTHER
 from creamtea.store.database import Database
@@ -44,6 +43,7 @@ from creamtea.study.spec import Study
 
 SIZES: Mapping[Size, str] = {"paper": "at the paper's size", "ours": "at our size"}
 
+SHOWN = ("ok", "partial")  # states of a cell with a value
 MAX_DEPTH = 5  # of names within names
 
 
@@ -177,12 +177,13 @@ def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, colu
 # ---------------------------------------------------------------- what is in it
 
 
-def our_value(
+def our_values(
     reports: Reports, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
-) -> Ours | None:
-    """None where no study of this size has the cell. Of several sources, the first whose studies are all in
-    the database."""
-    not_run = None
+) -> list[Ours]:
+    """Of each source whose studies are all in the database, those that have the value first; where there is
+    none of these, what the first source lacks. Empty where no study of this size has the cell."""
+    known: list[Ours] = []
+    not_run: list[Ours] = []
     for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
         collection = reports.paper.collections[wanted.collection]
         values = {
@@ -191,11 +192,12 @@ def our_value(
         }
         found = [value for value in values.values() if value is not None]
         if len(found) == len(values):
-            return found[0] if len(found) == 1 else mean_of(found, collection.title)
+            known.append(found[0] if len(found) == 1 else mean_of(found, collection.title))
+            continue
         missing = [study for study, value in values.items() if value is None]
         note = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in this database"
-        not_run = not_run or Ours(Cell("absent", note, words="not run"))
-    return not_run
+        not_run.append(Ours(Cell("absent", note, words="not run")))
+    return sorted(known, key=lambda ours: ours.cell.state not in SHOWN) or not_run[:1]
 
 
 def _of_member(reports: Reports, wanted: Wanted, member: str, factor: float | None) -> Ours | None:
@@ -208,32 +210,56 @@ def _of_member(reports: Reports, wanted: Wanted, member: str, factor: float | No
 
 
 def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> Ours:
+    chosen_of = ""
     if isinstance(place, OfSelection):
         size = selection_size(report.spec, place.selection_of)
-        return Ours(Cell("ok", value=float(size)), study)
+        return _absent(report, study) if size is None else Ours(Cell("ok", value=float(size)), study)
     if isinstance(place, OfSystem) and place.chosen_on:
         chosen = _best(report.document, place)
         if isinstance(chosen, Cell):
             return Ours(chosen, study)
+        chosen_of = f"{chosen.system}, the best on {place.chosen_on}"
         place = chosen
         if place.choice and isinstance(place.system, str):
             return Ours(Cell("ok", words=place.choice[place.system]), study)
     found = find_cell(report.document, place)
     if found is None:
-        words = "not listed" if isinstance(place, OfIdiom) else "none"
-        return Ours(Cell("absent", f"{study}, number {report.number}, has no such cell", words=words), study)
+        return _absent(report, study, "not listed" if isinstance(place, OfIdiom) else "none")
     path, row, own = found
     cell = row.cells[own.key]
+    if chosen_of and cell.state == "ok":
+        cell = replace(cell, note=chosen_of)
     scale = own.scale if factor is None else factor
     if isinstance(place, OfSystem) and place.percent_of:
-        return Ours(_percent(cell, place.percent_of), study)
+        return Ours(percent_of(cell, place.percent_of), study)
     if isinstance(place, OfSystem) and place.per_second:
-        return Ours(_per_second(cell), study)
-    deltas = {
-        other: _scaled_delta(delta, scale)
-        for other, delta in _deltas(report.document, path, row, own).items()
-    }
-    return Ours(_scaled(cell, scale), study, f"{path}/{own.key}", row.name, deltas)
+        return Ours(per_second(cell), study)
+    compared = _measures_compared(report.document, path, row, own)
+    if compared is not None:
+        return replace(
+            compared, cell=scaled(cell, scale), study=study, deltas=scaled_deltas(compared.deltas, scale)
+        )
+    deltas = scaled_deltas(_deltas(report.document, path, row, own), scale)
+    return Ours(scaled(cell, scale), study, f"{path}/{own.key}", row.name, deltas)
+
+
+def _absent(report: StudyReport, study: str, words: str = "none") -> Ours:
+    return Ours(Cell("absent", f"{study}, number {report.number}, has no such cell", words=words), study)
+
+
+def _measures_compared(document: Document, path: str, row: Row, own: Column) -> Ours | None:
+    """Of a measure that a third column of the same row compares with another: where it stands, and its
+    paired difference."""
+    columns = [column for _, table in _at(document, path) for column in table.columns]
+    for column in columns:
+        if column.less is None or own.key not in column.less or column.key not in row.cells:
+            continue
+        cell = row.cells[column.key]
+        apart = cell.low is not None and cell.high is not None and (cell.low > 0 or cell.high < 0)
+        delta = Delta(cell.state, cell.note, cell.value, cell.low, cell.high, significant=apart)
+        place, other = (f"{row.name} {row.setting} {key}" for key in (own.key, column.less[1]))
+        return Ours(cell, "", path, place, {other: delta} if place != other else {})
+    return None
 
 
 def _deltas(document: Document, path: str, row: Row, column: Column) -> dict[str, Delta]:
@@ -305,69 +331,3 @@ def _best(document: Document, place: OfSystem) -> OfSystem | Cell:
             return Cell(cell.state, note, words="not chosen")
         scores[system] = -cell.value if found[2].better == "lower" else cell.value
     return place.model_copy(update={"system": max(scores, key=scores.__getitem__)})
-
-
-# ---------------------------------------------------------------- units
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
-
-
-def _scaled(cell: Cell, factor: float) -> Cell:
-    """Without what is only of the study's own table."""
-    return replace(
-        cell,
-        value=_times(cell.value, factor),
-        low=_times(cell.low, factor),
-        high=_times(cell.high, factor),
-        deviation=_times(cell.deviation, factor),
-        percents={},
-        delta=None,
-    )
-
-
-def _scaled_delta(delta: Delta, factor: float) -> Delta:
-    return replace(
-        delta,
-        value=_times(delta.value, factor),
-        low=_times(delta.low, factor),
-        high=_times(delta.high, factor),
-        seeds_low=_times(delta.seeds_low, factor),
-        seeds_high=_times(delta.seeds_high, factor),
-        spread=delta.spread and replace(delta.spread, square=delta.spread.square * factor**2),
-    )
-
-
-def _percent(cell: Cell, of: str) -> Cell:
-    if cell.value is None:
-        return replace(cell, percents={}, delta=None)
-    percent = cell.percents.get(of)
-    if percent is None:
-        return Cell("absent", f"the study gives no percentage of {of}", words="none")
-    return Cell("ok", value=percent.value, low=percent.low, high=percent.high)
-
-
-def _per_second(cell: Cell) -> Cell:
-    """Sentences per second of the milliseconds of a sentence."""
-
-    def rate(milliseconds: float | None) -> float | None:
-        return 1000.0 / milliseconds if milliseconds else None
-
-    return replace(
-        cell, value=rate(cell.value), low=rate(cell.high), high=rate(cell.low), deviation=None, percents={}
-    )
-
-
-def selection_size(spec: Study, system: str) -> int:
-    """The numbers that a system's selection holds (NVS paper, Table 7): k for each of V subwords of a
-    lexicon; V × d + V of an NVS head of a model of width d."""
-    chosen = spec.systems[system]
-    variant = spec.variants[chosen.variant]
-    vocabulary = int(spec.subwords[variant.subwords].vocabulary)
-    match chosen.selection, variant.architecture:
-        case LexiconSelection(k=k), _:
-            return k * vocabulary
-        case NvsSelection(), Layered(width=width):
-            return vocabulary * (width + 1)
-    raise ValueError(f"{system}: the paper counts lexica, and NVS heads of Transformers")

@@ -18,13 +18,14 @@ RULE = (
     "either p < 0.05 by both paired tests after Holm's correction, if the study has compared the two, and "
     "where both have several seeds an interval over segments and seeds that excludes 0; or 95 % intervals "
     "that lie apart, of a value with several seeds over both. Of a mean over studies there is no p: its "
-    "paired interval has to exclude 0. One seed says nothing of others. Opposite: the other direction, as "
-    "clearly. Undecided: the data cannot tell. Where there are no intervals, only the direction is named. "
-    "Where the paper says that two are alike, the interval of our difference (over segments and seeds, if "
-    "it is known) is compared with a margin: within it the claim holds, outside of it is the opposite, "
-    "across it is undecided. The number after a verdict is our difference, the brackets are its 95 % "
-    "interval: the paired one, over segments and seeds if it is known, or, where none was computed, the "
-    "widest that the intervals of both allow."
+    "paired interval has to exclude 0; so has that of two measures of one model, which an analysis "
+    "compares. A difference that the study does not mark because BLEU is near zero is undecided. One seed "
+    "says nothing of others. Opposite: the other direction, as clearly. Undecided: the data cannot tell. "
+    "Where there are no intervals, only the direction is named. Where the paper says that two are alike, "
+    "the interval of our difference (over segments and seeds, if it is known) is compared with a margin: "
+    "within it the claim holds, outside of it is the opposite, across it is undecided. The number after a "
+    "verdict is our difference, the brackets are its 95 % interval: the paired one, over segments and seeds "
+    "if it is known, or, where none was computed, the widest that the intervals of both allow."
 )
 
 
@@ -69,6 +70,13 @@ class Judgement:
     difference: float | None = None
     low: float | None = None  # 95 %
     high: float | None = None
+    note: str = ""  # what else decided it
+
+
+def comparable(own: Ours, other: Ours) -> bool:
+    """Whether both are known, and of one study, so of one size."""
+    known = own.cell.value is not None and other.cell.value is not None
+    return known and own.study == other.study
 
 
 def direction_of(own: float | None, other: float | None, stated: Direction) -> Direction:
@@ -83,7 +91,7 @@ def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
     difference = _difference(own, other)
     if difference is None:
         return Judgement(Outcome.NOT_RUN)
-    value, low, high, differs = difference
+    value, low, high, differs, note = difference
     if not direction:
         return Judgement(Outcome.NO_DIRECTION, value, low, high)
     agrees = value > 0 if direction == "higher" else value < 0
@@ -93,7 +101,7 @@ def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
         outcome = Outcome.UNDECIDED
     else:
         outcome = Outcome.HOLDS if agrees else Outcome.OPPOSITE
-    return Judgement(outcome, value, low, high)
+    return Judgement(outcome, value, low, high, note if outcome == Outcome.UNDECIDED else "")
 
 
 def judge_alike(own: Ours, other: Ours, margin: float | None) -> Judgement:
@@ -101,7 +109,7 @@ def judge_alike(own: Ours, other: Ours, margin: float | None) -> Judgement:
     difference = _difference(own, other)
     if difference is None:
         return Judgement(Outcome.NOT_RUN)
-    value, low, high, _ = difference
+    value, low, high, _, _ = difference
     if low is None or high is None or margin is None:
         outcome = Outcome.NO_MARGIN
     elif -margin < low and high < margin:
@@ -113,18 +121,18 @@ def judge_alike(own: Ours, other: Ours, margin: float | None) -> Judgement:
     return Judgement(outcome, value, low, high)
 
 
-def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | None, bool] | None:
-    """Value, interval, and whether it differs from 0. None unless both are of one study, so of one size."""
+def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | None, bool, str] | None:
+    """Value, interval, whether it differs from 0, and the study's note on it."""
     a, b = own.cell, other.cell
-    if a.value is None or b.value is None or own.study != other.study:
+    if not comparable(own, other) or a.value is None or b.value is None:
         return None
     for compared, with_, sign in ((own, other, 1), (other, own, -1)):
         delta = compared.deltas.get(with_.row) if compared.table == with_.table else None
         if delta is not None and delta.value is not None:
             low, high = [None if end is None else sign * end for end in delta.bounds[::sign]]
-            return sign * delta.value, low, high, delta.significant
+            return sign * delta.value, low, high, delta.significant, delta.note
     own_bounds, other_bounds = own.bounds, other.bounds
     if own_bounds is None or other_bounds is None:
-        return a.value - b.value, None, None, False
+        return a.value - b.value, None, None, False, ""
     low, high = own_bounds[0] - other_bounds[1], own_bounds[1] - other_bounds[0]
-    return a.value - b.value, low, high, low > 0 or high < 0
+    return a.value - b.value, low, high, low > 0 or high < 0, ""
