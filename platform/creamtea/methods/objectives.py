@@ -105,7 +105,7 @@ class Entmax(FenchelYoung):
     def initial_logits(self, vocabulary_size: int) -> float:
         """V^(1 - α). With a deviation of 1 some ten of 4,000 words have a probability, and only those and
         the gold word a gradient. Near uniform p, d log p_i / dz_i is p_i^(1 - α) = V^(α - 1), where softmax
-        has 1: with V^(1 - α) log-probabilities spread as softmax' do with 1. Below 0.01 hardly a gradient
+        has 1: with V^(1 - α) log-probabilities spread as softmax's do with 1. Below 0.01 hardly a gradient
         would reach the decoder."""
         return self.initial_scale or max(vocabulary_size ** (1 - self.alpha), 0.01)
 

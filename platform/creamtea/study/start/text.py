@@ -184,7 +184,7 @@ def _words(text: Survey) -> str:
 
 def _autocast(timing: Timing) -> str:
     if len(timing.speeds) < 2:
-        return "fp32 (none) is quicker on processors without AMX"
+        return "not timed; bf16 is quicker on some processors, fp32 (none) on others"
     bf16, none = timing.speeds["bf16"], timing.speeds["none"]
     return f"bf16 was {bf16 / none:.1f} times as quick as fp32 (none) here"
 
