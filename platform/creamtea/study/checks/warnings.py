@@ -340,7 +340,7 @@ def seen_warning(
     return StudyWarning(
         "seen-in-training",
         place,
-        f"{seen:,} of {segments:,} source {noun} are in the training text of {corpus}{with_reference}: "
+        f"{seen:,} of {segments:,} source {noun} {'is' if seen == 1 else 'are'} in the training text of {corpus}{with_reference}: "
         f"scores {'will be' if pairs is None else 'are'} too high",
         taken_out if of_words else held_out,
     )
