@@ -18,10 +18,14 @@ from creamtea.methods.corpora import IBM3
 from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, SUBWORDS, TEST_SET
 from creamtea_workers.corpora import synthetic
 from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.corpora.counted import Ibm3Counts
 from creamtea_workers.corpora.segments import Prepared
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import iterate_lines
+from creamtea_workers.corpora.tokens import Rows
+from creamtea_workers.selection import together
 from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.steps import ibm3
 
 LANGUAGES = {"source": "en", "target": "de"}
 SYNTHETIC = {"kind": "synthetic", "train": 300, "dev": 20}
@@ -220,6 +224,20 @@ def ibm3_folders(run: Run, tmp_path: Path) -> dict[str, Path]:
     assert [point.x for point in counted.points] == [1, 2, 3, 4, 5]
     assert [path.name for path in context.output.iterdir()] == ["ibm3.npz"]
     return {**folders, "ibm3": context.output}
+
+
+def test_a_pair_that_is_too_long_to_align_is_not_counted(
+    run: Run, ibm3_folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be taken for one whose target has come from nothing."""
+    folders = {key: path for key, path in ibm3_folders.items() if key != "ibm3"}
+    source, target = (Rows.load(folders["encode"], "train", side).lengths for side in ("src", "tgt"))
+    longest = int((source * target).max())
+    for module in (together, ibm3):
+        monkeypatch.setattr(module, "MAX_CELLS", longest - 1)
+    _, context = run(IBM3, "short", params={"max_fertility": 9, "iterations": 5}, folders=folders)
+    counts = Ibm3Counts.load(context.output / "ibm3.npz")
+    assert counts.fertility.sum() == source[source * target < longest].sum() < source.sum()
 
 
 def ibm3_params(**spec: Any) -> dict[str, Any]:

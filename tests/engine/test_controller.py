@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,9 @@ from creamtea.engine.events import (
     StepStopped,
     StepSucceeded,
 )
-from creamtea.engine.executors.base import Capacity, FinishedAttempt
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt
 from creamtea.engine.executors.inline import InlineExecutor
-from creamtea.engine.task import StepOutcome
+from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError
 from creamtea.orders import cancelling, controllers
 from creamtea.store import tables
@@ -178,6 +179,53 @@ def test_a_cancel_by_another_process_stops_the_running_step(
     assert isinstance(events[-1], StepStopped)
     assert study.states(database) == {"long": "cancelled", "later": "cancelled"}
     assert controllers.live_controller(database) is None
+
+
+class Roomy:
+    """An executor on which any number of attempts run, and none ends."""
+
+    address = ""
+    opening = ""
+
+    def capacity(self) -> Capacity:
+        return Capacity({"node": Amounts(100.0, 0.0, 100.0)})
+
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None: ...
+
+    def cancel(self, task: StepTask) -> None: ...
+
+    def poll(self, timeout: float) -> list[FinishedAttempt]:
+        time.sleep(0.01)
+        return []
+
+    def shutdown(self) -> None: ...
+
+
+def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
+    database: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both between two looks of the controller: after the leases were renewed, before its queue is loaded."""
+    study.add("long")
+    submissions = [study.submit(database, store).study_id]
+    seen: list[type[EngineEvent]] = []
+
+    def change(*_: object) -> None:
+        if len(submissions) == 1:
+            cancelling.cancel(database, submissions[0])
+            study.add("more", before=["long"])
+            submissions.append(study.submit(database, store).study_id)
+
+    def see(event: EngineEvent) -> None:
+        if isinstance(event, StepStarted | StepStopped) and event.node == "long":
+            seen.append(type(event))
+
+    monkeypatch.setattr(Controller, "_report_progress", change)
+    Controller(database, store, Roomy(), see).run(until=lambda: seen.count(StepStarted) == 2)
+    assert seen == [StepStarted, StepStopped, StepStarted, StepStopped]
 
 
 def test_a_controller_that_was_replaced_stops_and_says_so(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import os
@@ -25,6 +26,7 @@ Write = Callable[..., Path]
 
 def slow_scan(content: bytes) -> tuple[int, bool, int | None]:
     """(lines, blank, first invalid line) of a text, read whole."""
+    content = content.removeprefix(codecs.BOM_UTF8)
     rows = content.split(b"\n")
     if rows[-1] == b"":
         rows.pop()
@@ -39,7 +41,20 @@ def slow_scan(content: bytes) -> tuple[int, bool, int | None]:
 
 
 PIECES = st.sampled_from(
-    [b"\n", b"\n", b" ", b"a", "é".encode(), "€".encode(), "𝄞".encode(), b"\x85", b"\xe2", b"\xff", b"\r"]
+    [
+        b"\n",
+        b"\n",
+        b" ",
+        b"a",
+        "é".encode(),
+        "€".encode(),
+        "𝄞".encode(),
+        b"\x85",
+        b"\xe2",
+        b"\xff",
+        b"\r",
+        codecs.BOM_UTF8,
+    ]
 )
 
 

@@ -16,12 +16,12 @@ from small_trainings import interrupted, parameters, reversals, trainer
 from step_context import FolderCheckpoints
 from torch import Tensor
 
-from creamtea.contract.parts import halves
+from creamtea.contract.parts import halves, index_name
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.scratch import host_id
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.checkpoint import Saver
-from creamtea_workers.training.parts import Split, bytes_of, tensors_of
+from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, tensors_of
 
 PART = "CREAMTEA_CHECKPOINT_PART_MB"
 SMALL, LARGE = "0.001", "1000"
@@ -70,6 +70,23 @@ def test_a_content_in_parts_is_that_of_one_file(tmp_path: Path, monkeypatch: pyt
     assert sum(name.endswith(".safetensors") for name in files) >= 3
     assert "training.pt.json" in files
     assert FolderCheckpoints(tmp_path / LARGE).names() == ["training.pt"]
+
+
+def test_a_save_whose_parts_another_attempt_has_removed_leaves_the_good_one(tmp_path: Path) -> None:
+    """An attempt that goes on after another has begun: its machine slept, say."""
+    checkpoints = FolderCheckpoints(tmp_path)
+    value = content()
+    good, stale = Split.of(value, "x.pt", "a", 1000), Split.of(content(2.0), "x.pt", "b", 1000)
+    good.write(checkpoints, 0, 1)
+    good.commit(checkpoints)
+    stale.write(checkpoints, 0, 1)
+    kept = read_index(checkpoints, "x.pt")
+    assert kept is not None
+    for name in set(checkpoints.names()) - {index_name("x.pt"), kept.rest, *kept.tensors}:
+        checkpoints.remove(name)
+    with pytest.raises(InfrastructureError, match="another attempt of this step has begun"):
+        stale.commit(checkpoints)
+    assert same(load_parts(checkpoints, kept), value)
 
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=12), most=st.integers(1, 200))

@@ -174,7 +174,7 @@ class Controller:
         """Build the queue again; that takes a small share of the time, however large it is."""
         started = time.monotonic()
         self._queue, blocked = self._wait_out(
-            lambda: settling.load(self._database, lease, self._running, started)
+            lambda: settling.load(self._database, lease, self._running, time.monotonic)
         )
         now = time.monotonic()
         self._next_load = now + max(LOAD_SECONDS, 50 * (now - started))
@@ -196,6 +196,9 @@ class Controller:
         self._tell(lease, "")
         choices: dict[str, Choice] = {}
         while (choice := self._queue.next(capacity, time.monotonic())) is not None:
+            if choice.key in self._running:  # cancelled and submitted again: the next check stops the attempt
+                self._next_load = 0.0
+                continue
             choices[choice.key] = choice
             if choice.nodes:
                 capacity.take(choice.nodes, choice.need)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -52,12 +52,15 @@ def settle(session: Session) -> list[Blocked]:
 
 
 def load(
-    database: Database, lease: Lease, running: Collection[str] = (), now: float = 0.0
+    database: Database,
+    lease: Lease,
+    running: Collection[str] = (),
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Queue, list[Blocked]]:
     """The unfinished steps of the lease's studies, once their states agree.
 
     `running`: the keys of this controller's attempts. A step of its that is not among them is ready again:
-    the answer to its claim was lost. `now`: of the queue's clock.
+    the answer to its claim was lost. `clock`: the queue's.
     """
     with database.transaction() as session:
         lock_steps(session)
@@ -67,6 +70,7 @@ def load(
         blocked = settle(session)
         studies = live_studies(session, lease)
         steps = _steps(session, studies, database.now(session))
+        now = clock()  # after the database's: a pause must not end before the step can be claimed
         edges = [(key, before) for key, before in session.execute(_edges()) if key in steps]
         return Queue(studies, steps, [edge for edge in edges if edge[1] in steps], now), blocked
 
@@ -224,6 +228,7 @@ def names_of(session: Session, keys: Collection[str], study_id: int | None = Non
 
 def end(database: Database, studies: Iterable[int]) -> None:
     with database.transaction() as session:
+        lock_steps(session)  # against a submission that makes one of them live again
         end_studies(session, studies)
 
 

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import zlib
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from creamtea.regular import open_regular
@@ -38,16 +39,19 @@ def scan(path: Path) -> TextFacts:
             is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
             file.seek(0)
             text = gzip.GzipFile(fileobj=file) if is_gzip else file
-            while block := text.read(BLOCK):
+            start = text.read(len(codecs.BOM_UTF8))
+            for block in chain([start], iter(lambda: text.read(BLOCK), b"")):
                 digest.update(block)
                 try:
                     decoder.decode(block)
                 except UnicodeDecodeError as error:
                     if invalid is None:
                         invalid = newlines + error.object.count(b"\n", 0, error.start) + 1
+                if block is start and block == codecs.BOM_UTF8:  # which is no text
+                    continue
                 newlines += block.count(b"\n")
                 blank = blank and not block.strip()
-                last = block[-1:]
+                last = block[-1:] or last
     except FileNotFoundError:
         raise UnreadableFile("no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

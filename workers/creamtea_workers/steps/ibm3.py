@@ -8,6 +8,7 @@ from creamtea.methods.corpora import Ibm3Params
 from creamtea_workers.corpora.counted import count
 from creamtea_workers.corpora.subwords import UNK, SubwordModel
 from creamtea_workers.corpora.tokens import Shards
+from creamtea_workers.selection.together import MAX_CELLS
 from creamtea_workers.selection.viterbi import viterbi
 from creamtea_workers.steps.align import train_in_step
 
@@ -22,6 +23,7 @@ def run(context: StepContext[Ibm3Params]) -> StepResult:
             (source.tolist(), target.tolist(), alignment.tolist())
             for shard, alignments in viterbi(aligner, shards)
             for source, target, alignment in zip(*shard, alignments, strict=True)
+            if len(source) * len(target) <= MAX_CELLS  # longer ones are not aligned
         )
         counts = count(aligned, size, context.params.max_fertility)
     except ValueError as error:

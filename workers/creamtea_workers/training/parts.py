@@ -71,7 +71,11 @@ class Split:
 
     def commit(self, checkpoints: Checkpoints) -> None:
         """Make it the checkpoint of this name, once every worker has written, and remove the one before."""
-        before = read_index(checkpoints, self.name)
+        before, written = read_index(checkpoints, self.name), set(checkpoints.names())
+        if not written >= {part.file for part in self.parts} | {part_name(self.name, self.save, REST)}:
+            raise InfrastructureError(
+                "parts of the checkpoint are gone before it was whole: another attempt of this step has begun"
+            )
         index = PartIndex(
             rest=part_name(self.name, self.save, REST),
             tensors={

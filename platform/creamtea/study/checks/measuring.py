@@ -74,6 +74,8 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
         if variant is None:
             continue
         root = _root(variant, study)
+        if not all(isinstance(root.get(key), str) for key in ("corpus", "subwords")):
+            continue  # the validation reports it
         texts.add(f"{root.get('corpus')} × {root.get('subwords')}")
         selection = SELECTIONS.kind_of(system.get("selection"))
         if selection and selection.needs_lexicon:

@@ -336,11 +336,12 @@ def seen_warning(
     held_out = f"Add `filters: {{held_out: [{test_set}]}}` to corpora.{corpus}, which drops them from it."
     taken_out = "Take them out of the files of training words."
     noun = "words" if of_words else "sentences"
+    verb = "is" if seen == 1 else "are"
     with_reference = "" if pairs is None else f" ({pairs:,} of them with their reference)"
     return StudyWarning(
         "seen-in-training",
         place,
-        f"{seen:,} of {segments:,} source {noun} {'is' if seen == 1 else 'are'} in the training text of {corpus}{with_reference}: "
+        f"{seen:,} of {segments:,} source {noun} {verb} in the training text of {corpus}{with_reference}: "
         f"scores {'will be' if pairs is None else 'are'} too high",
         taken_out if of_words else held_out,
     )
