@@ -4,6 +4,7 @@ oracle."""
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import ANSWER
 from prompt import Prompt
 from property_tests import FIXTURES_ARE_SHARED
 from toy_study import ToyStudy, happenings, study_state
@@ -21,6 +23,7 @@ from creamtea.engine.events import EngineEvent, Notice, StepStopped
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
+from creamtea.orders.rows import lock_steps
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 
@@ -118,6 +121,23 @@ def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(
     submission = study.submit(sqlite, store)
     settling.end(sqlite, [submission.study_id + 1, submission.study_id])
     assert study_state(sqlite, submission.study_id) == "queued"
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+def test_a_study_does_not_end_while_it_is_submitted_again(
+    database: Database, store: ArtefactStore, study: ToyStudy
+) -> None:
+    """The submission holds the lock. SQLite has one writer at a time anyway."""
+    study.add("step")
+    submission = study.submit(database, store)
+    ending = threading.Thread(target=settling.end, args=(database, [submission.study_id]))
+    with database.transaction() as session:
+        lock_steps(session)
+        ending.start()
+        ending.join(0.5)
+        assert ending.is_alive()
+    ending.join(ANSWER)
+    assert not ending.is_alive()
 
 
 graphs = st.lists(

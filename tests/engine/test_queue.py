@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 from toy_study import ToyStudy, study_state
 
 from creamtea.contract.resources import Resources
@@ -130,6 +132,30 @@ def test_a_step_that_failed_waits_for_its_pause() -> None:
 def ready_in_sql(database: Database) -> set[str]:
     with database.session() as session:
         return set(session.scalars(select(StepRow.key).where(StepRow.state == "ready")))
+
+
+def test_a_pause_is_counted_from_after_the_databases_clock(
+    sqlite: Database, store: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted from before, a step would be offered before it can be claimed."""
+    study = ToyStudy(tmp_path)
+    study.add("step")
+    study.submit(sqlite, store)
+    lease = leases.acquire(sqlite, "", None)
+    asked: list[str] = []
+    now = Database.now
+
+    def database_now(session: Session) -> datetime:
+        asked.append("database")
+        return now(session)
+
+    def clock() -> float:
+        asked.append("queue")
+        return 0.0
+
+    monkeypatch.setattr(Database, "now", staticmethod(database_now))
+    settling.load(sqlite, lease, (), clock)
+    assert asked[-2:] == ["database", "queue"]
 
 
 @pytest.mark.slow

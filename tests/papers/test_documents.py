@@ -9,20 +9,20 @@ from dataclasses import replace
 
 import pytest
 import typer
+from paper_cells import cell, rows_of
 from rich.console import Console
-from sqlalchemy import delete, select, update
 from typer.testing import CliRunner
 
 from creamtea.cli import report as command
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
-from creamtea.papers.model import Exhibit, OfAnalysis, OfSelection, OfSystem, number
+from creamtea.papers.model import Exhibit, OfSelection, OfSystem, number
 from creamtea.report import text
 from creamtea.report.export import table_csv
 from creamtea.report.html import to_html
 from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Document, Facts, Figure, Row, Table
+from creamtea.report.model import Document, Facts, Figure, Table
 from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
 from creamtea.report.papers.ours import (
     SIZES,
@@ -32,18 +32,11 @@ from creamtea.report.papers.ours import (
     our_values,
     wanted_cells,
 )
-from creamtea.report.papers.units import selection_size
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
-from creamtea.store.study_tables import Metric, StepRow, StudyStep
-from creamtea.store.tables import StudyRow
 
 ALL = [(name, exhibit) for name in papers() for exhibit in exhibits(name)]
-
-
-def rows_of(document: Document, size: str = "ours") -> dict[tuple[str, str], Row]:
-    return {(row.name, row.setting): row for row in document.table(f"{size}/values").rows}
 
 
 def test_without_a_study_the_one_to_run_first_is_the_small_one(no_studies: Database) -> None:
@@ -54,12 +47,6 @@ def test_without_a_study_the_one_to_run_first_is_the_small_one(no_studies: Datab
         }
         sizes = {find_paper(name).collections[source.collection].size for source in exhibit.sources}
         assert ("ours" in shown) == ("ours" in sizes or not sizes), exhibit.label
-
-
-def cell(document: Document, row: str, setting: str, column: str, size: str = "ours") -> text.ShownCell:
-    table = document.table(f"{size}/values")
-    found = next(entry for entry in table.columns if entry.title == column)
-    return text.shown(rows_of(document, size)[row, setting].cells[found.key], found)
 
 
 # ---------------------------------------------------------------- all of them
@@ -256,42 +243,6 @@ def test_of_several_studies_of_ours_the_one_that_was_run_is_shown(new_store: Cal
     assert all(found.value for found in shown.values())
 
 
-@pytest.fixture(scope="module")
-def two_studies_of_one_table(new_store: Callable[..., Database]) -> Document:
-    """One has fifteen languages and one seed each, the other four languages and the ensembles."""
-    return build_exhibit(new_store("g2p", "entmax-g2p-half"), "entmax", "table", 1)
-
-
-def test_a_value_of_another_study_than_the_rest_says_so(two_studies_of_one_table: Document) -> None:
-    shown = [
-        cell(two_studies_of_one_table, "α = 1.5, ε = 0", "ours", column).note
-        for column in ("single, WER", "ensemble, WER")
-    ]
-    assert shown == ["", "of g2p"]
-
-
-def test_a_claim_is_judged_by_the_study_that_has_both_values(two_studies_of_one_table: Document) -> None:
-    verdict = cell(two_studies_of_one_table, "α = 1.5, ε = 0", "verdict against single, WER", "ensemble, WER")
-    assert verdict.value.split(":")[0] in ("holds", "opposite", "undecided")
-    assert verdict.note == "of g2p"
-
-
-def test_a_study_that_has_not_finished_does_not_hide_one_that_has(new_store: Callable[..., Database]) -> None:
-    database = new_store("g2p", "entmax-g2p-half")
-    with database.transaction() as writing:
-        half = writing.scalars(select(StudyRow).where(StudyRow.name == "entmax-g2p-half")).one()
-        places = select(StudyStep.step_key).where(StudyStep.study_id == half.id)
-        writing.execute(delete(Metric).where(Metric.step_key.in_(places)))
-        writing.execute(update(StepRow).where(StepRow.key.in_(places)).values(state="pending"))
-        half.state = "queued"
-    document = build_exhibit(database, "entmax", "table", 1)
-    shown = cell(document, "α = 1.5, ε = 0", "ours", "single, WER")
-    alone = cell(
-        build_exhibit(new_store("g2p"), "entmax", "table", 1), "α = 1.5, ε = 0", "ours", "single, WER"
-    )
-    assert (shown.value, shown.note) == (alone.value, "")
-
-
 def test_an_empty_database_says_what_to_run(no_studies: Database) -> None:
     document = build_exhibit(no_studies, "entmax", "table", 6)
     shown = cell(document, "ε = 0", "ours", "EN→DE")
@@ -329,30 +280,6 @@ def test_the_size_of_a_selection_is_counted_as_the_paper_counts(our_size: Databa
     assert cell(document, "NVS", "ours", "Size").value == "1,032,000"  # 8,000 × 128 + 8,000
     assert number("6,590,600") == 32953 * 200
     assert number("33,776,825") == 32953 * 1024 + 32953
-
-
-def test_a_study_without_the_selection_has_no_such_cell(our_size: Database) -> None:
-    reports = Reports(our_size, find_paper("nvs"))
-    report = reports.read("idioms", "en-de")
-    assert isinstance(report, StudyReport)
-    assert [selection_size(report.spec, name) for name in ("nobody", "full")] == [None, None]
-
-
-def test_recall_at_equal_size_is_judged_by_its_paired_difference(our_size: Database) -> None:
-    report = Reports(our_size, find_paper("nvs")).read("idioms", "en-de")
-    assert isinstance(report, StudyReport)
-    found = find_cell(
-        report.document,
-        OfAnalysis(
-            analysis="recall-idioms", row="general", setting="k=200, idioms", measure="recall_difference"
-        ),
-    )
-    assert found is not None
-    difference = found[1].cells["recall_difference"]
-    document = build_exhibit(our_size, "nvs", "figure", 4)
-    verdict = rows_of(document)["EN-DE NVS", "verdict against EN-DE align"].cells["c0"]
-    assert verdict.value == pytest.approx(100 * (difference.value or 0.0))
-    assert (verdict.low, verdict.high) == pytest.approx((100 * difference.low, 100 * difference.high))
 
 
 def test_a_value_that_our_copy_has_lost_says_so(our_size: Database) -> None:

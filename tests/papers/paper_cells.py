@@ -1,0 +1,16 @@
+"""The cells of a paper's table as a page shows them."""
+
+from __future__ import annotations
+
+from creamtea.report import text
+from creamtea.report.model import Document, Row
+
+
+def rows_of(document: Document, size: str = "ours") -> dict[tuple[str, str], Row]:
+    return {(row.name, row.setting): row for row in document.table(f"{size}/values").rows}
+
+
+def cell(document: Document, row: str, setting: str, column: str, size: str = "ours") -> text.ShownCell:
+    table = document.table(f"{size}/values")
+    found = next(entry for entry in table.columns if entry.title == column)
+    return text.shown(rows_of(document, size)[row, setting].cells[found.key], found)
