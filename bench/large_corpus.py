@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,9 +121,9 @@ class FolderCheckpoints:
     def save(self, name: str, source: Path) -> None:
         shutil.copy(source, self.folder / name)
 
-    def load(self, name: str) -> Path | None:
+    def read(self, name: str, parse: Callable[[Path], Any]) -> Any:
         path = self.folder / name
-        return path if path.exists() else None
+        return parse(path) if path.exists() else None
 
     def names(self) -> list[str]:
         return [path.name for path in self.folder.iterdir()]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.contract.step import Checkpoints, LiveView, StepResult
+
+T = TypeVar("T")
 
 
 class FolderCheckpoints:
@@ -29,9 +31,9 @@ class FolderCheckpoints:
         shutil.copy(source, whole)
         whole.replace(path)
 
-    def load(self, name: str) -> Path | None:
+    def read(self, name: str, parse: Callable[[Path], T]) -> T | None:
         path = self.folder / name
-        return path if path.exists() else None
+        return parse(path) if path.exists() else None
 
     def names(self) -> list[str]:
         files = (path for path in self.folder.rglob("*") if path.is_file())

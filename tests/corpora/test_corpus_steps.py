@@ -35,8 +35,8 @@ class NoCheckpoints:
     def save(self, name: str, source: Path) -> None:
         raise AssertionError("these steps are short and save nothing")
 
-    def load(self, name: str) -> Path | None:
-        return None
+    def read(self, name: str, parse: Callable[[Path], Any]) -> None:
+        pass
 
 
 Run = Callable[..., tuple[StepResult, Context]]

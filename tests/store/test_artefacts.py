@@ -303,17 +303,14 @@ def test_a_relative_root_is_fixed_when_the_store_is_made(
 # ---------------------------------------------------------------- checkpoints and progress
 
 
-def loaded_bytes(store: ArtefactStore) -> bytes:
+def loaded_bytes(store: ArtefactStore) -> bytes | None:
     """What the next attempt would load."""
-    checkpoints = store.checkpoints("key")
-    path = checkpoints.load("state.pt")
-    assert path is not None
-    return path.read_bytes()
+    return store.checkpoints("key").read("state.pt", Path.read_bytes)
 
 
 def test_a_checkpoint_is_replaced_and_dropped(store: ArtefactStore, tmp_path: Path) -> None:
     checkpoints = store.checkpoints("key")
-    assert checkpoints.load("state.pt") is None
+    assert loaded_bytes(store) is None
     source = tmp_path / "state"
     loaded = []
     for content in (b"first", b"second"):
@@ -321,22 +318,27 @@ def test_a_checkpoint_is_replaced_and_dropped(store: ArtefactStore, tmp_path: Pa
         checkpoints.save("state.pt", source)
         loaded.append(loaded_bytes(store))
     assert loaded == [b"first", b"second"]
-    assert store.checkpoints("other").load("state.pt") is None
+    assert store.checkpoints("other").read("state.pt", Path.read_bytes) is None
     store.drop_checkpoints("key")
-    assert store.checkpoints("key").load("state.pt") is None
+    assert loaded_bytes(store) is None
     store.drop_checkpoints("key")  # nothing left: no error
 
 
-def test_a_loaded_checkpoint_is_a_copy(store: ArtefactStore, tmp_path: Path) -> None:
+def test_a_checkpoint_is_read_from_a_copy_that_does_not_stay(store: ArtefactStore, tmp_path: Path) -> None:
     checkpoints = store.checkpoints("key")
     source = tmp_path / "state"
     source.write_bytes(b"first")
     checkpoints.save("state.pt", source)
-    path = checkpoints.load("state.pt")
-    assert path is not None
-    source.write_bytes(b"second")
-    checkpoints.save("state.pt", source)
-    assert path.read_bytes() == b"first"
+    copies = []
+
+    def parse(copy: Path) -> bytes:
+        copies.append(copy)
+        source.write_bytes(b"second")
+        checkpoints.save("state.pt", source)
+        return copy.read_bytes()
+
+    assert checkpoints.read("state.pt", parse) == b"first"
+    assert not copies[0].exists()
 
 
 def test_a_crash_while_saving_keeps_the_old_checkpoint(

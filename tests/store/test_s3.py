@@ -70,12 +70,10 @@ def test_files_and_checkpoints_come_back_as_they_were(s3: Any, tmp_path: Path) -
     assert (tmp_path / "in" / "größe.txt").read_bytes() == b"jam"
 
     checkpoints = store.checkpoints("key")
-    assert checkpoints.load("model/a") is None
+    assert checkpoints.read("model/a", Path.read_bytes) is None
     for content in (b"first", b"second"):
         checkpoints.save("model/a", write(tmp_path / "scratch", "a", content) / "a")
-    loaded = checkpoints.load("model/a")
-    assert loaded is not None
-    assert loaded.read_bytes() == b"second"
+    assert checkpoints.read("model/a", Path.read_bytes) == b"second"
     checkpoints.save("model.parts/1/b", tmp_path / "scratch" / "a")
     assert sorted(checkpoints.names()) == ["model.parts/1/b", "model/a"]
     checkpoints.remove("model.parts/1/b")
@@ -109,9 +107,7 @@ def test_large_files_are_uploaded_in_parts(s3: Any, tmp_path: Path, monkeypatch:
     checkpoints = store.checkpoints("key")
     checkpoints.save("large", scratch / "large")
     assert s3.head_object(Bucket="lab", Key="artefacts/checkpoints/key/large")["ETag"].endswith('-3"')
-    loaded = checkpoints.load("large")
-    assert loaded is not None
-    assert loaded.read_bytes() == content
+    assert checkpoints.read("large", Path.read_bytes) == content
     (stored,) = store.put_folder(scratch)
     store.materialise([stored], tmp_path / "in")
     assert (tmp_path / "in" / "large").read_bytes() == content

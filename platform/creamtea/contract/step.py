@@ -8,10 +8,12 @@ with `StepContext.show`, and returns small JSON values in a `StepResult`. It nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ class Checkpoints(Protocol):
     def save(self, name: str, source: Path) -> None:
         """Store the local file under `name`, replacing an older one in one move."""
 
-    def load(self, name: str) -> Path | None:
-        """A local copy of what was saved under `name`, or None."""
+    def read(self, name: str, parse: Callable[[Path], T]) -> T | None:
+        """What `parse` makes of a local copy of what was saved under `name`, None where nothing was. The copy
+        is deleted then."""
 
     def names(self) -> list[str]:
         """What is saved."""

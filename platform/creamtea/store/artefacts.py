@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -61,6 +60,7 @@ class Progress:
 
 
 Report = TypeVar("Report")
+T = TypeVar("T")
 _PROGRESS, _LIVE, _VALUES = TypeAdapter(Progress), TypeAdapter(LiveView), TypeAdapter(dict[str, Any])
 
 
@@ -345,25 +345,22 @@ class StoredCheckpoints:
     def __init__(self, store: ArtefactStore, step_key: str) -> None:
         self._store = store
         self._key = step_key
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None  # deleted with this object
 
     def save(self, name: str, source: Path) -> None:
         path = self._path(name)
         with self._store.failures(path):
             self._store._publish(source, path)
 
-    def load(self, name: str) -> Path | None:
+    def read(self, name: str, parse: Callable[[Path], T]) -> T | None:
         path = self._path(name)
-        if self._scratch is None:
-            self._scratch = scratch_folder("checkpoint")
-        copy = Path(self._scratch.name) / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with self._store.failures(path, disk=self._scratch.name):
-            try:
-                self._store.fs.get_file(path, str(copy))
-            except FileNotFoundError:
-                return None
-        return copy
+        with scratch_folder("checkpoint") as folder:
+            copy = Path(folder) / "copy"
+            with self._store.failures(path, disk=folder):
+                try:
+                    self._store.fs.get_file(path, str(copy))
+                except FileNotFoundError:
+                    return None
+            return parse(copy)
 
     def names(self) -> list[str]:
         folder = self._store.path_of("checkpoints", self._key)

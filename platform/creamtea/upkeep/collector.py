@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from sqlalchemy import Select, exists, select, union
 
@@ -97,10 +98,10 @@ def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
     saved = store.checkpoints(group[0].owner)
 
     def read(name: str) -> bytes:
-        file = saved.load(name)
-        if file is None:
+        content = saved.read(name, Path.read_bytes)
+        if content is None:
             raise InfrastructureError(f"{names[name].path} has just been removed: run the command again")
-        return file.read_bytes()
+        return content
 
     return [names[name] for name in halves(names, read)]
 

@@ -59,7 +59,7 @@ def go_wrong(how: str | None, context: StepContext) -> None:
             raise StepUnavailable("the metric's model cannot be had here")
         case "infrastructure":
             raise InfrastructureError("the disk went away")
-        case "once" if context.checkpoints.load("failed") is None:
+        case "once" if context.checkpoints.read("failed", Path.exists) is None:
             marker = context.output.parent / "failed"
             marker.touch()
             context.checkpoints.save("failed", marker)

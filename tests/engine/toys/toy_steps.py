@@ -116,8 +116,7 @@ def wait(context: StepContext[ToyParams]) -> None:
 
 def count(context: StepContext[ToyParams], attempt: int) -> None:
     """The first attempt goes as far as `stop_at`, and then waits to be killed."""
-    saved = context.checkpoints.load("number")
-    first = int(saved.read_text()) if saved is not None else 0
+    first = context.checkpoints.read("number", lambda saved: int(saved.read_text())) or 0
     log = Path(context.params.log)
     with log.joinpath("counts").open("a") as file:
         file.write(f"from {first}\n")

@@ -21,7 +21,7 @@ from creamtea.contract.step import Checkpoints
 from creamtea.scratch import scratch_folder
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.group import Alone, Group
-from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, remove_index
+from creamtea_workers.training.parts import Split, bytes_of, load_parts, loaded, read_index, remove_index
 
 MAIN = "training.pt"
 
@@ -104,8 +104,7 @@ class Saver:
                 self._checkpoints.remove(name)
 
     def _read(self, name: str) -> bytes:
-        file = self._checkpoints.load(name)
-        return b"" if file is None else file.read_bytes()
+        return self._checkpoints.read(name, Path.read_bytes) or b""
 
     def close(self) -> None:
         """Let a write end, so that none is left behind by an attempt that is cancelled or fails."""
@@ -141,8 +140,7 @@ def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
 
 def load(checkpoints: Checkpoints, name: str) -> Any:
     """None where nothing was saved."""
-    file = checkpoints.load(name)
-    return None if file is None else torch.load(file, map_location="cpu", weights_only=True)
+    return checkpoints.read(name, loaded)
 
 
 def save_position(saver: Saver, position: Position, model: dict[str, Any], optimiser: dict[str, Any]) -> None:

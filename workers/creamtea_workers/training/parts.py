@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,15 +130,14 @@ def bytes_of(content: Any) -> int:
 
 
 def read_index(checkpoints: Checkpoints, name: str) -> PartIndex | None:
-    file = checkpoints.load(index_name(name))
-    return None if file is None else PartIndex.model_validate_json(file.read_bytes())
+    return checkpoints.read(index_name(name), lambda file: PartIndex.model_validate_json(file.read_bytes()))
 
 
 def load_parts(checkpoints: Checkpoints, index: PartIndex) -> Any:
     """The content, on the CPU."""
-    content = torch.load(_loaded(checkpoints, index.rest), map_location="cpu", weights_only=True)
+    content = _part(checkpoints, index.rest, loaded)
     for file, tensors in index.tensors.items():
-        stored = load_file(_loaded(checkpoints, file))
+        stored = _part(checkpoints, file, load_file)
         for key, places in tensors.items():
             for place in places:
                 content = _put(content, place, stored[key])
@@ -156,14 +155,19 @@ def _put(content: Any, place: list[int | str], tensor: Tensor) -> Any:
     return content
 
 
-def _loaded(checkpoints: Checkpoints, file: str) -> Path:
-    path = checkpoints.load(file)
-    if path is None:
+def loaded(file: Path) -> Any:
+    """What torch.save wrote, on the CPU."""
+    return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def _part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> Any:
+    content = checkpoints.read(file, parse)
+    if content is None:
         raise InfrastructureError(
             f"the checkpoint lacks its part {file}: it was deleted. Delete what else the step has under "
             "checkpoints in the artefact store, and it begins anew"
         )
-    return path
+    return content
 
 
 def remove_index(checkpoints: Checkpoints, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ class _NoCheckpoints:
     def save(self, name: str, source: Path) -> None:
         pass
 
-    def load(self, name: str) -> Path | None:
-        return None
+    def read(self, name: str, parse: Callable[[Path], Any]) -> None:
+        pass
 
     def names(self) -> list[str]:
         return []
