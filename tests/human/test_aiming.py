@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_campaigns import add_rater, make_campaign, rate_in_turns
+from small_campaigns import add_rater, make_campaign, rate, rate_in_turns
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
@@ -17,7 +17,7 @@ from creamtea.human.results import load_ratings
 from creamtea.human.settings import CampaignSettings
 from creamtea.stats.aiming import SETTLED_SHARE, State
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Campaign, Item, Rating
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 SEGMENTS, MEANS = 60, (50.0, 80.0, 50.5)  # the second is far better, the third is like the baseline
 SYSTEMS = len(MEANS)
@@ -107,6 +107,36 @@ def test_before_anything_is_settled_every_item_of_a_turn_is_rated(database: Data
     assert work is not None
     assert work.total == 2 * BLOCK * SYSTEMS  # at most: what is passed over later leaves it
     assert rate_all(database, [rater]) == 2 * BLOCK * SYSTEMS - 1  # too few units to settle anything
+
+
+@pytest.mark.parametrize("system", range(SYSTEMS))
+def test_a_skipped_output_holds_nothing_up(database: Database, system: int) -> None:
+    segments = 2 * BLOCK
+    campaign_id = aiming_campaign(database, segments)
+    anna, ben = add_rater(database, "anna"), add_rater(database, "ben")
+    while (work := assignment.next_item(database, anna)) is not None:
+        if work.outputs[0].endswith(f"-{system}"):
+            assignment.skip(database, anna, work.assignment_id, "I do not understand the source")
+            break
+        rate(database, anna, work)
+    rate_all(database, [anna])
+    left = {other: segments - (system in {0, other}) for other in (1, 2)}
+
+    def found() -> dict[int, tuple[int, int, int]]:
+        with database.session() as session:
+            ratings = load_ratings(session, session.get_one(Campaign, campaign_id))
+            return {
+                one.system: (one.look.units, one.complete, one.planned)
+                for one in standings(session, ratings, 0, 4.0)
+            }
+
+    assert found() == {other: (units, units, units) for other, units in left.items()}
+    rate_all(database, [ben])  # what anna skipped
+    assert found() == {other: (units, units, units) for other, units in left.items()}
+    with database.transaction() as session:
+        session.get_one(Rater, anna).excluded_at = database.now(session)
+    rate_all(database, [ben])
+    assert found() == dict.fromkeys((1, 2), (segments, segments, segments))
 
 
 def test_pairs_without_the_baseline_cannot_aim() -> None:

@@ -30,7 +30,7 @@ from creamtea.human.settings import settings_of
 from creamtea.stats.aiming import Look, State, look, probability, unbiased_mean
 from creamtea.stats.sequential import course
 from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS
-from creamtea.store.tables import Campaign, Item
+from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 BLOCK = 5  # segments at least that have their turn at once: as many are rated before the next look
 
@@ -90,16 +90,19 @@ class _Unit:
 def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
     """Every comparison with the baseline, over documents (segments, where they stand alone) of which all
     ratings are in. Of a campaign that aims: those up to the first one that is still being rated, or that was
-    not sure to be rated."""
+    not sure to be rated, without outputs that a rater has skipped. A skipped one may never be rated: the
+    rater does not get it again, and nobody else may come. That another rater did rate it changes nothing, so
+    that what a look has seen stays as it was."""
     planned = _planned(session, ratings.campaign.id, relative=ratings.campaign.protocol.relative)
     aims = ratings.campaign.settings.aim
+    skipped = _skipped(session, ratings) if aims else {}
     matrix, complete = ratings.matrix(), _complete(ratings)
     others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
     courses, over, whole = [], [], []
     for system in others:
         units = [
             _unit(segments, planned, complete, matrix, system, baseline)
-            for segments in _documents(planned, {system, baseline})
+            for segments in _documents(planned, skipped, {system, baseline})
         ]
         tested = []
         for unit in units:
@@ -118,13 +121,16 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
     ]
 
 
-def _documents(planned: dict[int, _Planned], systems: set[int]) -> list[list[int]]:
-    """The segments (pairs) that show all of the systems, by documents in the order of their turns."""
+def _documents(
+    planned: dict[int, _Planned], skipped: Mapping[int, set[int]], systems: set[int]
+) -> list[list[int]]:
+    """The segments (pairs) that show all of the systems, none of them `skipped`, by documents in the order of
+    their turns."""
     first: dict[int, int] = {}
     found: dict[int, list[int]] = defaultdict(list)
     for key, place in planned.items():
         first[place.document] = min(place.first, first.get(place.document, place.first))
-        if systems <= place.chance.keys():
+        if systems <= place.chance.keys() - skipped.get(key, set()):
             found[place.document].append(key)
     return [found[document] for document in sorted(found, key=lambda document: first[document])]
 
@@ -193,6 +199,25 @@ def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int,
         alike = len(row.systems)
         place.chance.update(zip(row.systems, row.output_chances or [row.chance] * alike, strict=True))
         place.drawn.update(zip(row.systems, row.output_drawn or [row.drawn] * alike, strict=True))
+    return found
+
+
+def _skipped(session: Session, ratings: Ratings) -> dict[int, set[int]]:
+    """By segment (item, where scores are relative) the systems on items that a rater who counts skipped."""
+    rows = session.execute(
+        select(Item.id, Item.segment_index, Item.systems)
+        .join(Assignment, Assignment.item_id == Item.id)
+        .join(Rater, Rater.id == Assignment.rater_id)
+        .where(
+            Item.campaign_id == ratings.campaign.id,
+            Item.kind.in_(SYSTEM_KINDS),
+            Assignment.skipped_at.is_not(None),
+            Rater.excluded_at.is_(None),
+        )
+    )
+    found: dict[int, set[int]] = defaultdict(set)
+    for row in rows:
+        found[row.id if ratings.campaign.protocol.relative else row.segment_index].update(row.systems)
     return found
 
 

@@ -28,7 +28,7 @@ AIMED = (
     " This campaign aims: a system is rated on one document or segment in twenty once its verdict is "
     "settled, or once what is planned is unlikely to decide it; the others go on without it. The verdict and "
     "its difference are of what came before. Unbiased: the mean difference over all that was planned, by "
-    "inverse probabilities, which scatters more."
+    "inverse probabilities, which scatters more. Outputs that a rater has skipped are left out."
 )
 
 
