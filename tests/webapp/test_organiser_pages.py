@@ -13,6 +13,7 @@ from organiser_app import (
 )
 
 from creamtea.human import audit, campaigns
+from creamtea.human.documents import Documents
 from creamtea.human.settings import CampaignSettings
 from creamtea.store.database import Database
 
@@ -130,6 +131,29 @@ def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) ->
         "I agree.",
         0.4,
     )
+
+
+def test_a_draft_does_not_lose_its_documents(ready: Database, visit: Visit) -> None:
+    made = campaigns.create_campaign(
+        ready,
+        "first",
+        campaigns.CampaignRequest(
+            study="quagga",
+            test_set="narwhal",
+            systems=["tapir-nvs", "tapir-greedy"],
+            settings=CampaignSettings(items=8),
+            documents=Documents(tuple(f"d{segment // 4}" for segment in range(40))),
+        ),
+    )
+    app = visit(campaigns="new", from_=made.id)
+    app.number_input(key="campaign-items").set_value(9)
+    press(app, "make")
+    assert "the draft has documents, whose file is not kept: give it again" in shown(app)
+    assert campaign_row(ready, "first").settings["items"] == 8
+    documents = "".join(f"e{segment // 4}\n" for segment in range(40)).encode()
+    app.file_uploader(key="campaign-documents").set_value([("docs.txt", documents, "text/plain")])
+    press(app, "make")
+    assert campaign_row(ready, "first").settings["items"] == 9
 
 
 def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(ready: Database, visit: Visit) -> None:

@@ -306,6 +306,20 @@ def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
     return dict(session.execute(counted.order_by(Item.kind)).all())
 
 
+def from_files(session: Session, campaign_id: int) -> set[str]:
+    """What a campaign's items have of files that are not kept: of documents, media and proposals. A draft
+    that is made anew needs these files again."""
+    rows = session.execute(
+        select(Item.document, Item.media, Item.proposals).where(Item.campaign_id == campaign_id)
+    ).all()
+    found = {
+        "documents": any(row.document for row in rows),
+        "media": any(row.media for row in rows),
+        "proposals": any((row.proposals or {}).values() for row in rows),
+    }
+    return {name for name, there in found.items() if there}
+
+
 def count_pages(session: Session, campaign_id: int) -> int:
     """On how many pages a campaign's items are shown, without those that the organiser wrote."""
     pages = (

@@ -345,7 +345,8 @@ def _texts(start: CampaignRequest) -> None:
     right.file_uploader(
         f"{LABELS['documents']} (text)",
         ["txt", "docs", "tsv"],
-        help="One line per segment: the name of its document, or DOMAIN TAB DOCUMENT.",
+        help="One line per segment: the name of its document, or DOMAIN TAB DOCUMENT. A draft that is "
+        "changed needs the file again.",
         key=key("documents"),
     )
     field_error("tutorial", "attention", "documents")

@@ -43,6 +43,12 @@ READERS: dict[str, Callable[[Path], Sequence[BaseModel]]] = {
     "tutorial": read_tutorial,
     "attention": read_attention,
 }
+# what a draft had of a file that is not kept, as messages call it
+LOST = {
+    "documents": "documents",
+    "proposals": "errors marked beforehand",
+    "media": "files beside sources",
+}
 OF_REQUEST = ("test_set", "systems", "protocol", "ratings_per_item", "seed", "instructions")
 
 
@@ -101,6 +107,8 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     study, metric = st.session_state[key("study")], values.pop("proposals_from")
     proposals, proposed_by = _proposals(database, study, request, values.pop("proposals", None), metric)
     media = _media(values.pop("media"), values.pop("media_files"))
+    given = {"documents": documents, "proposals": proposals, "media": media}
+    _check_files(database, draft, start, request["protocol"], {name for name in given if given[name]})
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
@@ -121,6 +129,24 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
         actor=actor,
     )
     return Made(f"The draft has {counted(made.items, 'item')}.", {MADE: made.id})
+
+
+def _check_files(
+    database: Database, draft: str, start: CampaignRequest, protocol: str, given: set[str]
+) -> None:
+    """InputError where the draft would lose without a word what it had of a file."""
+    if not draft:
+        return
+    with database.session() as reading:
+        had = campaigns.from_files(reading, campaigns.find_campaign(reading, draft).id)
+    if protocol != start.protocol:
+        had -= {"proposals"}
+    for name in had - given:
+        raise InputError(
+            f"the draft has {LOST[name]}, whose file is not kept: give it again, or make a new campaign "
+            "without",
+            about=name,
+        )
 
 
 def _proposals(
