@@ -247,5 +247,23 @@ def test_too_many_controls_are_refused(given: dict, references: dict | None, mes
         controlled(many(6), references, **given)
 
 
+@pytest.mark.parametrize("batch", [2, 9, 10])
+def test_a_control_of_a_long_page_stands_behind_it(batch: int) -> None:
+    """Half a batch is less than a page."""
+    pages = [many(10 * (page + 1))[10 * page :] for page in range(20)]
+    settings = CampaignSettings(bad_references=0, repeats=4, batch=batch)
+    placed = with_controls(pages, REFERENCES, settings, "en", 5)
+    at = [number for number, page in enumerate(placed) if page[0].kind == "repeat"]
+    assert len(at) == 4
+    for number in at:
+        assert flat(placed)[placed[number][0].original] == placed[number - 1][0]
+
+
+def test_a_single_page_has_no_place_for_a_control() -> None:
+    settings = CampaignSettings(bad_references=1, repeats=0)
+    with pytest.raises(InputError, match="1 bad references too many: 0 pages lie half a batch before"):
+        with_controls([many(10)], REFERENCES, settings, "en", 5)
+
+
 def test_an_amount_is_a_number_or_a_share() -> None:
     assert [counted(amount, 15) for amount in (0, 3, 0.0, 0.1, 0.5)] == [0, 3, 0, 2, 8]

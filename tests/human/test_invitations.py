@@ -75,6 +75,11 @@ def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campai
     access.revoke_rater(database, first.id)
     assert opened[0] is not None
     assert access.identify(database, opened[0].secret) is None
+    with pytest.raises(access.AccessRefused, match="was withdrawn"):
+        invitations.join(database, secret, PROLIFIC)
+    assert invitations.join(database, secret, {"participant": "zoe"}) is not None
+    access.create_link(database, "rater", rater_id=first.id)
+    assert invitations.join(database, secret, PROLIFIC) is not None
 
 
 @pytest.mark.parametrize("visit", [{}, {"SESSION_ID": "s-8"}])

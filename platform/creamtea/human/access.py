@@ -273,6 +273,12 @@ def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int |
     return list(revoked)
 
 
+def is_withdrawn(session: Session, rater_id: int) -> bool:
+    """Whether the rater came by links, and all of them are withdrawn."""
+    revoked = session.scalars(select(AccessToken.revoked_at).where(AccessToken.rater_id == rater_id)).all()
+    return bool(revoked) and None not in revoked
+
+
 def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
     """Withdraw every link of a rater, and with them the sessions they opened; how many links.
 

@@ -85,7 +85,7 @@ def with_controls(
     enough that can be spoilt.
     """
     items = sum(map(len, pages))
-    half = min(settings.batch, items) // 2 * len(pages) // items
+    half = max(1, min(settings.batch, items) // 2 * len(pages) // items)
     hosts = list(range(len(pages) - half))  # what has half a batch behind it
     bad, repeats = (counted(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
     draw = random.Random(f"{seed}/controls")

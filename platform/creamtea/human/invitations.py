@@ -114,8 +114,8 @@ def participant_in(query: Mapping[str, str]) -> str | None:
 def join(database: Database, secret: str, query: Mapping[str, str]) -> access.OpenedSession | None:
     """A session for the participant of this query, by a link for participants; None for any other secret.
 
-    AccessRefused where the query names nobody, or somebody whose visit, as the platform numbers it, is
-    another one, and where the campaign has too many participants.
+    AccessRefused where the query names nobody, somebody whose links were withdrawn, or somebody whose visit,
+    as the platform numbers it, is another one, and where the campaign has too many participants.
     """
     with database.session() as session:
         campaign_id = session.scalar(
@@ -136,6 +136,10 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> access.Op
         now = database.now(session)
         campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
         rater = _rater_of(session, database, campaign, participant)
+        if access.is_withdrawn(session, rater.id):
+            raise access.AccessRefused(
+                "Your link to this evaluation was withdrawn. Ask whoever organises it for a new one."
+            )
         began = (rater.arrival or {}).get(SUBMISSION)
         if began is not None and began != query.get(SUBMISSION):
             raise access.AccessRefused(

@@ -26,6 +26,27 @@ def test_the_layout_of_mturk(tmp_path: Path) -> None:
     assert [answer.scores[0].step for answer in content.answers] == [72, 10, 71, 99]
 
 
+def test_segments_within_documents_of_the_crowd(tmp_path: Path) -> None:
+    """Of 2021: PAIR-HIT-DOCUMENT-ITEM.N_N, where systems share a segment by its document and number."""
+    lines = MTURK.split("\n")[:1] + [
+        f'NA\tann\thi\tbn ad NA "{system}" NA SYSTEM\thi-bn-{hit}-{document}-{number}.{at}_{at}\t70\t0'
+        for system, hit, document, number in (
+            ("A", 0, 46, 1001558),
+            ("A", 0, 7, 1000012),
+            ("B", 3, 46, 1000811),
+        )
+        for at in (1, 2)
+    ]
+    content = campaign(tmp_path, "\n".join(lines), protocol="da")
+    found = [(item.systems[0], item.document, item.segment) for item in content.items]
+    segments = {document: segment for _, document, segment in found}
+    assert [document for _, document, _ in found] == ["46", "46", "7", "7", "46", "46"]
+    assert found[0][2] == found[4][2]
+    assert found[1][2] == found[5][2]
+    assert len({segment for *_, segment in found}) == 4
+    assert len(segments) == 2
+
+
 def test_standardised_scores_of_the_crowd(database: Database, tmp_path: Path) -> None:
     """WMT's release: z, tabs and blanks mixed, and the raters' means and deviations beside it."""
     given = {"M01": [72, 10, 71, 99], "M02": [50, 60, 40, 100]}

@@ -252,6 +252,18 @@ def test_no_field_is_new_to_the_table(part: type) -> None:
     assert [field.name for field in dataclasses.fields(part)] == KNOWN[part].split()
 
 
+def test_a_preference_to_a_system_that_is_left_out_goes(other: Database, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    pairs = [("A", 2, "B", 0), ("A", 2, "C", 0), ("C", 2, "B", 0)]
+    rows = [f"ann,1,{a},{x},{n}\nann,1,{b},{y},{n}\n" for n, (a, x, b, y) in enumerate(pairs)]
+    path.write_text("rater,segment,system,value,item\n" + "".join(rows))
+    facts = ImportFacts("old", "preference", "test", "en", "de", leave_out=("C",))
+    done = import_campaign(other, path, "csv", facts, "test")
+    assert done.not_kept == (NotKept(4, "ratings of systems left out (C)"),)
+    found = list(rows_of(collect(other, "old")))
+    assert [(row.item, row.system) for row in found] == [(0, "A"), (0, "B")]
+
+
 def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n")

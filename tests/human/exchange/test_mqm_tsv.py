@@ -57,6 +57,29 @@ def test_errors_become_scores_and_stay_where_they_are(database: Database, tmp_pa
     assert {key: row.payload for key, row in again.items()} == {key: row.payload for key, row in rows.items()}
 
 
+def test_side_by_side_files(tmp_path: Path) -> None:
+    """Of 2023: other names of two fields, planted errors, white space that some raters' lines lack."""
+    lines = (
+        "A|t|1|5|ann|Gut.|<v>Goood</v>.|Fluency/Spelling|Major|{}\n"
+        "A|t|1|5|ann|Gut.|Bad<v>.</v>|Accuracy|HOTW-test|{}\n"
+        "A|t|1|5|bob|Gut. |Goood<v>. </v>|Fluency/Punctuation|Minor|{}\n"
+        "A|t|1|5|cy|Gut. |Goood.<v> </v>|Fluency/Punctuation|Minor|{}\n"
+        "A|t|1|6|ann|Nein.|No.|Accuracy|HOTW-test|{}\n"
+    )
+    header = "\t".join(FIELDS).replace("doc_id\tseg_id", "docSegId\tglobalSegId") + "\tmetadata"
+    content, not_kept = read_mqm(written(tmp_path, lines, header), FACTS, NOW)
+    assert [(item.segment, item.outputs) for item in content.items] == [(5, ("Goood.",))]
+    assert {row.rater: row.payload["spans"] for row in rows_of(content)} == {
+        "ann": [{"start": 0, "end": 4, "severity": "major", "category": ["Fluency", "Spelling"]}],
+        "bob": [{"start": 5, "end": 5, "severity": "minor", "category": ["Fluency", "Punctuation"]}],
+        "cy": [{"severity": "minor", "category": ["Fluency", "Punctuation"]}],
+    }
+    assert [(one.count, one.what) for one in not_kept] == [
+        (3, "comments on errors, or what else is said of them"),
+        (2, "errors planted to test raters"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [

@@ -118,6 +118,11 @@ def test_what_was_read_can_be_exported_and_read_again(
             "line 4, column system: found 's'; allowed: a row for each system of the item",
         ),
         (
+            "post-edit",
+            'rater,segment,system,payload\na,1,s,"{""text"": ""Good.""}"\n',
+            "line 2, column output: found nothing; allowed: the text that was corrected",
+        ),
+        (
             "da",
             "rater,segment,system,value,original\na,1,s,5,9\n",
             "line 2, column original: found 9; allowed: ",

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,6 +73,8 @@ MTURK = (
     "score",
     "seconds",
 )
+# PAIR-HIT-DOCUMENT-ITEM.N_N of the documents of 2021, whose item is of one HIT and system
+MTURK_PLACE = re.compile(r"[^-]+-[^-]+-\d+-(?P<document>\d+)-\d+\.\d+_(?P<segment>\d+)")
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 PRACTICE = "tutorial"  # in the name of a document
@@ -216,6 +219,8 @@ class _Reading:
 
     def rated(self, line: int, protocol: Protocol) -> Rated:
         mturk = "HIT" in self.cells
+        if mturk and (place := MTURK_PLACE.fullmatch(self.cells["segment"])):
+            return replace(self, cells={**self.cells, **place.groupdict()}).rated(line, protocol)
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
         scale = "a whole number from 0 to 100 (--rater-statistics FILE turns standardised scores back)"

@@ -9,13 +9,15 @@ from dataclasses import replace
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.protocols import find_protocol
 from creamtea.store.item_kinds import WRITTEN_KINDS
 
 
 def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
     """The campaign without these systems, their ratings, the items that showed nothing else, raters who rated
-    nothing else, and practice and checks, whose answers speak of systems by number. Positions and page orders
-    of the rest stay.
+    nothing else, and practice and checks, whose answers speak of systems by number. Where scores are
+    relative, without every item that showed one: what is preferred to a system that is gone says nothing.
+    Positions and page orders of the rest stay.
 
     InputError for a system that the campaign does not have, and where none would be left.
     """
@@ -28,10 +30,11 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     systems = tuple(system for system in content.systems if system not in names)
     if not systems:
         raise InputError(f"--leave-out: no system would be left of {known}")
+    relative = find_protocol(content.protocol, content.settings).relative
     kept = {
         item.position: item
         for item in content.items
-        if set(item.systems) - set(names) and item.kind not in WRITTEN_KINDS
+        if _stays(item, names, relative) and item.kind not in WRITTEN_KINDS
     }
     items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
     pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
@@ -72,6 +75,11 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         ),
         left,
     )
+
+
+def _stays(item: ItemContent, names: Collection[str], relative: bool) -> bool:
+    left = set(item.systems) - set(names)
+    return len(left) == len(item.systems) if relative else bool(left)
 
 
 def _has_original(item: ItemContent, names: Collection[str], kept: Collection[int]) -> bool:

@@ -3,7 +3,10 @@
     system doc doc_id seg_id rater source target category severity [comment]
 
 `<v>…</v>` is around the marked error, in the target or, for an omission, in the source. A line of category
-No-error says that a rater found none. Source: https://github.com/google/wmt-mqm-human-evaluation.
+No-error says that a rater found none. The side-by-side files of 2023 call two fields otherwise (docSegId,
+globalSegId), have what a rater said of an error planted to test them (HOTW-test) among the lines, and some
+texts with white space at their ends for one rater and without for another: the first is kept.
+Source: https://github.com/google/wmt-mqm-human-evaluation.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
+OTHER_FIELDS = {"docSegId": "doc_id", "globalSegId": "seg_id"}
 NO_ERROR = "no-error"
+PLANTED = "hotw-test"  # "hands on the wheel"
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
@@ -45,7 +50,12 @@ class _Line:
     source: str
     target: str
     error: dict[str, Any] | None
+    planted: bool
     comments: int  # fields behind the severity with something in them
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.source, self.target
 
 
 # ---------------------------------------------------------------- reading
@@ -61,18 +71,21 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
     items: dict[tuple[int, str], _Line] = {}
     first: dict[tuple[int, str, str], _Line] = {}
     errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
-    comments = 0
+    comments = planted = 0
     for line in _lines(path):
+        if line.planted:
+            planted += 1
+            continue
         comments += line.comments
         known = items.setdefault((line.segment, line.system), line)
-        if (known.source, known.target) != (line.source, line.target):
+        if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
             raise InputError(
                 f"{line.place}: segment {line.segment} of {line.system} has another text than in line "
                 f"{known.place.line}; allowed: one source and one output"
             )
         key = (line.segment, line.system, line.rater)
         first.setdefault(key, line)
-        errors[key] += [line.error] if line.error else []
+        errors[key] += [_within(line.error, known)] if line.error else []
     if not items:
         raise InputError(f"{path.name}: no ratings in it")
     systems = tuple(dict.fromkeys(system for _, system in items))
@@ -102,12 +115,28 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
         for key, line in items.items()
     ]
     made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
-    return made, counts({"comments on errors": comments})
+    return made, counts(
+        {
+            "comments on errors, or what else is said of them": comments,
+            "errors planted to test raters": planted,
+        }
+    )
+
+
+def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
+    """The error in the text that is kept, which may lack white space at its end."""
+    last = len(known.source if error.get("in_source") else known.target) - 1
+    if error.get("end", last) <= last:
+        return error
+    if error["start"] <= last:
+        return {**error, "end": last}
+    return {name: value for name, value in error.items() if name not in ("start", "end", "in_source")}
 
 
 def _lines(path: Path) -> Iterator[_Line]:
     lines = read_text(path).removeprefix("\ufeff").removesuffix("\n").split("\n")
-    if tuple(lines[0].rstrip("\r").split("\t")[: len(FIELDS)]) != FIELDS:
+    header = lines[0].rstrip("\r").split("\t")[: len(FIELDS)]
+    if tuple(OTHER_FIELDS.get(field, field) for field in header) != FIELDS:
         raise InputError(
             f"{path.name}, line 1: found {lines[0][:80]!r}; allowed: {' '.join(FIELDS)}, with tabs"
         )
@@ -129,6 +158,7 @@ def _lines(path: Path) -> Iterator[_Line]:
                 source,
                 target,
                 _error(values, in_source, in_target),
+                values["severity"].lower() == PLANTED,
                 sum(bool(cell.strip()) for cell in cells[len(FIELDS) :]),
             )
         except ValueError as error:

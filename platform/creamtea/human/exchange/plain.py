@@ -38,7 +38,10 @@ def read_ratings(path: Path, kind: str, facts: ImportFacts, now: datetime) -> Co
             f"{path.name}: it does not say the protocol: give --protocol, one of "
             f"{', '.join(protocol_names())}"
         )
-    numbers = _item_numbers(records, find_protocol(name))
+    protocol = find_protocol(name)
+    if protocol.edits_text and (without := [one for one in records if "output" not in one.values]):
+        raise without[0].place.refuse("output", None, f"the text that was corrected, as {name} compares them")
+    numbers = _item_numbers(records, protocol)
     ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
     systems = tuple(dict.fromkeys(rating.system for rating in ratings))
     return made_elsewhere(facts, name, facts.pair, systems, _items(ratings, systems), ratings)
