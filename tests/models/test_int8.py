@@ -33,7 +33,7 @@ from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, source_batch
 from creamtea_workers.selection import Selector
 from creamtea_workers.selection.full import FullSelector
-from creamtea_workers.selection.nvs import NvsSelector
+from creamtea_workers.selection.nvs import NvsSelector, nvs_logits
 
 V = 60
 SIZES = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}
@@ -205,6 +205,14 @@ def test_in_int8_a_translation_does_not_depend_on_its_batch(kind: str, search: s
         assert found.hypothesis.tokens == alone.hypothesis.tokens
         assert found.hypothesis.score == pytest.approx(alone.hypothesis.score, abs=1e-4)
         assert found.selected_size == alone.selected_size
+
+
+def test_in_int8_predicted_words_do_not_depend_on_the_batch() -> None:
+    model = prepare(plain_model(), "int8")
+    together = dict(nvs_logits(model, sentences()))
+    for number, source in enumerate(sentences()):
+        [(_, alone)] = nvs_logits(model, [source])
+        np.testing.assert_allclose(together[number], alone, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_lexicon_counts_by_hand() -> None:
 
 def test_nvs_counts_by_hand() -> None:
     class Votes:
-        vocabulary_size = 6
+        vocabulary_size, may_pad = 6, True
         output_weight = torch.zeros(6, 2)
 
         def encode(self, source: torch.Tensor) -> torch.Tensor:

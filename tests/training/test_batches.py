@@ -192,6 +192,15 @@ def test_parts_hold_every_sentence_once_and_few_beside_a_long_one(
         assert batches == [order[start : start + most] for start in range(0, len(order), most)]
 
 
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 16))
+def test_parts_that_may_not_be_padded_are_of_one_length(lengths: list[int], most: int) -> None:
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    batches = list(parts(order, lengths, most, may_pad=False))
+    assert [n for batch in batches for n in batch] == order
+    assert all(len({lengths[n] for n in batch}) == 1 and len(batch) <= most for batch in batches)
+    assert len(batches) == sum(-(-lengths.count(length) // most) for length in set(lengths))
+
+
 def test_a_very_long_source_is_evaluated_by_itself() -> None:
     """Development text has no longest line; target positions alone would put it beside short ones."""
     sources = [[4] * length for length in (10, 10, 9000, 10)]

@@ -74,7 +74,8 @@ class Pairs:
         if max_tokens is not None:
             kept = np.maximum(source.lengths, target.lengths) <= max_tokens
         self.left_out = int(len(kept) - kept.sum())
-        self.sources, self.targets = source.only(kept), target.only(kept)
+        rows = np.flatnonzero(kept) if self.left_out else None  # one array for both sides
+        self.sources, self.targets = source.only(rows), target.only(rows)
         self.source_lengths = self.sources.lengths + 1
         self.target_lengths = self.targets.lengths + 1
 
@@ -152,17 +153,23 @@ def cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[int]:
 
 
 def parts(
-    order: Sequence[int], lengths: Sequence[int] | NDArray[np.int64], most: int | None = None
+    order: Sequence[int],
+    lengths: Sequence[int] | NDArray[np.int64],
+    most: int | None = None,
+    may_pad: bool = True,
 ) -> Iterator[list[int]]:
     """Sentences in this order, cut into batches of at most `most`, and of fewer beside a very long source:
-    ATTENDED bounds the memory that a batch takes. `lengths` are those of all sources."""
+    ATTENDED bounds the memory that a batch takes. `lengths` are those of all sources. Without `may_pad`,
+    of the model, each batch is of one length."""
     part: list[int] = []
     longest = 0
     for n in order:
-        longest = max(longest, int(lengths[n]))
-        if part and (len(part) == most or (len(part) + 1) * longest**2 > ATTENDED):
+        length, before = int(lengths[n]), longest
+        longest = max(longest, length)
+        full = len(part) == most or (len(part) + 1) * longest**2 > ATTENDED
+        if part and (full or not (may_pad or length == before)):
             yield part
-            part, longest = [], int(lengths[n])
+            part, longest = [], length
         part.append(n)
     if part:
         yield part

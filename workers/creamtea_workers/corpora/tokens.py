@@ -65,9 +65,9 @@ class Rows:
         lengths = np.diff(self.offsets)
         return lengths if self.kept is None else lengths[self.kept]
 
-    def only(self, kept: NDArray[np.bool_]) -> Rows:
-        """The rows with True; of all rows, not of some that were kept before."""
-        return self if kept.all() else Rows(self.tokens, self.offsets, np.flatnonzero(kept))
+    def only(self, rows: NDArray[np.int64] | None) -> Rows:
+        """These rows, all for None; of all rows, not of some that were kept before."""
+        return self if rows is None else Rows(self.tokens, self.offsets, rows)
 
     def copy(self, first: int, last: int) -> Rows:
         """Rows [first, last) in memory of their own."""

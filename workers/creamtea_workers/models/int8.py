@@ -4,8 +4,11 @@ A weight has one scale per output row (its largest magnitude becomes L, see belo
 out of a quantised matrix. An activation has one scale per vector, not one per tensor as in torch's dynamic
 quantisation, where a sentence's output depends on its batch mates. All sums are exact:
 
-    y = m · s_w ⊙ (q_w q_x) / 127 + b,   q_w = round(w / s_w),   s_w = max |w| / L,
-                                         q_x = round(127 x / m),  m = max |x|
+    y = s_x · s_w ⊙ (q_w q_x) + b,   q_w = round(w / s_w),   s_w = max |w| / L,
+                                     q_x = round(x / s_x),   s_x = max |x| / 127
+
+Both kinds of layer round x here, so that a row of one has the bits of the other's: FBGEMM, which rounds by
+itself, is given q_x and the scale 1.
 
 The products are FBGEMM's (packed weights) and oneDNN's (rows picked for one sentence, not worth packing).
 Both shift q_x to u8, 1 … 255. With AVX-512 VNNI (Intel from Ice Lake and Cascade Lake on, AMD from Zen 4 on)
@@ -29,7 +32,7 @@ from creamtea.errors import StepError
 MAX_INT8 = 127  # magnitude of an activation; and of a weight, where sums do not saturate
 MAX_SATURATING = 64  # magnitude of a weight, where they do
 PROBE = 64  # rows and columns
-MIN_MAGNITUDE = 1e-38  # instead of 0, of a row of zeros
+MIN_SCALE = 1e-37  # instead of 0, of a row of zeros
 ENGINE = "fbgemm"
 Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that only TorchScript knows
 
@@ -65,7 +68,7 @@ class Int8Matrix:
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor | None) -> Int8Matrix:
         """Quantise a weight (K, D) in fp32."""
-        scale = (weight.abs().amax(1) / largest_weight()).clamp_(min=MIN_MAGNITUDE)
+        scale = (weight.abs().amax(1) / largest_weight()).clamp_(min=MIN_SCALE)
         quantised = (weight / scale.unsqueeze(1)).round_().to(torch.int8)
         return cls(quantised, scale, torch.zeros_like(scale) if bias is None else bias)
 
@@ -75,10 +78,9 @@ class Int8Matrix:
 
     def __call__(self, x: Tensor) -> Tensor:
         """x (n, D) → (n, K)"""
-        largest = x.abs().amax(-1, keepdim=True).clamp_(min=MIN_MAGNITUDE)
-        quantised = (x / largest).mul_(MAX_INT8).round_().to(torch.int8)
-        y = torch._int_mm(quantised, self.weight.t()) * (self.scale / MAX_INT8)
-        return torch.addcmul(self.bias, y, largest)
+        scale = x.abs().amax(-1, keepdim=True).div_(MAX_INT8).clamp_(min=MIN_SCALE)
+        y = torch._int_mm((x / scale).round_().to(torch.int8), self.weight.t()) * self.scale
+        return torch.addcmul(self.bias, y, scale)
 
 
 class Int8Linear:
@@ -98,10 +100,11 @@ class Int8Linear:
 
 
 def _written_out(x: Tensor, packed: Packed, bias: Tensor) -> Tensor:
-    # TorchScript does not see a module's constants: 1e-38 is MIN_MAGNITUDE, 127 MAX_INT8, 128 FBGEMM's zero
-    largest = x.abs().amax([-1], True).clamp_(min=1e-38)
-    y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x / largest, 1 / 127, 128, packed)
-    return torch.addcmul(bias, y, largest)
+    # TorchScript does not see a module's constants: 127 is MAX_INT8, 1e-37 MIN_SCALE, 128 FBGEMM's zero
+    scale = x.abs().amax([-1], True).div_(127).clamp_(min=1e-37)
+    rounded = (x / scale).round_()
+    y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(rounded, 1.0, 128, packed)
+    return torch.addcmul(bias, y, scale)
 
 
 with warnings.catch_warnings():

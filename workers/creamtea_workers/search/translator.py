@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TypeVar
 
 import torch
@@ -150,10 +149,7 @@ class Translator:
         padded, on those of each length. The results are in the order of the sources."""
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lengths.__getitem__)
-        if self.model.may_pad:
-            groups = list(parts(order, lengths))
-        else:
-            groups = [list(group) for _, group in groupby(order, key=lengths.__getitem__)]
+        groups = list(parts(order, lengths, may_pad=self.model.may_pad))
         if len(groups) == 1:
             return work(sources)
         results: dict[int, Result] = {}

@@ -159,7 +159,7 @@ def nvs_logits(
     size = max(1, min(64, _CELLS // model.vocabulary_size))
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
     done = 0
-    for batch in parts(order, [len(source) for source in sources], size):
+    for batch in parts(order, [len(source) for source in sources], size, model.may_pad):
         progress(done)
         done += len(batch)
         in_batch = [sources[n] for n in batch]

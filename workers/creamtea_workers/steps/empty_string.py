@@ -66,7 +66,7 @@ def empty_scores(
     model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}
-    for batch in parts(order, [len(source) for source in sources], _BATCH):
+    for batch in parts(order, [len(source) for source in sources], _BATCH, model.may_pad):
         context.progress(len(by_position), len(order), "sentences")
         begin = torch.full((len(batch), 1), BOS, device=device)
         hidden = model.decode(model.encode(source_batch([sources[n] for n in batch], device)), begin)
