@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import psutil
 import pytest
+from limits import wait_until
 
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea_workers.corpora.tokens import Shard
@@ -41,6 +44,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no
 DIAGONAL = """
 for f, e in zip(source, target):
     print(*(f"{i}-{i}" for i in range(min(len(f), len(e)))), file=links)
+"""
+
+
+WAITING = """
+open({0!r} + "~", "w").write(str(os.getpid()))
+os.rename({0!r} + "~", {0!r})
+time.sleep(600)
 """
 
 
@@ -110,6 +120,23 @@ def test_a_killed_program_is_explained(install) -> None:  # type: ignore[no-unty
         align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: None)
 
 
+def test_a_killed_worker_leaves_no_aligner_behind(install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    pid = tmp_path / "pid"
+    install(WAITING.format(str(pid)))
+    caller = f"""
+from creamtea_workers.corpora.tokens import Shard
+from creamtea_workers.selection.eflomal import align_with_eflomal
+align_with_eflomal([Shard.of({SOURCES!r}, {TARGETS!r})], 20, 1, lambda: None)
+"""
+    process = subprocess.Popen([sys.executable, "-c", caller])
+    try:
+        wait_until(pid.exists)
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: not psutil.pid_exists(int(pid.read_text(encoding="utf-8"))))
+
+
 class Cancelled(BaseException):
     pass
 
@@ -117,13 +144,7 @@ class Cancelled(BaseException):
 def test_a_cancel_ends_the_program(install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(eflomal, "_SECONDS", 0.05)
     pid = tmp_path / "pid"
-    install(
-        f"""
-        open({str(pid)!r} + "~", "w").write(str(os.getpid()))
-        os.rename({str(pid)!r} + "~", {str(pid)!r})
-        time.sleep(600)
-        """
-    )
+    install(WAITING.format(str(pid)))
 
     def watch() -> None:
         if pid.exists():

@@ -21,7 +21,7 @@ from limits import wait_until
 
 from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepUnavailable
-from creamtea_workers.metrics.scorer import GUARD, Failure, Program, ScorerMetric, Scores, _take, run
+from creamtea_workers.metrics.scorer import Failure, Program, ScorerMetric, Scores, _take, run
 from creamtea_workers.metrics.texts import Texts
 
 THREE = Texts([4, 7, 9], ["one", "two", "three"], ["eins", "", "„drei“\n\u2028"], ["eins", "zwei", "drei"])
@@ -265,10 +265,14 @@ time.sleep(600)
 
 
 @pytest.mark.slow
-def test_a_child_that_outlives_its_scorer_does_not_hold_the_step(program: Write, tmp_path: Path) -> None:
+@pytest.mark.parametrize("session", [False, True])
+def test_a_child_that_outlives_its_scorer_does_not_hold_the_step(
+    program: Write, tmp_path: Path, session: bool
+) -> None:
+    """Nor one in a session of its own, which is of no group of the scorer's."""
     text = f"""{GOOD}
 import pathlib, subprocess
-child = subprocess.Popen(["sleep", "600"])
+child = subprocess.Popen(["sleep", "600"], start_new_session={session})
 pathlib.Path({str(tmp_path / "child")!r}).write_text(str(child.pid))
 """
     assert len(run(program(text), THREE, quiet).values) == 3
@@ -288,16 +292,19 @@ def test_a_cancel_ends_the_scorer(program: Write, tmp_path: Path) -> None:
     wait_until(lambda: has_ended(int(place.read_text())))
 
 
-def test_a_killed_caller_leaves_no_scorer_behind(tmp_path: Path) -> None:
-    """As when Ray kills a worker: nobody is left who could end the scorer."""
+@pytest.mark.parametrize("launcher", [[], ["setsid"], ["setsid", "--fork"]])
+def test_a_killed_caller_leaves_no_scorer_behind(tmp_path: Path, launcher: list[str]) -> None:
+    """As when Ray kills a worker: nobody is left who could end the scorer, whatever its launcher makes of
+    groups and parents."""
     place, source = tmp_path / "pid", tmp_path / "input.jsonl"
     source.write_text("")
-    scorer = SLEEPER.format(str(place))
+    command = [*launcher, sys.executable, "-c", SLEEPER.format(str(place))]
+    if "--fork" in launcher:
+        command = ["sh", "-c", '"$@"; sleep 600', "sh", *command]
     caller = f"""
-import subprocess, sys, time
-subprocess.Popen(
-    [sys.executable, "-I", "-S", {str(GUARD)!r}, {str(source)!r}, sys.executable, "-c", {scorer!r}],
-    stdin=subprocess.PIPE, start_new_session=True)
+import pathlib, time
+from creamtea_workers.outside import start
+process = start({command!r}, pathlib.Path({str(source)!r}))
 time.sleep(600)
 """
     process = subprocess.Popen([sys.executable, "-c", caller])

@@ -16,12 +16,10 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -32,8 +30,8 @@ from creamtea.scratch import scratch_folder
 from creamtea_workers.metrics.base import Array, mean_statistics, ratio
 from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.outside import end, start
 
-GUARD = Path(__file__).with_name("guard.py")
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
 MAX_SCORE = 1e100  # sums of such scores, and of their squares, are numbers
@@ -140,16 +138,8 @@ def run(program: Program, texts: Texts, progress: Progress) -> Scores:
         source = Path(folder) / "input.jsonl"
         with source.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(segment) + "\n" for segment in _segments(texts))
-        # -I -S: nothing of this environment reaches the guard
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(GUARD), str(source), *program.command],
-            stdin=subprocess.PIPE,  # held open: the guard ends the program when it closes
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=program.variables(),
-            start_new_session=True,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = start(program.command, source, cwd=folder, env=program.variables(), **pipes)
         errors, failure = _Errors(process), None
         try:
             scores = _listen(program, process, texts, progress)
@@ -335,12 +325,3 @@ class _Errors:
         texts = [program.without_secrets(line.decode("utf-8", "replace")) for line in list(self._lines)]
         lines = [text[-MAX_TEXT:] for text in texts]
         return f"; standard error ends: {' / '.join(lines)}" if lines else "; standard error is empty"
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End the guard, the program and what they have started; harmless when they have ended."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stdin is not None:
-        process.stdin.close()

@@ -69,6 +69,14 @@ def depth_first(
         if not all(running):
             kept = torch.tensor(running, device=device).nonzero().squeeze(1)
             output, ends = output.keep(kept), ends[kept]
+            tree.free(
+                [
+                    node
+                    for search, runs in zip(searches, running, strict=True)
+                    if not runs
+                    for node in search.all_nodes()
+                ]
+            )
             searches = [search for search, runs in zip(searches, running, strict=True) if runs]
         began = time.perf_counter()
         children = _Children.of(searches, budget, device)
@@ -149,6 +157,10 @@ class _Search:
     def released(self) -> list[int]:
         nodes, self.to_free = self.to_free, []
         return nodes
+
+    def all_nodes(self) -> list[int]:
+        """Released, or still on the stack of a search that ended before it was through."""
+        return [*self.released(), *(prefix.node for prefix in self.stack)]
 
 
 @dataclass(frozen=True)

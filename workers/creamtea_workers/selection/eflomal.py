@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.scratch import scratch_folder
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.metrics.scorer import end
+from creamtea_workers.outside import end, start
 from creamtea_workers.selection.aligner import TranslationTable
 
 PROGRAM = "eflomal-align"
@@ -97,14 +97,13 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
     command = [str(program), "-s", "source", "-t", "target", "-f", "links"]
     log = folder / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = start(
             command,
+            Path(os.devnull),
             cwd=folder,
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-            start_new_session=True,
         )
         try:
             while True:
@@ -116,7 +115,7 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
                     continue
         finally:
             end(process)
-    if code == -signal.SIGKILL:
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
         size = sum((folder / side).stat().st_size for side in ("source", "target"))
         raise InfrastructureError(
             f"{PROGRAM} was killed, probably because memory ran out: it holds the whole training text "

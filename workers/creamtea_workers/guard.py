@@ -1,0 +1,84 @@
+"""Runs another program, and ends it with everything that it started when it is done or the caller is gone.
+
+    python -I -S guard.py INPUT PROGRAM [ARGUMENT ...]
+
+The program reads the file INPUT as its standard input; its output and its exit code are passed on (128 + n
+for signal n). The caller holds this process's standard input open. It closes when the caller ends, however
+that happens: a worker that is killed must not leave a model in memory. Imports nothing from creamtea.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+WAIT = 0.01  # seconds until a process that was killed is looked for again
+
+
+def main(source: str, *command: str) -> int:
+    # what leaves the process group (setsid), and whose parent ends, becomes a child of this process
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    threading.Thread(target=end_with_caller, daemon=True).start()
+    with Path(source).open("rb") as lines:
+        try:
+            process = subprocess.Popen(command, stdin=lines)
+        except OSError as error:
+            print(json.dumps({"error": f"{command[0]} cannot be started ({error.strerror})"}), flush=True)
+            return 1
+    code = process.wait()
+    end_descendants()
+    return code if code >= 0 else 128 - code
+
+
+def end_with_caller() -> NoReturn:
+    while os.read(0, 1):
+        pass
+    end_descendants()
+    os.killpg(0, signal.SIGKILL)
+    raise AssertionError  # not reached: this process is of the group
+
+
+def end_descendants() -> None:
+    while found := list(descendants()):
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(WAIT)
+
+
+def descendants() -> Iterator[int]:
+    """Of this process, those that run; none where there is no /proc."""
+    known = {os.getpid()}
+    found = list(processes())
+    grown = True
+    while grown:
+        children = {pid for pid, parent in found if parent in known} - known
+        known |= children
+        grown = bool(children)
+    return (pid for pid, _ in found if pid in known and pid != os.getpid())
+
+
+def processes() -> Iterator[tuple[int, int]]:
+    """Each process that is no zombie, and its parent."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # PID (NAME) STATE PARENT …, and a name may hold brackets
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state not in "ZX":
+                yield int(folder.name), int(parent)
+
+
+if __name__ == "__main__":
+    os._exit(main(*sys.argv[1:]))  # at once: the thread still reads
