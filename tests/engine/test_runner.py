@@ -139,8 +139,23 @@ def test_progress_is_written_at_most_twice_a_second(
     for tick in range(21):
         clock[0] = 100 + tick / 10
         context.progress(tick, 20, "busy")
-    assert [done for _, _, done, _, _ in written] == [0, 5, 10, 15, 20]
-    assert written[0] == ("k" * 64, 1, 0.0, 20.0, "busy")
+    assert [done for _, _, done, _, _, _ in written] == [0, 5, 10, 15, 20]
+    assert written[0] == ("k" * 64, 1, 0.0, 20.0, "busy", None)
+    assert [left for *_, left in written[1:]] == pytest.approx([1.5, 1.0, 0.5, 0.0])
+
+
+def test_what_is_left_of_a_resumed_step_follows_from_this_attempt_alone(
+    store: ArtefactStore, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: clock[0])
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
+    for at, done in ((130.0, 90_000), (190.0, 90_100)):  # after 30 seconds of reading text
+        clock[0] = at
+        context.progress(done, 100_000)
+    progress = store.read_progress("k" * 64, 1)
+    assert progress is not None
+    assert progress.seconds_left == pytest.approx(60 * 99)
 
 
 def test_progress_names_a_file_that_is_not_utf_8(store: ArtefactStore, log: Path, tmp_path: Path) -> None:

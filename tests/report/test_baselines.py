@@ -196,6 +196,10 @@ def test_comparisons_of_an_earlier_version_are_marked_by_the_bootstrap() -> None
     assert (old.p_randomization_corrected, old.significant) == (None, True)
     (none,) = correct([Delta("pending", "not yet")])
     assert (none.p_corrected, none.significant) == (None, False)
+    one = Delta("ok", value=1.0, p_value=0.02, p_randomization=0.02)
+    for state, family in (("running", 2), ("failed", 2), ("unavailable", 1), ("absent", 1)):
+        found, _ = correct([one, Delta(state, "none")])
+        assert found.p_corrected == found.p_randomization_corrected == pytest.approx(0.02 * family)
 
 
 def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(

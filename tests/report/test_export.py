@@ -19,7 +19,7 @@ from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.build import build_report
 from creamtea.report.columns import RECALL_IDIOM, RECALL_WORDS
-from creamtea.report.export import Format, export, figure_csv, files_of, table_csv
+from creamtea.report.export import Format, export, figure_csv, file_stem, files_of, table_csv
 from creamtea.report.latex import to_latex
 from creamtea.report.model import Cell, Delta, Document, Figure, Row, Table
 from creamtea.store.database import Database
@@ -27,6 +27,13 @@ from creamtea.store.database import Database
 Fill = Callable[..., int]
 HOSTILE = 'a & b_c 100% $x$ #1 {\\input{/etc/passwd}} ~^ <i> "q" [x] *'
 BLEU = Column("bleu", "BLEU", 1, "higher")
+
+
+@pytest.mark.parametrize("name", ["評価" * 60, "é" * 200, "x" * 300, "/"])
+def test_a_long_name_becomes_a_file_name_that_a_disk_takes(name: str) -> None:
+    stem = file_stem(f"human/{name}/figure")
+    assert 0 < len(stem.encode()) <= 120
+    assert "�" not in stem
 
 
 @pytest.fixture

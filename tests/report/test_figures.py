@@ -14,7 +14,7 @@ import pytest
 from blocks import figure, figures
 from rated_campaigns import rated_campaign
 
-from creamtea.report import drawing, vega
+from creamtea.report import drawing, text, vega
 from creamtea.report.build import build_report
 from creamtea.report.figures import learning_curves
 from creamtea.report.labels import LETTER
@@ -203,6 +203,19 @@ def test_human_scores_are_drawn_in_the_unit_of_their_column(filled: Database, fi
     drawn = figure(build_report(filled, "teatime"), "quality/human:tasting")
     assert [row["quality"] for row in drawn.rows] == [100.0, None, 0.0, None]
     assert drawn.spec["layer"][0]["encoding"]["y"]["title"] == "human score, %"
+
+
+def test_points_are_counted_that_are_drawn(report: Document) -> None:
+    told = text.figure(figure(report, "quality/bleu"))
+    assert told.endswith("(3 points; not drawn: scones-greedy (not measured))")
+
+
+def test_a_training_that_failed_is_not_waited_for(filled: Database, fill: Fill) -> None:
+    failed = {"state": "failed", "error": "boom", "error_kind": "deterministic", "facts": None}
+    fill(filled, changes={"train/scones/1": failed}, state="failed")
+    drawn = figures(build_report(filled, "teatime"))
+    told = {one for each in drawn.values() for one in each.missing if one.startswith("scones, seed 1")}
+    assert told == {"scones, seed 1 (failed)"}
 
 
 @pytest.mark.parametrize("updates", [24_000, 120_000, 1_500_000])

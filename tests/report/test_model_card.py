@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import yaml
 
-from creamtea.report.model_card import _front_matter
+from creamtea.report.cells import Material
+from creamtea.report.model import Table
+from creamtea.report.model_card import _data, _front_matter
+from creamtea.store.database import Database
+from creamtea.study.spec import Study
+
+
+def test_the_data_of_a_fine_tuned_model_are_all_that_it_was_trained_on(
+    filled: Database, fill: Callable[..., int], spec: dict[str, Any]
+) -> None:
+    spec["corpora"]["idioms"] = {"kind": "synthetic", "seed": 7}
+    plain = {"subwords": "bpe", "objective": {"kind": "softmax"}}
+    spec["variants"]["adapted"] = {**plain, "corpus": "idioms", "start_from": "softmax"}
+    spec["systems"]["scones-greedy"] = {"variant": "adapted"}
+    study = fill(filled, spec=spec)
+    with filled.session() as session:
+        material = Material(session, study, Study.model_validate(spec))
+        corpora, trainings = _data(material, "scones-greedy", 1)
+        own = _data(material, "softmax-greedy", 1)
+        assert [[row.name for row in block.rows] for block in own] == [["toy"], ["softmax"]]  # type: ignore[attr-defined]
+    assert isinstance(corpora, Table)
+    assert isinstance(trainings, Table)
+    assert {row.name for row in corpora.rows} == {"toy", "idioms"}
+    assert {row.name for row in trainings.rows} == {"softmax", "adapted"}
 
 
 @pytest.mark.parametrize("pair", [("en", "no"), ("de", "de"), ("zh-Hant", "no")])

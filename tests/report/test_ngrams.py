@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from filled_study import fill_study, lines
 
 from creamtea.report.build import build_report
+from creamtea.report.cells import Material, Measured
 from creamtea.report.model import Section, Table
 from creamtea.report.ngrams import build_ngrams, of_test_set
 from creamtea.store.database import Database
@@ -27,6 +30,25 @@ def test_a_system_that_always_says_more_is_told_by_its_words(database: Database)
     (own,) = of_test_set(build_ngrams(database, study), "narwhal").blocks
     assert isinstance(own, Section)
     assert own == report.section("ngrams/narwhal")
+
+
+def test_another_seed_does_not_stand_for_the_first(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [
+        (source, [outputs[0], f"ach {outputs[0]}", outputs[0], outputs[0]]) for source, outputs in lines(40)
+    ]
+    study = fill_study(database, texts)
+    outputs = Material.outputs
+
+    def with_a_seed_that_failed(material: Material, system: str, test_set: str) -> list[Measured]:
+        own = outputs(material, system, test_set)
+        if system != "tapir-lexicon":
+            return own
+        return [replace(own[0], node=replace(own[0].node, state="failed")), *own]
+
+    monkeypatch.setattr(Material, "outputs", with_a_seed_that_failed)
+    assert "ngrams" not in {section.key for section in build_report(database, study).sections}
 
 
 def test_systems_near_zero_have_none(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,19 @@ def test_selections_and_searches_are_swept_too_and_names_without_a_common_word_a
     assert found(spec, {"softmax": {}}, systems) == {"selection.k": {"small, large": (20, 200)}}
 
 
+def test_groups_whose_names_have_the_same_in_common_are_told_apart(spec: dict[str, Any]) -> None:
+    variants = {"softmax": {}, "scones": {"objective": {"kind": "scones"}}}
+    systems = {
+        f"sys-{number}": {"variant": variant, "search": {"kind": "beam", "width": width}}
+        for number, (variant, width) in enumerate(
+            [("softmax", 2), ("softmax", 8), ("scones", 2), ("scones", 8)], start=1
+        )
+    }
+    assert found(spec, variants, systems) == {
+        "search.width": {"sys-1, sys-2": (2, 8), "sys-3, sys-4": (2, 8)}
+    }
+
+
 def test_nothing_where_systems_differ_in_more_than_a_number_or_in_two(spec: dict[str, Any]) -> None:
     variants = {
         "one": {"objective": {"kind": "scones", "alpha": 0.5}, "training": {"warmup": 100}},

@@ -13,7 +13,7 @@ from teatime_study import row
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
-from creamtea.report.model import Delta
+from creamtea.report.model import SEEDS_MISSING, Delta
 from creamtea.report.several import common_test_sets, compared_systems
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
@@ -104,7 +104,10 @@ def test_while_a_seed_has_no_score_there_is_none(filled: Database, fill: Fill, t
     changes = {"score/softmax-greedy/3/test/bleu": {"metrics": []}}
     fill(filled, spec=three, changes=changes)
     report = build_report(filled, "teatime")
-    assert delta_of(report, "scones-greedy").seeds_low is None
+    delta = delta_of(report, "scones-greedy")
+    assert (delta.seeds_low, delta.significant, delta.note) == (None, False, SEEDS_MISSING)
+    assert delta.p_corrected is not None
+    assert delta.p_corrected < 0.05
     assert delta_of(report, "scones-greedy", "chrf").seeds_low is not None
 
 

@@ -54,6 +54,13 @@ def test_units_that_all_differ_alike_are_settled_by_their_signs(value: float, st
     assert found.p_value == (pytest.approx(4 * 0.5**30) if value else 1.0)  # two comparisons
 
 
+@pytest.mark.parametrize(("units", "state"), [(4, State.HOPELESS), (5, State.NO_LARGER_DIFFERENCE)])
+def test_a_few_equal_units_within_delta_show_nothing(units: int, state: State) -> None:
+    """Four on one side of δ have a chance of 6 % under a median of δ."""
+    (found,) = look([plain(np.full(units, 0.05), units)], delta=0.1)
+    assert found.state is state
+
+
 def test_each_comparison_gets_its_state() -> None:
     rng = np.random.default_rng(5)
     courses = [

@@ -10,6 +10,7 @@ import pytest
 from limits import ANSWER
 
 from creamtea.human import links
+from creamtea_webapp.gate import middleware
 from creamtea_webapp.gate.limiter import Limiter
 from creamtea_webapp.gate.middleware import inline_scripts
 
@@ -148,6 +149,14 @@ def test_a_link_opens_the_app_once(site) -> None:
     again = exchange(site, link, Cookie=cookie_of(answer))
     assert again.status == 204
     assert again.getheader("set-cookie") is None
+
+
+@pytest.mark.parametrize("other", ['prefs={"lang":"en"}', "foo[bar]=1", "bare", "x=a b", "=", "größe=1"])
+def test_cookies_of_other_applications_do_not_matter(monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    monkeypatch.setattr(middleware.session, "cookie_name", lambda: "creamtea")
+    for cookies in (f"{other}; creamtea=secret", f"creamtea=secret; {other}"):
+        scope = {"type": "http", "headers": [(b"cookie", cookies.encode())]}
+        assert middleware.cookie_of(scope) == "secret"
 
 
 def test_behind_https_the_cookie_is_secure(site) -> None:

@@ -55,7 +55,7 @@ def test_a_training_is_watched_without_losing_the_place_or_the_choices(site, ope
     study = fill_study(site.database, HOSTILE + lines(36), own)
     key = unstarted(site, study)
     store = ArtefactStore(str(Path(site.environment["CREAMTEA_HOME"]) / "artefacts"))
-    store.write_progress(key, 5, 50, 200, "epoch 1")
+    store.write_progress(key, 5, 50, 200, "epoch 1", 300.0)
     page = open_page(site.new_link("organiser"))
     page.get_by_role("link", name="okapi-watched").click()
     running = page.locator(".steps li").filter(has_text="train: dugong, seed 1")

@@ -153,6 +153,7 @@ class Context:
         self._log = log
         self._next_write = 0.0 if reports else math.inf
         self._next_line = 0.0
+        self._first: tuple[float, float] | None = None  # when this attempt first said how far it was
         self._reports = reports
         self._inputs: dict[str, list[Path]] = {}
         self.output.mkdir()
@@ -177,11 +178,14 @@ class Context:
         if self._cancelled():
             raise StepCancelled
         now = time.monotonic()
+        began, first = self._first = self._first or (now, done)
         if now < self._next_write:
             return
+        # an attempt that resumes begins far on, and what came before its first report is of another kind
+        left = (total - done) * (now - began) / (done - first) if done > first else None
         message = storable(message)  # names of files, for one
         self._next_write = now + (PROGRESS_EVERY if self._store.local else REMOTE_PROGRESS_EVERY)
-        self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message)
+        self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message, left)
         if self._log is not None and now >= self._next_line:
             self._next_line = now + LINE_EVERY
             self._log.line(f"{done:g} of {total:g} {message}".rstrip())

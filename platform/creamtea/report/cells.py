@@ -205,18 +205,25 @@ def tested_delta(row: MetricValue) -> Delta:
     )
 
 
+# states of a comparison whose step has not ended for good: a study that is run again makes it
+COMING = ("pending", "running", "failed", "cancelled")
+
+
 def correct(deltas: Sequence[Delta]) -> list[Delta]:
-    """Holm's correction over the comparisons of one metric on one test set that have p-values, each test by
-    itself. A difference is significant if both tests say so: neither can be chosen after seeing the
-    other. Where an interval with seeds is known, it must say so, too: the tests are over segments alone."""
-    bootstrap = holm([delta.p_value for delta in deltas])
-    swaps = holm([delta.p_randomization for delta in deltas])
+    """Holm's correction over the comparisons of one metric on one test set, each test by itself. One that is
+    still to come counts as p = 1, so that no mark goes away when it is there. A difference is significant if
+    both tests say so: neither can be chosen after seeing the other. Where an interval with seeds is known, it
+    must say so, too: the tests are over segments alone."""
+    bootstrap = holm([1.0 if delta.state in COMING else delta.p_value for delta in deltas])
+    swaps = holm([1.0 if delta.state in COMING else delta.p_randomization for delta in deltas])
     return [
         replace(
             delta,
-            p_corrected=p,
-            p_randomization_corrected=q,
-            significant=p is not None and max(p, q or 0.0) < SIGNIFICANT and delta.seeds_allow,
+            p_corrected=None if delta.p_value is None else p,
+            p_randomization_corrected=None if delta.p_randomization is None else q,
+            significant=delta.p_value is not None
+            and max(p or 0.0, q or 0.0) < SIGNIFICANT
+            and delta.seeds_allow,
         )
         for delta, p, q in zip(deltas, bootstrap, swaps, strict=True)
     ]

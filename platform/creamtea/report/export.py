@@ -25,7 +25,7 @@ class Format(StrEnum):
     PNG = "png"
 
 
-MAX_STEM = 120  # characters of a file's name before its ending
+MAX_STEM = 120  # bytes of a file's name before its ending; file systems have room for 255 of a name
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -96,7 +96,8 @@ def _files(report: Document, formats: Sequence[str]) -> Iterator[tuple[str, Expo
 def file_stem(path: str) -> str:
     """A file name without its ending, from a path of names of any characters; repeated names once."""
     words = "-".join(dict.fromkeys(path.split("/")))
-    return re.sub(r"[^\w.+=,-]+", "-", words).strip(".-")[:MAX_STEM] or "report"
+    stem = re.sub(r"[^\w.+=,-]+", "-", words).strip(".-")
+    return stem.encode()[:MAX_STEM].decode(errors="ignore") or "report"
 
 
 # ---------------------------------------------------------------- CSV

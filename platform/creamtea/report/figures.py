@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from creamtea.contract.columns import Column
 from creamtea.report import text, vega
-from creamtea.report.cells import Material
+from creamtea.report.cells import Material, state_of
 from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED, SPEED
 from creamtea.report.curves import Curve
 from creamtea.report.model import Cell, Choice, Figure, Spec, Table
@@ -230,11 +230,15 @@ def learning_choice(material: Material) -> Choice:
     """A figure for each series of the trainings; of losses one for each objective, whose scales differ."""
     runs: Runs = {}
     objectives: dict[str, Runs] = {}
+    ended: dict[str, str] = {}
     for run in material.of("train"):
         name, points = run_name(run.node.labels), material.points.get(run.node.key, {})
+        state, _ = state_of(run.node)
+        if state in text.ENDED_WITHOUT:
+            ended[name] = text.STATE_WORDS[state]
         objective = material.spec.variants[str(run.node.labels["variant"])].objective.describe()
         runs[name] = objectives.setdefault(objective, {})[name] = points
-    return learning_figures(runs, objectives)
+    return learning_figures(runs, objectives, ended)
 
 
 def run_name(labels: Mapping[str, Any]) -> str:
@@ -242,17 +246,19 @@ def run_name(labels: Mapping[str, Any]) -> str:
     return f"{labels['variant']}, seed {labels['seed']}"
 
 
-def learning_figures(runs: Runs, objectives: Mapping[str, Runs]) -> Choice:
-    """`objectives`: the same runs, by what they minimise."""
+def learning_figures(
+    runs: Runs, objectives: Mapping[str, Runs], ended: Mapping[str, str] | None = None
+) -> Choice:
+    """`objectives`: the same runs, by what they minimise. `ended`: how those that left no model did."""
     recorded = {series for own in runs.values() for series in own}
     figures: list[Figure] = []
     for series in (series for series in LEARNING_TITLES if series in recorded):
         if series in OBJECTIVE_LOSSES and len(objectives) > 1:
             for objective, own in objectives.items():
-                panel = learning_curves(own, series, list(runs), objective)
+                panel = learning_curves(own, series, list(runs), objective, ended)
                 figures += [panel] if panel.rows or panel.missing else []
         else:
-            figures.append(learning_curves(runs, series, list(runs)))
+            figures.append(learning_curves(runs, series, list(runs), ended=ended))
     return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has begun yet")
 
 
@@ -263,9 +269,16 @@ def _why_without(series: str, own: Collection[str]) -> str:
     return "no points yet"
 
 
-def learning_curves(runs: Runs, series: str, every: Sequence[str] = (), objective: str = "") -> Figure:
+def learning_curves(
+    runs: Runs,
+    series: str,
+    every: Sequence[str] = (),
+    objective: str = "",
+    ended: Mapping[str, str] | None = None,
+) -> Figure:
     """One line per training run over its updates; `series` as in `LEARNING_TITLES`. `every`: all runs of the
-    study, so that one keeps its colour; `objective`: of these, where others have a figure of their own."""
+    study, so that one keeps its colour; `objective`: of these, where others have a figure of their own;
+    `ended`: as in `learning_figures`."""
     domain = list(every or runs)
     waiting = [run for run, own in runs.items() if series not in own]
     rows: list[dict[str, Any]] = [
@@ -288,7 +301,7 @@ def learning_curves(runs: Runs, series: str, every: Sequence[str] = (), objectiv
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
         vega.points(points, size=35),
     ]
-    missing = [f"{run} ({_why_without(series, runs[run])})" for run in waiting]
+    missing = [f"{run} ({(ended or {}).get(run) or _why_without(series, runs[run])})" for run in waiting]
     words = f"{title[0].upper()}{title[1:]}" + (f": {objective}" if objective else "")
     key = f"{series}-{text.key_of(objective)}" if objective else series
     return replace(vega.figure(key, words, rows, layer, missing), choice=(title,))

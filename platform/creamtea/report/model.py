@@ -30,6 +30,8 @@ CELL_STATES = (
 
 # ---------------------------------------------------------------- cells
 
+SEEDS_MISSING = "not marked: the score of a seed is missing, and with it the interval over seeds"
+
 
 @dataclass(frozen=True)
 class Delta:
@@ -62,7 +64,9 @@ class Delta:
 
     @property
     def seeds_allow(self) -> bool:
-        """Whether the interval over segments and seeds excludes 0, or is not known."""
+        """Whether the interval over segments and seeds excludes 0, or there is none to ask."""
+        if self.note == SEEDS_MISSING:
+            return False
         return self.seeds_low is None or self.seeds_high is None or self.seeds_low > 0 or self.seeds_high < 0
 
 

@@ -231,11 +231,15 @@ def _scoring_note(objective: Any) -> str:
 
 
 def _data(material: Material, system: str, seed: int) -> Iterator[Block]:
-    name = material.spec.systems[system].variant
-    variant = material.spec.variants[name]
-    corpora, trainings = corpora_table(material), trainings_table(material)
-    own = [row for row in trainings.rows if (row.name, row.setting) == (name, f"seed {seed}")]
-    yield _only(corpora, [row for row in corpora.rows if row.name == variant.corpus])
+    """Of the model, and of those that its training started from."""
+    names, corpora, trainings = [], corpora_table(material), trainings_table(material)
+    name: str | None = material.spec.systems[system].variant
+    while name is not None:
+        names.append(name)
+        name = material.spec.variants[name].start_from
+    texts = {material.spec.variants[name].corpus for name in names}
+    own = [row for row in trainings.rows if row.name in names and row.setting == f"seed {seed}"]
+    yield _only(corpora, [row for row in corpora.rows if row.name in texts])
     yield _only(trainings, own)
 
 

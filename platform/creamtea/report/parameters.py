@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from creamtea.study.spec import Study
@@ -47,9 +48,17 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
                 names = in_common([name for _, name in members])
                 groups.setdefault(path, []).append(SweepGroup(names, tuple(sorted(members))))
     return tuple(
-        Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(alike))
+        Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(_distinct(alike)))
         for path, alike in groups.items()
     )
+
+
+def _distinct(groups: list[SweepGroup]) -> Iterator[SweepGroup]:
+    """With names that tell them apart: those of all their systems, where others have as much in common."""
+    often = Counter(group.name for group in groups)
+    for group in groups:
+        listed = ", ".join(system for _, system in group.systems)
+        yield group if often[group.name] == 1 else replace(group, name=listed)
 
 
 def _settings(study: Study, name: str) -> dict[str, Any]:

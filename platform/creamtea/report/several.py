@@ -59,7 +59,7 @@ class Tested:
 
     params: dict[str, Any]
     keys: tuple[str, ...]
-    scores: Scores  # by the model that they are of
+    scores: Scores | None  # by the model that they are of; None where one is missing
 
 
 Comparison = dict[str, Any]  # `params` and `inputs` of a step of kind `compare`

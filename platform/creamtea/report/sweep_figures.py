@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -100,10 +101,15 @@ def analysis_over_parameter(
             if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in own):
                 curve = ", ".join(filter(None, [in_common(list(names)), setting]))
                 members.setdefault((*names, setting), (curve, own))
+    often = Counter(curve for curve, _ in members.values())
+    curves = [
+        (curve if often[curve] == 1 else ", ".join(filter(None, names)), own)
+        for names, (curve, own) in members.items()
+    ]
     column = next(column for column in alike[0].tables[0].columns if column.key == key)
     title = alike[0].spec.title
     words = f"{title}: {column.title}"
-    return _over(sweep, list(members.values()), column, title.lower(), f"{kind}-{key}", words)
+    return _over(sweep, curves, column, title.lower(), f"{kind}-{key}", words)
 
 
 def _over(

@@ -19,6 +19,8 @@ STATE_WORDS = {
     "absent": "none",  # its note says why there is nothing to measure
 }
 
+ENDED_WITHOUT = ("failed", "unavailable", "cancelled")  # of a step: for good, and with nothing to show
+
 _PERCENT = Column("percent", "percent", 0)
 
 
@@ -198,9 +200,17 @@ def missing(figure: Figure) -> str:
 
 def figure(figure: Figure) -> str:
     """As "BLEU over beam width (8 points; not drawn: scones (pending))": for what cannot draw it."""
-    count = len(figure.rows)
+    count = _drawn(figure)
     points = f"{count} point{'s' * (count != 1)}" if count else "nothing to draw"
     return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
+
+
+def _drawn(figure: Figure) -> int:
+    """Its rows with a place: those of what is missing have none."""
+    layers = figure.spec.get("layer", [])
+    axes = [layers[0]["encoding"].get(axis, {}) for axis in ("x", "y")] if layers else []
+    fields = [axis["field"] for axis in axes if "field" in axis]
+    return sum(all(row.get(field) is not None for field in fields) for row in figure.rows)
 
 
 def options(choice: Choice) -> dict[str, list[str]]:

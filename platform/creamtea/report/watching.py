@@ -126,8 +126,7 @@ def _running(node: Node, store: ArtefactStore, view: LiveView | None, now: datet
     if progress is None:
         return RunningStep(node.name, step_title(node), None, "", seconds, None, None)
     share = min(1.0, progress.done / progress.total) if progress.total else None
-    left = seconds * (1 - share) / share if share else None
-    speed = view.tokens_per_second if view else None
+    speed, left = view.tokens_per_second if view else None, progress.seconds_left
     return RunningStep(node.name, step_title(node), share, progress.message, seconds, left, speed)
 
 

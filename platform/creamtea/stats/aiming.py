@@ -68,7 +68,7 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
     """Every comparison as it stands.
 
     Where all units differ by the same value, signs decide as they do at the end (`stats.verdict`): n of them
-    on one side have p = 2·0.5ⁿ, and n ≥ BURN_IN values within δ show that no difference is larger.
+    on one side have p = 2·0.5ⁿ, and values within δ show that no difference is larger if 0.5ⁿ ≤ 5 %.
 
     Units that cannot be compared at all (an output is missing) are in no course. `given_up`: whether a
     comparison is no longer rated on every unit (by default none): unless it is settled, it is hopeless.
@@ -109,7 +109,7 @@ def _is_same(one: Course) -> bool:
 def _is_within(one: Course, delta: float) -> bool:
     """Whether some look has shown that no difference is larger than δ."""
     if _is_same(one):
-        return bool(abs(one.mean[-1]) < delta)
+        return bool(abs(one.mean[-1]) < delta and 0.5 ** int(one.units[-1]) <= ALPHA)
     return bool((np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any())
 
 

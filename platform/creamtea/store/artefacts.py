@@ -57,6 +57,7 @@ class Progress:
     total: float
     message: str
     at: float
+    seconds_left: float | None = None  # if it goes on as it has since the attempt's first report
 
 
 Report = TypeVar("Report")
@@ -192,9 +193,18 @@ class ArtefactStore:
         with self.failures(path), suppress(FileNotFoundError):
             self.fs.rm(path, recursive=True)
 
-    def write_progress(self, step_key: str, fence: int, done: float, total: float, message: str) -> None:
+    def write_progress(
+        self,
+        step_key: str,
+        fence: int,
+        done: float,
+        total: float,
+        message: str,
+        seconds_left: float | None = None,
+    ) -> None:
         """Replace the step's progress by that of the attempt with this fence."""
-        self._write_report("progress", step_key, fence, {"done": done, "total": total, "message": message})
+        report = {"done": done, "total": total, "message": message, "seconds_left": seconds_left}
+        self._write_report("progress", step_key, fence, report)
 
     def read_progress(self, step_key: str, fence: int) -> Progress | None:
         """The last progress of the attempt with this fence; None if there is none that can be read."""

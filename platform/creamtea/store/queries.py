@@ -250,7 +250,7 @@ class ByDifference:
 
     score: str  # step key
     baseline: str  # step key
-    worst_first: bool = True
+    lowest_first: bool = True
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def _ordered(matching: Select[int], order: ByDifference | None) -> Select[int]:
         score, and_(score.step_key == order.score, score.index == Segment.index)
     ).outerjoin(baseline, and_(baseline.step_key == order.baseline, baseline.index == Segment.index))
     difference = score.value - baseline.value
-    by_difference = difference.asc() if order.worst_first else difference.desc()
+    by_difference = difference.asc() if order.lowest_first else difference.desc()
     return joined.order_by(by_difference.nulls_last(), Segment.index)
 
 

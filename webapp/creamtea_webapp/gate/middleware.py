@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 import streamlit
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -136,12 +136,10 @@ def cookie_of(scope: Scope, suffix: str = "") -> str | None:
     """The session secret of a request, from its cookies; with `suffix` another cookie of the gate."""
     name = session.cookie_name() + suffix
     for header in Headers(scope=scope).getlist("cookie"):
-        try:
-            cookies = SimpleCookie(header)
-        except CookieError:
-            continue
+        # as browsers write them: another application of this host may set what SimpleCookie gives up at
+        cookies = cookie_parser(header)
         if name in cookies:
-            return cookies[name].value
+            return cookies[name]
     return None
 
 

@@ -238,7 +238,13 @@ def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | N
     if order == IN_ORDER:
         return None
     system = right.selectbox("of the system", others)
-    return ByDifference(scores[system], scores[outputs.against[system]], worst_first=order == WORST)
+    return by_difference(outputs, metric or "", system, worst_first=order == WORST)
+
+
+def by_difference(outputs: Translations, metric: str, system: str, *, worst_first: bool) -> ByDifference:
+    """The lowest scores are the best of an error metric."""
+    scores, errors = outputs.scores[metric], outputs.columns[metric].better == "lower"
+    return ByDifference(scores[system], scores[outputs.against[system]], lowest_first=worst_first != errors)
 
 
 def _pager(page: Page, offset: int, key: str) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from creamtea.report.model import Cell, Delta
+from creamtea.report.model import SEEDS_MISSING, Cell, Delta
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.scores import NO_MARK
 from creamtea.stats.seeds import Spread, spread_of_mean, together, widened
@@ -87,8 +87,8 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
         found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
     low, high = found.bounds
     apart = low is not None and high is not None and (low > 0 or high < 0)
-    unmarked = any(delta.note == NO_MARK for delta in deltas)
-    return replace(found, significant=apart and not unmarked, note=NO_MARK if unmarked else "")
+    unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, SEEDS_MISSING)), "")
+    return replace(found, significant=apart and not unmarked, note=unmarked)
 
 
 def _interval(
