@@ -17,17 +17,18 @@ from hypothesis import strategies as st
 from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
 from relisted_bundles import relisted
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
+from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human.settings import CampaignSettings
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater
+from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater, StudyRow, StudyStep
 
 
 def places(checked: Verification) -> str:
@@ -55,6 +56,31 @@ def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> No
     left = {left.what: left for left in checked.not_recomputed}
     assert "prepare test set" in left
     assert "completion_code" in left["registered plans"].reason
+
+
+@pytest.mark.slow
+def test_ratings_made_for_another_submission_of_the_same_outputs_go_along(home, tmp_path: Path) -> None:
+    with home.database.transaction() as session:
+        first = session.scalars(select(StudyRow)).one()
+        spec = {**first.spec, "description": "with another sentence"}
+        values = {column: getattr(first, column) for column in columns_of(StudyRow)}
+        again = StudyRow(**{**values, "id": None, "spec": spec, "config_hash": digest(spec)})
+        session.add(again)
+        session.flush()
+        for place in session.scalars(select(StudyStep).where(StudyStep.study_id == first.id)).all():
+            row = {column: getattr(place, column) for column in columns_of(StudyStep)}
+            session.add(StudyStep(**{**row, "study_id": again.id}))
+        number = again.id
+    try:
+        files = pack(home.database, home.store, number)
+    finally:
+        with home.database.transaction() as session:
+            session.execute(delete(StudyStep).where(StudyStep.study_id == number))
+            session.execute(delete(StudyRow).where(StudyRow.id == number))
+    write_archive(files, tmp_path / "again.zip")
+    checked = verify(tmp_path / "again.zip")
+    assert checked.differences == ()
+    assert checked.recomputed["ratings"] == 2 * 2 * 2 * 12
 
 
 def test_equal_bytes_and_nothing_private(home, tmp_path: Path) -> None:

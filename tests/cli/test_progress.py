@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from creamtea.cli import progress
-from creamtea.cli.progress import PlainLines, StepCounts
+from creamtea.cli.progress import PlainLines, StepCounts, shown
 from creamtea.engine import events
 
 
@@ -18,11 +18,21 @@ def test_they_come_ever_less_often_and_say_what_is_left(
     lines(events.StepStarted("k", "train/a/1", "train", 1))
     for second in range(10, 1501):  # ten seconds of reading, then an update a second
         now = float(second)
-        lines(events.StepProgressed("k", "train/a/1", second - 10, 1490, "epoch 1", at=now))
+        done, left = second - 10, 1500 - second
+        lines(events.StepProgressed("k", "train/a/1", done, 1490, "epoch 1", at=now, seconds_left=left))
     said = [line for line in capsys.readouterr().err.splitlines() if "epoch" in line]
     assert [float(line[1:].partition("s")[0]) for line in said] == [15, 45, 105, 225, 465, 765, 1065, 1365]
     assert said[0].endswith("train/a/1: 5/1490 epoch 1, about 25 min left")
     assert said[-1].endswith("about 2 min left")
+
+
+def test_quiet_does_not_hide_that_a_run_is_stuck(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown(3, 0, quiet=True) as display:
+        display(events.StepStarted("k", "train/a/1", "train", 1))
+        display(events.Notice("starting Ray on this machine", trouble=False))
+        display(events.Notice("the database does not answer (disk is full); trying again in 1 s"))
+    told = capsys.readouterr().err
+    assert told == "creamtea: the database does not answer (disk is full); trying again in 1 s\n"
 
 
 def test_a_step_that_does_not_say_how_far_it_is_has_nothing_left(

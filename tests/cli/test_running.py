@@ -362,6 +362,19 @@ def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) 
 
 
 @pytest.mark.slow
+def test_a_refused_retry_keeps_what_failed_and_why(creamtea, study: Path, free_port: int) -> None:
+    assert creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}').returncode == 1
+    before = creamtea.json("status", "tiny")["steps"]
+    process = creamtea.start("retry", "tiny", "--address", f"127.0.0.1:{free_port}")
+    _, told = process.communicate(timeout=ANSWER)
+    assert process.returncode == 2
+    assert "no Ray head answers there" in told
+    after = creamtea.json("status", "tiny")["steps"]
+    assert after == before
+    assert "the loss is NaN at update 3" in {step["error"] for step in after}
+
+
+@pytest.mark.slow
 def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
     held = sqlite3.connect(creamtea.home / "creamtea.db", isolation_level=None)
     held.execute("BEGIN IMMEDIATE")

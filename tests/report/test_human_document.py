@@ -71,17 +71,25 @@ def test_a_campaign_without_ratings_has_a_line_and_no_columns(
     assert {"human score", "human score, % of baseline", "verdict"} <= set(titles)
 
 
-def test_a_draft_and_another_study_are_not_in_the_report(filled: Database, fill: Fill) -> None:
+def test_a_draft_and_ratings_of_other_outputs_are_not_in_the_report(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
     study = fill(filled)
     add_campaign(filled, study, items=3, name="draft", state="draft")
     add_campaign(filled, study, items=3, name="closed", state="closed")
     add_campaign(filled, study, items=3, name="second")
     rated_campaign(filled, side_by_side([[[1], [2]]]), name="elsewhere")
-    again = fill(filled)  # the same study, submitted again
-    other = fill(filled, config_hash="d" * 60)
+    spec["metrics"] = spec["metrics"][:1]
+    again = fill(filled, spec=spec, config_hash="d" * 60)  # submitted again, with fewer metrics
     found = build_report(filled, again).section("human").blocks
     assert [section.key for section in found] == ["closed", "second"]
-    assert "human" not in {path for path, _ in build_report(filled, other).walk()}
+    spec["variants"]["softmax"]["training"] = {"max_updates": 77}
+    other = build_report(filled, fill(filled, spec=spec))
+    assert [block.key for block in other.section("human").blocks] == ["left_out"]
+    assert notes(other, "human/left_out") == tuple(
+        f"Campaign {name} is left out: its raters saw other outputs, those of submission {study}."
+        for name in ("closed", "second")
+    )
     titles = [column.title for column in systems(build_report(filled, again)).columns]
     assert {"human score (closed)", "human score (second)"} <= set(titles)
 

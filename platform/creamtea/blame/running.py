@@ -21,6 +21,7 @@ from creamtea.engine.reopened import TranslatingStep, opened, translating_step
 from creamtea.engine.runner import load_module
 from creamtea.errors import InputError
 from creamtea.human.campaigns import find_campaign
+from creamtea.human.of_study import is_about
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings
 from creamtea.orders.specs import spec_of
@@ -64,6 +65,7 @@ class _Work:
     step: TranslatingStep
     sources: dict[Output, str]
     texts: dict[Output, dict[str, str]]
+    others: dict[str, TranslatingStep]  # by variant, whose translations are evidence, too
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def gather(
     for one, missing in left:
         if not missing:
             continue
-        texts = _with_models(database, store, material, one, missing)
+        texts = _with_models(store, one, missing)
         with opened(one.step.task, store) as context:
             module = load_module(MODULE, context.cpus)
             investigation = module.Investigation.of_step(context, settings.beam, settings.states)
@@ -167,9 +169,9 @@ def _read(
 
 
 def _check_same_study(session: Session, study: StudyRow, campaign: Campaign) -> None:
-    """An equal study has the same models; ratings made elsewhere may be of any."""
+    """Another submission may have the same models; ratings made elsewhere may be of any."""
     rated = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
-    if rated is not None and (rated.name, rated.config_hash) != (study.name, study.config_hash):
+    if rated is not None and not is_about(session, campaign, study):
         raise InputError(
             f"campaign {campaign.name!r} rates study {rated.name!r} as number {rated.id} ran it, and number "
             f"{study.id} ({study.name!r}) is another: give {rated.id}"
@@ -196,7 +198,8 @@ def _plan(
             step = translating_step(database, store, material.study, system, None)
             texts = {output: _texts(material, output) for output in ours}
             sources = {output: material.sources[output[0]] for output in ours}
-            work.append(_Work(position, system, step, sources, texts))
+            others = _others(database, store, material, system)
+            work.append(_Work(position, system, step, sources, texts, others))
     if not work and gathered.others:
         raise InputError(
             "none of the outputs with marked errors is a translation by this study: "
@@ -217,6 +220,24 @@ def why_none(spec: Study, systems: Sequence[str]) -> str:
     return "; ".join(reasons)
 
 
+def _others(
+    database: Database, store: ArtefactStore, material: _Material, system: str
+) -> dict[str, TranslatingStep]:
+    """A model of each of the study's variants of other objectives, by the variant; no ensembles, which are
+    other models as well."""
+    variants, systems = material.spec.variants, material.spec.systems
+    own, found = variants[systems[system].variant].objective, {}
+    for name, variant in variants.items():
+        with_it = [
+            other
+            for other in systems
+            if other in material.trained and systems[other].variant == name and not systems[other].ensemble
+        ]
+        if variant.objective != own and with_it:
+            found[name] = translating_step(database, store, material.study, with_it[0], None)
+    return found
+
+
 def _texts(material: _Material, output: Output) -> dict[str, str]:
     """Rated outputs of other systems, what raters made of this one, and the references."""
     beside = {
@@ -230,23 +251,13 @@ def _texts(material: _Material, output: Output) -> dict[str, str]:
 
 
 def _with_models(
-    database: Database, store: ArtefactStore, material: _Material, work: _Work, outputs: Sequence[Output]
+    store: ArtefactStore, work: _Work, outputs: Sequence[Output]
 ) -> dict[Output, dict[str, str]]:
     """The texts, with translations by the study's variants of other objectives: the same search, every
     subword."""
     texts = {output: dict(work.texts[output]) for output in outputs}
-    variants, systems = material.spec.variants, material.spec.systems
-    own = variants[systems[work.system].variant].objective
     search = DecodeParams.model_validate(work.step.task.params).search
-    for name, variant in variants.items():
-        with_it = [  # not an ensemble, which is other models as well
-            system
-            for system in systems
-            if system in material.trained and systems[system].variant == name and not systems[system].ensemble
-        ]
-        if variant.objective == own or not with_it:
-            continue
-        step = translating_step(database, store, material.study, with_it[0], None)
+    for name, step in work.others.items():
         with opened(step.task, store) as context:
             other = load_module(MODULE, context.cpus).OtherModel.of_step(context, search)
         for output, text in zip(
@@ -257,9 +268,9 @@ def _with_models(
 
 
 def _key(work: _Work, output: Output, settings: Settings) -> str:
-    return digest(
-        [VERSION, work.step.task.key, work.sources[output], work.texts[output], asdict(settings), *output]
-    )
+    models = {name: step.task.key for name, step in work.others.items()}
+    texts = [work.sources[output], work.texts[output]]
+    return digest([VERSION, work.step.task.key, *texts, asdict(settings), *output, models])
 
 
 def _known(database: Database, campaign: int) -> Mapping[Output, str]:

@@ -20,6 +20,7 @@ from creamtea.bundle.archive import MANIFEST, Manifest, PackedStudy, json_bytes,
 from creamtea.bundle.rows import SECRET_SETTINGS, TABLES, file_of, to_lines
 from creamtea.errors import InputError
 from creamtea.human.media.files import check_stored
+from creamtea.human.of_study import campaigns_of
 from creamtea.report.build import report_of
 from creamtea.report.html import to_html
 from creamtea.report.values import to_values
@@ -112,17 +113,8 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     keys = sorted(
         set(session.scalars(select(StudyStep.step_key).where(StudyStep.study_id == study.id))),
     )
-    campaigns = session.scalars(
-        select(Campaign)
-        .join(StudyRow, StudyRow.id == Campaign.study_id)
-        .where(
-            StudyRow.name == study.name,
-            StudyRow.config_hash == study.config_hash,
-            Campaign.state != "draft",
-        )
-        .order_by(Campaign.id)
-    ).all()
-    numbers = [campaign.id for campaign in campaigns]
+    campaigns, _ = campaigns_of(session, study)
+    numbers, known = [campaign.id for campaign in campaigns], frozenset(keys)
     studies = {study.id, *(campaign.study_id for campaign in campaigns)}
     of_campaign = Item.campaign_id.in_(numbers)
 
@@ -132,12 +124,16 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     rows: dict[type[Base], list[Any]] = {
         StudyRow: all_of(select(StudyRow).where(StudyRow.id.in_(studies)).order_by(StudyRow.id)),
         StepRow: _of_steps(session, StepRow, StepRow.key, keys),
-        StudyStep: all_of(
-            select(StudyStep)
-            .where(StudyStep.study_id == study.id)
-            .order_by(StudyStep.position, StudyStep.node)
-        ),
-        Campaign: list(campaigns),
+        StudyStep: [  # of other submissions those that tell that their campaigns are about these outputs
+            place
+            for place in all_of(
+                select(StudyStep)
+                .where(StudyStep.study_id.in_(studies))
+                .order_by(StudyStep.study_id, StudyStep.position, StudyStep.node)
+            )
+            if place.step_key in known
+        ],
+        Campaign: campaigns,
         CampaignMedia: all_of(
             select(CampaignMedia)
             .where(CampaignMedia.campaign_id.in_(numbers))

@@ -40,10 +40,11 @@ class StepCounts:
 
 @contextmanager
 def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
-    """The display for this terminal or file: nothing, live lines or plain ones; always on standard error."""
+    """The display for this terminal or file: nothing but trouble, live lines or plain ones; always on
+    standard error."""
     counts = StepCounts(total, reused)
     if quiet:
-        yield lambda event: None
+        yield trouble_alone
         return
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
@@ -58,6 +59,11 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
     )
     with Progress(*columns, console=console, transient=True) as progress:
         yield LiveLines(progress, counts)
+
+
+def trouble_alone(event: events.EngineEvent) -> None:
+    if isinstance(event, events.Notice) and event.trouble:
+        print(f"creamtea: {event.message}", file=sys.stderr, flush=True)
 
 
 class LiveLines:
@@ -90,15 +96,13 @@ class LiveLines:
 
 class PlainLines:
     """One line per event, and some of the progress of a long step: the first after `EVERY` seconds, each next
-    one after twice the time, but at most `AT_MOST`. They say what is left if the step goes on as it has since
-    its first report; before that it may have been reading text."""
+    one after twice the time, but at most `AT_MOST`."""
 
     EVERY, AT_MOST = 15.0, 300.0  # seconds
 
     def __init__(self, counts: StepCounts) -> None:
         self._counts = counts
         self._next: dict[str, tuple[float, float]] = {}  # when, and how long after the one before
-        self._first: dict[str, tuple[float, float]] = {}  # of each step: when it first said how far it was
         self._started = time.monotonic()
 
     def __call__(self, event: events.EngineEvent) -> None:
@@ -106,17 +110,14 @@ class PlainLines:
         now = time.monotonic()
         if isinstance(event, events.StepStarted):
             self._next[event.key] = now + self.EVERY, self.EVERY
-            self._first.pop(event.key, None)
         if isinstance(event, events.StepProgressed):
-            first, done = self._first.setdefault(event.key, (now, event.done))
             due, pause = self._next.get(event.key, (now, self.EVERY))
             if now < due:
                 return
             pause = min(2 * pause, self.AT_MOST)
             self._next[event.key] = now + pause, pause
             share = f"{event.done:g}/{event.total:g} {event.message}".rstrip()
-            moved = event.done - done
-            left = (event.total - event.done) * (now - first) / moved if moved > 0 else None
+            left = event.seconds_left
             about = "" if left is None else f", about {duration(left)} left"
             self._print(f"{event.node}: {share}{about}")
             return

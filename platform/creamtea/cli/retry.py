@@ -43,6 +43,7 @@ def retry(
         if live is None and study.state in LIVE:
             raise InputError(f"study {name} is {study.state}, so it cannot be retried; but {nobody()}")
         if live is None or live.study_id is not None:
+            runs_steps.check()  # before anything is queued, or what failed, and why, would be gone
 
             def queue() -> Submission:
                 return requeue(database, store, study.id)

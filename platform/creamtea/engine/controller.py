@@ -184,7 +184,7 @@ class Controller:
         # the executor is asked only when there is work: a study that is all reused never starts Ray
         if not self._queue.has_ready(time.monotonic()):
             return
-        self._notice(self._executor.opening)
+        self._notice(self._executor.opening, trouble=False)
         capacity = self._executor.capacity()
         if not capacity.has_cpus:
             self._tell(lease, NO_MACHINE)
@@ -330,11 +330,11 @@ class Controller:
             return False
         return True
 
-    def _notice(self, message: str) -> None:
+    def _notice(self, message: str, trouble: bool = True) -> None:
         """Report it once."""
         if message and message not in self._noticed:
             self._noticed.add(message)
-            self._emit(events.Notice(message))
+            self._emit(events.Notice(message, trouble))
 
     def _report_progress(self, running: _Running) -> None:
         task = running.task

@@ -23,6 +23,7 @@ class StepProgressed(StepEvent):
     total: float
     message: str
     at: float  # seconds since 1970, by the worker's clock
+    seconds_left: float | None = None  # if it goes on as it has since the attempt's first report
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ class StepStopped(StepEvent):
 
 @dataclass(frozen=True)
 class Notice:
-    """Something about the run as a whole, such as Ray starting."""
+    """Something about the run as a whole."""
 
     message: str
+    trouble: bool = True  # what may keep it from going on; False: such as Ray starting
 
 
 EngineEvent = StepEvent | Notice

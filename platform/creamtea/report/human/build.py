@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human.aiming import standings
+from creamtea.human.of_study import campaigns_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.orders.specs import spec_of
@@ -59,18 +60,19 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
 def campaign_reports(
     session: Session, row: StudyRow, material: Material, complete: bool
 ) -> tuple[list[CampaignReport], list[str]]:
-    """Of the campaigns on this study's outputs, oldest first: an equal study has the same outputs, whichever
-    of its submissions they were made for. Without `complete`, summaries: what is fast for any size.
+    """Of the campaigns on this submission's outputs, oldest first, whichever submission they were made for.
+    Without `complete`, summaries: what is fast for any size.
 
-    A campaign whose protocol is unavailable here is left out; the second list says so of each.
+    A campaign on other outputs of the study, and one whose protocol is unavailable here, is left out; the
+    second list says so of each.
     """
-    campaigns = session.scalars(
-        select(Campaign)
-        .join(StudyRow, StudyRow.id == Campaign.study_id)
-        .where(StudyRow.name == row.name, StudyRow.config_hash == row.config_hash, Campaign.state != "draft")
-        .order_by(Campaign.id)
-    ).all()
-    reports, left_out = [], []
+    campaigns, others = campaigns_of(session, row)
+    left_out = [
+        f"Campaign {campaign.name} is left out: its raters saw other outputs, those of submission "
+        f"{campaign.study_id}."
+        for campaign in others
+    ]
+    reports = []
     for campaign in campaigns:
         try:
             find_protocol(campaign.protocol)
