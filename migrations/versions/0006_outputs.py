@@ -16,10 +16,14 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The texts that the fifth schema cannot hold go."""
+    """The texts that the fifth schema cannot hold go; the steps that had read them are to be run again."""
     columns = [sa.column(name) for name in OF_A_MODEL]
-    hypothesis = sa.table("hypothesis", *columns)
-    op.execute(sa.delete(hypothesis).where(sa.or_(*(column.is_(None) for column in columns))))
+    hypothesis = sa.table("hypothesis", sa.column("step_key"), *columns)
+    without = sa.or_(*(column.is_(None) for column in columns))
+    step = sa.table("step", sa.column("key"), sa.column("state"))
+    readers = sa.select(hypothesis.c.step_key).where(without)
+    op.execute(sa.update(step).where(step.c.key.in_(readers)).values(state="cancelled"))
+    op.execute(sa.delete(hypothesis).where(without))
     _allow_null(False)
 
 

@@ -127,6 +127,17 @@ def test_the_commands(home, tmp_path: Path, run: Callable[..., tuple[int, str, s
     assert (code, "no differences" in out) == (0, True)
 
 
+@pytest.mark.slow
+def test_what_people_read_is_as_it_was_packed(home, tmp_path: Path) -> None:
+    manifest = json.loads(home.files[MANIFEST])
+    manifest["study"]["name"] = "another-study"
+    files = {**home.files, MANIFEST: json_bytes(manifest), "README.txt": b"BLEU 99", "files/evil.txt": b""}
+    write_archive(relisted(files), tmp_path / "changed.zip")
+    found = {one.place: (one.stored, one.recomputed) for one in verify(tmp_path / "changed.zip").differences}
+    assert found.keys() == {"manifest.json: study", "README.txt", "files/evil.txt"}
+    assert found["manifest.json: study"] == ("another-study", "tea")
+
+
 # ---------------------------------------------------------------- single numbers
 
 

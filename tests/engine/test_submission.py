@@ -69,6 +69,9 @@ def test_an_empty_store_is_no_reason_to_run_all_again(
         with pytest.raises(InputError, match=r"not mounted has none of the 2 files .* CREAMTEA_ARTEFACTS"):
             again()
     assert set(study.states(database).values()) == {"succeeded"}
+    retried = requeue(database, elsewhere, submission.study_id, make_anew=True)
+    assert retried.reused_keys == frozenset()
+    assert study.states(database) == {"first": "pending", "second": "pending"}
 
 
 def test_what_a_submission_would_cancel(database: Database, store: ArtefactStore, log: Path) -> None:

@@ -167,11 +167,16 @@ def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(head_url: s
     given = {"text": "vier", "score": None, "length": None, "selected_size": None}
     with database.transaction() as session:
         session.execute(hypothesis.insert().values(**row_of(hypothesis, 1) | {"index": 4} | given))
-    kept = dump(database)["hypothesis"][0]
+    rows = dump(database)
+    kept, step = rows["hypothesis"][0], row_of(hypothesis, 1)["step_key"]
+    before = {row["key"]: row["state"] for row in rows["step"]}
     schema.downgrade(head_url, "0005")
     assert [row["index"] for row in dump(database)["hypothesis"]] == [1, 2]
     schema.upgrade(head_url)
-    assert dump(database)["hypothesis"][0] == kept
+    rows = dump(database)
+    assert rows["hypothesis"][0] == kept
+    # the step that lacks a text runs again, no other
+    assert {row["key"]: row["state"] for row in rows["step"]} == {**before, step: "cancelled"}
 
 
 def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str) -> None:

@@ -281,6 +281,16 @@ def test_recall_runs_a_model_in_its_precision_where_the_selection_has_one(write:
     load_study(write(lexicon), ["resources={decode: {gpus: 1}}"])
 
 
+@pytest.mark.parametrize("kind", ["corpus", "subwords", "encode", "latency"])
+def test_resources_of_a_variant_for_steps_that_variants_share(write: Write, kind: str) -> None:
+    with pytest.raises(
+        InputError,
+        match=rf"variants\.softmax\.resources\.{kind}: found a {kind} step, allowed it in the study's own",
+    ):
+        load_study(write(), [f"variants.softmax.resources={{{kind}: {{cpus: 4}}}}"])
+    load_study(write(), [f"resources={{{kind}: {{cpus: 4}}}}"])
+
+
 def test_resources_of_a_variant_that_are_not_a_block(write: Write) -> None:
     with pytest.raises(InputError, match=r"variants\.softmax\.resources\.train: found 2, allowed a block"):
         load_study(write(), ["variants.softmax.resources={train: 2}"])

@@ -14,6 +14,8 @@ from typer.main import get_command
 
 from creamtea.cli.main import app
 from creamtea.methods.corpora import filled, pair_parts
+from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.study.checks.resources import is_of_a_variant
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 
@@ -184,3 +186,11 @@ def test_the_proverbs_need_no_training_of_their_own(pair: str, stem: str) -> Non
     )
     assert set(own) == {"corpus/wmt20", "subwords/wmt20/joint", "align/wmt20/joint", "train/nvs/1"}
     assert own.items() <= trained.items()
+
+
+def test_steps_of_a_variant_are_those_that_its_resources_may_be_for() -> None:
+    for file in FILES:
+        planned = plan(load_study(file).study, None)
+        kinds = {step.key: STEP_KINDS[step.kind] for step in planned.steps}
+        for node in planned.nodes:
+            assert is_of_a_variant(kinds[node.key]) == ("variant" in node.labels), node.node

@@ -108,6 +108,7 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._asked: set[str] = set()
         try:
             self._zip = zipfile.ZipFile(path)
         except OSError as error:
@@ -123,6 +124,7 @@ class Archive:
         except BaseException:
             self._zip.close()
             raise
+        self._asked.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -133,8 +135,13 @@ class Archive:
     def names(self, folder: str = "") -> list[str]:
         return [name for name in self.manifest.files if name.startswith(folder)]
 
+    def unread(self) -> list[str]:
+        """The files of the manifest that nobody has asked for."""
+        return [name for name in self.names() if name not in self._asked]
+
     def read(self, name: str) -> bytes:
         """A file of the manifest. InputError for one that is not there, or damaged."""
+        self._asked.add(name)
         try:
             return self._zip.read(name)
         except KeyError:

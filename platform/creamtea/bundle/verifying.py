@@ -13,10 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 import creamtea
-from creamtea.bundle.archive import Archive, sha256
+from creamtea.bundle.archive import MANIFEST, Archive, sha256
 from creamtea.bundle.differences import NOTHING, Difference, differences, numbers
 from creamtea.bundle.opening import Opened, opened_bundle
-from creamtea.bundle.packing import PAGE, REPORT, media_file, versions
+from creamtea.bundle.packing import ABOUT, PAGE, README, REPORT, media_file, versions
 from creamtea.bundle.recomputing import Findings, check_plan, check_step
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
@@ -72,6 +72,7 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
                 _guarded(place, found, partial(_check_campaign, session, campaign, archive, found))
             progress("report")
             _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
+            _check_rest(bundle, session, archive, found)
         manifest = archive.manifest
     here = versions() | {"creamtea": creamtea.__version__}
     packed = manifest.versions | {"creamtea": manifest.creamtea}
@@ -179,6 +180,23 @@ def _check_report(bundle: Opened, session: Session, archive: Archive, found: Fin
             found.leave(PAGE, "was written by another version of creamtea", f"line {line}")
         else:
             found.differences.append(Difference(f"{PAGE}, line {line}", page[shown], again[shown]))
+
+
+def _check_rest(bundle: Opened, session: Session, archive: Archive, found: Findings) -> None:
+    """What people read and nothing is computed from; last, as it knows the files that no row is about."""
+    row = find_study(session, bundle.study)
+    if archive.manifest.study.name != row.name:
+        found.differences.append(Difference(f"{MANIFEST}: study", archive.manifest.study.name, row.name))
+    if archive.manifest.creamtea != creamtea.__version__:
+        found.leave(README, "was written by another version of creamtea", README)
+    elif (text := archive.read(README).decode(errors="replace")) != ABOUT:
+        found.differences.append(Difference(README, text, ABOUT))
+    known = {REPORT, PAGE, README, *map(media_file, session.scalars(select(CampaignMedia.digest)))}
+    found.differences += [
+        Difference(name, "there", "a file that no row is about")
+        for name in archive.unread()
+        if name not in known
+    ]
 
 
 def _as_json(value: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -84,13 +85,9 @@ def export(
     with ExitStack() as stack:
         database = stack.enter_context(workplace.existing_database())
         step = translating_step(database, store, name, system, seed)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            place = Path(
-                stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-"))
-            )
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({error.strerror}); give another folder") from None
+        stack.enter_context(_writing(folder))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))
         with opened(step.task, store) as context:
             exporting = load_module("creamtea_workers.export.exporting", context.cpus)
             made = exporting.export(context, to, place, sentences, quantize)
@@ -113,6 +110,17 @@ def export(
             err=True,
         )
         raise typer.Exit(1)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"{folder}: cannot be written ({reason}); free some space, or give another folder"
+        ) from None
 
 
 def _sentences(path: Path) -> list[str]:

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import typer
 
 from creamtea.cli import workplace
 from creamtea.errors import InputError
 
-EXAMPLES = "Example: `creamtea retry demo`"
+EXAMPLES = """Examples:
+
+`creamtea retry demo`
+
+`creamtea retry demo --make-anew`
+"""
 
 
 def retry(
     name: workplace.StudyName,
     executor: workplace.ExecutorName = "ray",
     address: workplace.Address = None,
+    make_anew: Annotated[
+        bool,
+        typer.Option(
+            "--make-anew", help="Also where the artefact store has no file of the study: make all again."
+        ),
+    ] = False,
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,
 ) -> None:
     """Try the failed and cancelled steps of a study again, as it was last submitted.
 
-    After a change to the study's file use `creamtea run`. The steps run here, or in the controller that
-    `creamtea submit` started if it is still running.
+    Steps whose files the artefact store has lost run again, too: where it has none at all, which may be the
+    wrong store, with `--make-anew`. After a change to the study's file use `creamtea run`. The steps run
+    here, or in the controller that `creamtea submit` started if it is still running.
 
     Exit code 0: done, or queued for that controller; 1: a step failed; 2: no such study, it has not ended, or
     all of its steps have succeeded; 130: interrupted.
@@ -46,11 +59,11 @@ def retry(
             runs_steps.check()  # before anything is queued, or what failed, and why, would be gone
 
             def queue() -> Submission:
-                return requeue(database, store, study.id)
+                return requeue(database, store, study.id, make_anew=make_anew)
 
             carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
             return
-        requeue(database, store, study.id)
+        requeue(database, store, study.id, make_anew=make_anew)
     if as_json:
         typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
     else:

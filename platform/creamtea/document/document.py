@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -277,7 +278,8 @@ class _Builder:
             case "int" if re.fullmatch(r"[-+]?[0-9]{1,30}", text):
                 return int(text)
             case "float" if re.fullmatch(r"[-+.0-9eEinfaINFA]+", text):
-                return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+                with suppress(ValueError):  # `!!float a`
+                    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         allowed = "text, a number, true, false, null, a list or a block of keys"
         self._mistake(node, path, _written(node), allowed, settled=True)
         return None

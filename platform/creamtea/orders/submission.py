@@ -112,14 +112,17 @@ def _places(study_id: int, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submission:
-    """Queue a study that has ended again: its failed and cancelled steps are retried.
+def requeue(
+    database: Database, store: ArtefactStore, study_id: int, *, make_anew: bool = False
+) -> Submission:
+    """Queue a study that has ended again: its failed and cancelled steps are retried, and those whose files
+    the artefact store has lost; all of its files only with `make_anew`.
 
     InputError for a study that has not ended, or all of whose steps have succeeded.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id)).all()
-    incomplete = _without_files(database, store, keys)
+    incomplete = _without_files(database, store, keys, all_may_be_gone=make_anew)
     with database.transaction() as session:
         lock_steps(session)
         study = session.get_one(StudyRow, study_id)
@@ -138,9 +141,11 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
         return Submission(study_id, study.name, frozenset(keys), reused)
 
 
-def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]) -> set[str]:
+def _without_files(
+    database: Database, store: ArtefactStore, keys: Sequence[str], *, all_may_be_gone: bool = False
+) -> set[str]:
     """The succeeded steps with a file that the artefact store no longer has. InputError if it has none at
-    all: that it is the wrong store is no reason to do all work again."""
+    all, unless that may be: that it is the wrong store is no reason to do all work again."""
     files: list[tuple[str, str]] = []
     with database.session() as session:
         for batch in batches(keys):
@@ -151,11 +156,13 @@ def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]
             )
             files += session.execute(stored)
     present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
-    if present and not any(present.values()):  # as `creamtea gc`: one of the two is the wrong one
+    if (
+        present and not any(present.values()) and not all_may_be_gone
+    ):  # as `creamtea gc`: one of the two is the wrong one
         raise InputError(
             f"{store.root} has none of the {len(present):,} files that finished steps of this study made: "
             "check CREAMTEA_ARTEFACTS (is the share mounted?) and CREAMTEA_DATABASE_URL. If they are gone "
-            "for good, `creamtea study rm` forgets the study, which can then be submitted anew"
+            "for good, `creamtea retry --make-anew` makes the files of a study again"
         )
     return {key for key, digest in files if not present[digest]}
 

@@ -75,9 +75,10 @@ def comparison(
     are also given by buckets: lengths of the source, and `labels`, a file with one per line. InputError for
     what does not make a study; the files themselves are looked at by `Comparison.plan`."""
     files = [source, *references, *outputs, *([] if labels is None else [labels])]
-    data = Path(os.path.commonpath([path.absolute().parent for path in files]))
-    test_set: dict[str, Any] = {"kind": "files", "source": _inside(source, data)}
-    test_set["target"], *more = (_inside(path, data) for path in references)
+    # whatever else is compared, a file is called the same, and what is known of it is reused
+    data = source.absolute().parent
+    test_set: dict[str, Any] = {"kind": "files", "source": _from(source, data)}
+    test_set["target"], *more = (_from(path, data) for path in references)
     test_set |= {"more_references": more} if more else {}
     options: dict[KeyPath, str] = {("test_sets", TEST_SET, "source"): f"--source {source}"}
     for at, path in enumerate(references):
@@ -91,11 +92,11 @@ def comparison(
         options["systems", system, "outputs", TEST_SET] = str(path)
         digest = _digest(path)
         own = digest is not None and digest in digests
-        file = {"outputs": {TEST_SET: _inside(path, data)}}
+        file = {"outputs": {TEST_SET: _from(path, data)}}
         systems[system] = {"reference": digests.index(digest) + 1} if own else file
     buckets = {"kind": "buckets", "test_set": TEST_SET}
     if labels is not None:
-        buckets["labels"] = _inside(labels, data)
+        buckets["labels"] = _from(labels, data)
         options["analyses", BUCKETS, "labels"] = f"--labels {labels}"
 
     human = tuple(system for system, spec in systems.items() if "reference" in spec)
@@ -108,7 +109,7 @@ def comparison(
         "metrics": [_metric(metric) for metric in metrics],
         "analyses": {BUCKETS: buckets},
     }
-    given = {_inside(path, data): str(path) for path in files}
+    given = {_from(path, data): str(path) for path in files}
     return Comparison(_checked(document), data, options, given, human)
 
 
@@ -123,8 +124,8 @@ def _checked(document: dict[str, Any]) -> Study:
         ) from None
 
 
-def _inside(path: Path, data: Path) -> str:
-    return path.absolute().relative_to(data).as_posix()
+def _from(path: Path, data: Path) -> str:
+    return Path(os.path.relpath(path.absolute(), data)).as_posix()
 
 
 def _name(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.contract.kind import StepKind
 from creamtea.contract.resources import StepResources
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy, parsed
@@ -24,14 +25,25 @@ def own_resources(kind: str, variant: Block) -> Block:
     return block if isinstance(block, dict) else {}
 
 
+def is_of_a_variant(kind: StepKind[Any]) -> bool:
+    """Whether its steps are of one variant: its training, what is made with its model, and scores of that. A
+    latency run is of several."""
+    made_with = kind.inputs.keys() & {"train", "decode", "system"}
+    return bool(made_with) or kind.name == "train"
+
+
 def check_resources(study: RawStudy) -> Iterator[Mistake]:
     blocks: list[tuple[KeyPath, Any]] = [
         (("resources", kind), block) for kind, block in study.blocks("resources")
     ]
     for name, variant in study.blocks("variants"):
         own = variant.get("resources")
-        if isinstance(own, dict):
-            blocks += [(("variants", name, "resources", kind), block) for kind, block in own.items()]
+        for kind, block in own.items() if isinstance(own, dict) else ():
+            path = ("variants", name, "resources", kind)
+            blocks.append((path, block))
+            if kind in STEP_KINDS and not is_of_a_variant(STEP_KINDS[kind]):
+                allowed = "it in the study's own `resources`, as all variants share these steps"
+                yield Mistake(path, f"a {kind} step", allowed)
     for path, block in blocks:
         kind = path[-1]
         if kind not in STEP_KINDS:
