@@ -39,11 +39,11 @@ def check_resources(study: RawStudy) -> Iterator[Mistake]:
     for name, variant in study.blocks("variants"):
         own = variant.get("resources")
         for kind, block in own.items() if isinstance(own, dict) else ():
-            path = ("variants", name, "resources", kind)
-            blocks.append((path, block))
+            of_variant: KeyPath = ("variants", name, "resources", kind)
+            blocks.append((of_variant, block))
             if kind in STEP_KINDS and not is_of_a_variant(STEP_KINDS[kind]):
                 allowed = "it in the study's own `resources`, as all variants share these steps"
-                yield Mistake(path, f"a {kind} step", allowed)
+                yield Mistake(of_variant, f"a {kind} step", allowed)
     for path, block in blocks:
         kind = path[-1]
         if kind not in STEP_KINDS:
