@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import re
 import xml.etree.ElementTree as ET
@@ -27,6 +28,23 @@ from creamtea.store.database import Database
 Fill = Callable[..., int]
 HOSTILE = 'a & b_c 100% $x$ #1 {\\input{/etc/passwd}} ~^ <i> "q" [x] *'
 BLEU = Column("bleu", "BLEU", 1, "higher")
+
+
+def test_a_disk_that_fills_up_leaves_the_folder_empty(
+    report: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if len(list(path.parent.iterdir())) == 3:
+            write(path, content[:1])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match="No space left"):
+        export(report, tmp_path / "out", [Format.CSV])
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["評価" * 60, "é" * 200, "x" * 300, "/"])
