@@ -26,6 +26,8 @@ from creamtea.bundle.verifying import Verification, verify
 from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human.settings import CampaignSettings
+from creamtea.report.build import build_report
+from creamtea.report.values import to_values
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater, StudyRow, StudyStep
@@ -59,8 +61,11 @@ def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_ratings_made_for_another_submission_of_the_same_outputs_go_along(home, tmp_path: Path) -> None:
+def test_ratings_made_for_another_submission_go_along_if_the_outputs_are_the_same(
+    home, tmp_path: Path
+) -> None:
     with home.database.transaction() as session:
+        taste = session.scalars(select(Campaign).where(Campaign.name == "taste")).one()
         first = session.scalars(select(StudyRow)).one()
         spec = {**first.spec, "description": "with another sentence"}
         values = {column: getattr(first, column) for column in columns_of(StudyRow)}
@@ -70,13 +75,22 @@ def test_ratings_made_for_another_submission_of_the_same_outputs_go_along(home, 
         for place in session.scalars(select(StudyStep).where(StudyStep.study_id == first.id)).all():
             row = {column: getattr(place, column) for column in columns_of(StudyStep)}
             session.add(StudyStep(**{**row, "study_id": again.id}))
-        number = again.id
+        other = StudyRow(**{**values, "id": None})  # with other outputs, or none
+        session.add(other)
+        session.flush()
+        row = {column: getattr(taste, column) for column in columns_of(Campaign)}
+        session.add(Campaign(**{**row, "id": None, "name": "of others", "study_id": other.id}))
+        numbers = [again.id, other.id]
     try:
-        files = pack(home.database, home.store, number)
+        files = pack(home.database, home.store, numbers[0])
+        told = json.dumps(to_values(build_report(home.database, numbers[0])))
     finally:
         with home.database.transaction() as session:
-            session.execute(delete(StudyStep).where(StudyStep.study_id == number))
-            session.execute(delete(StudyRow).where(StudyRow.id == number))
+            session.execute(delete(Campaign).where(Campaign.name == "of others"))
+            session.execute(delete(StudyStep).where(StudyStep.study_id.in_(numbers)))
+            session.execute(delete(StudyRow).where(StudyRow.id.in_(numbers)))
+    assert "Campaign of others is left out: its raters saw other outputs" in told
+    assert b"of others" not in files["report.json"]
     write_archive(files, tmp_path / "again.zip")
     checked = verify(tmp_path / "again.zip")
     assert checked.differences == ()

@@ -136,6 +136,16 @@ def test_a_skipped_output_holds_nothing_up(database: Database, system: int) -> N
     with database.transaction() as session:
         session.get_one(Rater, anna).excluded_at = database.now(session)
     rate_all(database, [ben])
+    # nor does a skip of what is complete, by somebody whose lease had ended
+    late = add_rater(database, "late")
+    with database.transaction() as session:
+        item = session.scalars(select(Item).where(Item.campaign_id == campaign_id)).first()
+        assert item is not None
+        now = database.now(session)
+        times = {"created_at": now, "lease_until": now, "skipped_at": now}
+        session.add(
+            Assignment(item_id=item.id, rater_id=late, order=[[0]], comment="", skip_reason="late", **times)
+        )
     assert found() == dict.fromkeys((1, 2), (segments, segments, segments))
 
 

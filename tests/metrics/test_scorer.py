@@ -317,6 +317,19 @@ time.sleep(600)
     wait_until(lambda: has_ended(int(place.read_text())))
 
 
+def test_a_process_whose_name_is_cut_within_a_letter_does_not_matter(program: Write, tmp_path: Path) -> None:
+    """Of anybody on the machine: Linux keeps 15 bytes of a name."""
+    named = tmp_path / "Übersetzungsgüte"
+    named.symlink_to("/bin/sleep")
+    process = subprocess.Popen([named, "600"])
+    try:
+        wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_bytes().startswith("Ü".encode()))
+        assert len(run(program(GOOD), THREE, quiet).values) == 3
+    finally:
+        process.kill()
+        process.wait()
+
+
 def has_ended(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)

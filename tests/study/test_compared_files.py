@@ -13,6 +13,16 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+def test_files_are_found_behind_a_link_to_the_sources_folder(tmp_path: Path) -> None:
+    """Where `..` leads from the folder itself, not from the link."""
+    source = written(tmp_path / "disk" / "deep" / "data" / "src.en", "tea\n")
+    reference = written(source.with_name("ref.de"), "Tee\n")
+    output = written(tmp_path / "work" / "out" / "a.de", "Tee!\n")
+    link = tmp_path / "work" / "data"
+    link.symlink_to(source.parent)
+    assert comparison(link / source.name, [reference], [output]).plan().steps
+
+
 def test_one_more_file_from_anywhere_computes_only_what_is_new(tmp_path: Path) -> None:
     source, reference = (
         written(tmp_path / "data" / "src.en", "tea\n"),

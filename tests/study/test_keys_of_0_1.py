@@ -24,10 +24,10 @@ STORED = json.loads(Path(__file__).with_name("keys-0.1.0.json").read_text(encodi
 
 
 def params_of_0_1(step: PlannedStep) -> dict[str, Any]:
-    """The parameters without what has been added since: an NVS head's gradient is clipped by itself, and
-    entmax' logits start smaller."""
+    """The parameters without what has been added since: int8 layers round otherwise, an NVS head's gradient
+    is clipped by itself, and entmax' logits start smaller."""
     if step.kind != "train":
-        return step.params
+        return {name: value for name, value in step.params.items() if name != "int8_version"}
     changed = {name: step.params[name] and dict(step.params[name]) for name in ("nvs", "objective")}
     if changed["nvs"] is not None:
         del changed["nvs"]["clip"]

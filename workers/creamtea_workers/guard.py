@@ -45,8 +45,10 @@ def main(source: str, *command: str) -> int:
 def end_with_caller() -> NoReturn:
     while os.read(0, 1):
         pass
-    end_descendants()
-    os.killpg(0, signal.SIGKILL)
+    try:
+        end_descendants()
+    finally:
+        os.killpg(0, signal.SIGKILL)
     raise AssertionError  # not reached: this process is of the group
 
 
@@ -74,9 +76,9 @@ def processes() -> Iterator[tuple[int, int]]:
     """Each process that is no zombie, and its parent."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # PID (NAME) STATE PARENT …, and a name may hold brackets
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            if state not in "ZX":
+            # PID (NAME) STATE PARENT …; a name may hold brackets, and half a letter: it is cut at 15 bytes
+            state, parent = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            if state not in (b"Z", b"X"):
                 yield int(folder.name), int(parent)
 
 

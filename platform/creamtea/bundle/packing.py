@@ -85,7 +85,7 @@ def pack(
         row = find_study(session, study)
         if row.state in ("queued", "running"):
             raise InputError(f"study {row.name!r} is {row.state}: a bundle is made of a study that has ended")
-        report = report_of(session, row)
+        report = report_of(session, row, alone=True)
         rows = _rows(session, row)
         if not with_checks:
             _check_no_check_is_open(rows[Campaign], rows[Item])

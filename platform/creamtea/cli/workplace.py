@@ -46,7 +46,7 @@ Address = Annotated[
     typer.Option(metavar="HOST:PORT", envvar="RAY_ADDRESS", help="A Ray cluster; without it, this machine."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only what holds it up.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
 
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import Array, Ratings, documents_apart, load_ratings
@@ -91,8 +91,9 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
     """Every comparison with the baseline, over documents (segments, where they stand alone) of which all
     ratings are in. Of a campaign that aims: those up to the first one that is still being rated, or that was
     not sure to be rated, without outputs that a rater has skipped. A skipped one may never be rated: the
-    rater does not get it again, and nobody else may come. That another rater did rate it changes nothing, so
-    that what a look has seen stays as it was."""
+    rater does not get it again, and nobody else may come. That another rater rates it later changes nothing,
+    nor does a skip of what was complete, so that what a look has seen stays as it was; the looks are those of
+    the campaign as it was planned."""
     planned = _planned(session, ratings.campaign.id, relative=ratings.campaign.protocol.relative)
     aims = ratings.campaign.settings.aim
     skipped = _skipped(session, ratings) if aims else {}
@@ -104,6 +105,7 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
             _unit(segments, planned, complete, matrix, system, baseline)
             for segments in _documents(planned, skipped, {system, baseline})
         ]
+        planned_units = len(_documents(planned, {}, {system, baseline}))
         tested = []
         for unit in units:
             if aims and not (unit.complete and unit.sure):
@@ -111,8 +113,9 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
             if unit.complete:
                 tested.append((unit.total, sum(unit.sizes)))
         sums, sizes = np.array(tested, dtype=np.float64).reshape(-1, 2).T
-        courses.append(course(sums, sizes, len(units)))
-        over.append(not all(unit.sure for unit in units))
+        courses.append(course(sums, sizes, planned_units))
+        # not rated on every unit, or nothing is left to be rated
+        over.append(not all(unit.sure for unit in units) or len(tested) == len(units))
         whole.append(units)
     looks = look(courses, delta, over)
     return [
@@ -203,7 +206,20 @@ def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int,
 
 
 def _skipped(session: Session, ratings: Ratings) -> dict[int, set[int]]:
-    """By segment (item, where scores are relative) the systems on items that a rater who counts skipped."""
+    """By segment (item, where scores are relative) the systems on items that a rater who counts has skipped
+    before they had all their ratings."""
+    other, of_other = aliased(Assignment), aliased(Rater)
+    before = (
+        select(func.count())
+        .select_from(other)
+        .join(of_other, of_other.id == other.rater_id)
+        .where(
+            other.item_id == Item.id,
+            other.submitted_at <= Assignment.skipped_at,
+            of_other.excluded_at.is_(None),
+        )
+        .scalar_subquery()
+    )
     rows = session.execute(
         select(Item.id, Item.segment_index, Item.systems)
         .join(Assignment, Assignment.item_id == Item.id)
@@ -213,6 +229,7 @@ def _skipped(session: Session, ratings: Ratings) -> dict[int, set[int]]:
             Item.kind.in_(SYSTEM_KINDS),
             Assignment.skipped_at.is_not(None),
             Rater.excluded_at.is_(None),
+            before < ratings.campaign.ratings_per_item,
         )
     )
     found: dict[int, set[int]] = defaultdict(set)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from creamtea.contract.kind import StepParams
 
 Precision = Literal["fp32", "bf16", "fp16", "int8"]
 Device = Literal["cpu", "gpu"]
@@ -14,3 +18,18 @@ PRECISIONS: dict[str, tuple[Device, ...]] = {
     "int8": ("cpu",),  # weights and activations of linear layers
 }
 assert set(PRECISIONS) == set(get_args(Precision))
+INT8_VERSION = 2  # raised when what int8 layers give changes, while other precisions stay as they are
+
+
+class InPrecision(StepParams):
+    """Parameters of a step that runs a model in a precision."""
+
+    precision: Precision
+    int8_version: int | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_version(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("precision") == "int8":
+            return {"int8_version": INT8_VERSION, **values}
+        return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -162,9 +163,17 @@ def _without_files(
         raise InputError(
             f"{store.root} has none of the {len(present):,} files that finished steps of this study made: "
             "check CREAMTEA_ARTEFACTS (is the share mounted?) and CREAMTEA_DATABASE_URL. If they are gone "
-            "for good, `creamtea retry --make-anew` makes the files of a study again"
+            f"for good, `creamtea retry {_newest_with(database, files[0][0])} --make-anew` makes them again"
         )
     return {key for key, digest in files if not present[digest]}
+
+
+def _newest_with(database: Database, key: str) -> str:
+    """The name of the newest study that has this step."""
+    with database.session() as session:
+        places = select(StudyRow.name).join(StudyStep, StudyStep.study_id == StudyRow.id)
+        newest = places.where(StudyStep.step_key == key).order_by(StudyRow.id.desc()).limit(1)
+        return shlex.quote(session.scalars(newest).one())
 
 
 def _insert(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> None:

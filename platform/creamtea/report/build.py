@@ -65,12 +65,12 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
         return report_of(session, find_study(session, study), complete)
 
 
-def report_of(session: Session, row: StudyRow, complete: bool = True) -> Document:
-    """The same within a session."""
+def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: bool = False) -> Document:
+    """The same within a session; `alone`: with no word of other submissions, which a bundle does not hold."""
     spec = spec_of(row)
     material = Material(session, row.id, spec)
     nodes = material.nodes
-    campaigns, left_out = campaign_reports(session, row, material, complete)
+    campaigns, left_out = campaign_reports(session, row, material, complete, alone=alone)
     tables = [
         SystemsOn(name, table, further_table(material, name, table))
         for name in spec.test_sets

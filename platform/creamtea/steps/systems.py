@@ -11,7 +11,7 @@ from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.measuring import LatencyProtocol, Recall, Significance
 from creamtea.methods.metrics import Metric
 from creamtea.methods.objectives import Objective
-from creamtea.methods.precisions import Precision
+from creamtea.methods.precisions import InPrecision, Precision
 from creamtea.methods.searches import Search
 from creamtea.methods.selections import Selection
 from creamtea.methods.texts import Languages
@@ -69,10 +69,9 @@ TRAIN = StepKind(
 )
 
 
-class DecodeParams(StepParams):
+class DecodeParams(InPrecision):
     selection: Selection
     search: Search
-    precision: Precision
     batch_size: Positive
 
 
@@ -169,7 +168,7 @@ COMPARE = StepKind(
 )
 
 
-class RecallParams(StepParams):
+class RecallParams(InPrecision):
     """`precision`: the model's, for selections that depend on it."""
 
     selection: Selection

@@ -76,7 +76,7 @@ def comparison(
     what does not make a study; the files themselves are looked at by `Comparison.plan`."""
     files = [source, *references, *outputs, *([] if labels is None else [labels])]
     # whatever else is compared, a file is called the same, and what is known of it is reused
-    data = source.absolute().parent
+    data = source.absolute().parent.resolve()  # `..` leads out of where a link leads
     test_set: dict[str, Any] = {"kind": "files", "source": _from(source, data)}
     test_set["target"], *more = (_from(path, data) for path in references)
     test_set |= {"more_references": more} if more else {}
@@ -125,7 +125,7 @@ def _checked(document: dict[str, Any]) -> Study:
 
 
 def _from(path: Path, data: Path) -> str:
-    return Path(os.path.relpath(path.absolute(), data)).as_posix()
+    return Path(os.path.relpath(path.absolute().parent.resolve() / path.name, data)).as_posix()
 
 
 def _name(path: Path) -> str:

@@ -264,6 +264,14 @@ def test_a_preference_to_a_system_that_is_left_out_goes(other: Database, tmp_pat
     assert [(row.item, row.system) for row in found] == [(0, "A"), (0, "B")]
 
 
+def test_no_rating_left_is_no_campaign(other: Database, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("rater,segment,system,value,item\nann,1,A,2,0\nann,1,C,0,0\nann,1,B,2,1\nann,1,C,0,1\n")
+    facts = ImportFacts("old", "preference", "test", "en", "de", leave_out=("C",))
+    with pytest.raises(InputError, match="--leave-out C: every item shows one of these"):
+        import_campaign(other, path, "csv", facts, "test")
+
+
 def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n")

@@ -129,7 +129,8 @@ class ImportOptions:
         int, typer.Option(min=0, max=1, help="appraise: the number of a first segment.")
     ] = 1
     leave_out: Annotated[
-        str | None, typer.Option(metavar="SYSTEM[,…]", help="Systems to leave out, with their ratings.")
+        str | None,
+        typer.Option(metavar="SYSTEM[,…]", help="Systems to leave out, with their ratings and pairs."),
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be stored and what not, and store nothing.")

@@ -37,6 +37,10 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         if _stays(item, names, relative) and item.kind not in WRITTEN_KINDS
     }
     items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
+    if not items:
+        raise InputError(
+            f"--leave-out {', '.join(names)}: every item shows one of these, so that no rating would be left"
+        )
     pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
     items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
     positions = {item.position for item in items}

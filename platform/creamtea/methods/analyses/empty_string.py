@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.kind import StepKind
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
 from creamtea.methods.analysis import MODEL_INPUTS, Analysis
 from creamtea.methods.displays import GAP, Measure, PointPlot, TableLayout, deviation_of, share
 from creamtea.methods.planning import Inputs, Planner
-from creamtea.methods.precisions import Precision
+from creamtea.methods.precisions import InPrecision
 from creamtea.methods.searches import SEARCHES
 from creamtea.methods.selections import SELECTIONS
 
 
-class EmptyStringParams(StepParams):
-    precision: Precision
+class EmptyStringParams(InPrecision):
+    pass
 
 
 class EmptyString(Analysis):

@@ -58,19 +58,19 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
 
 
 def campaign_reports(
-    session: Session, row: StudyRow, material: Material, complete: bool
+    session: Session, row: StudyRow, material: Material, complete: bool, *, alone: bool = False
 ) -> tuple[list[CampaignReport], list[str]]:
     """Of the campaigns on this submission's outputs, oldest first, whichever submission they were made for.
     Without `complete`, summaries: what is fast for any size.
 
     A campaign on other outputs of the study, and one whose protocol is unavailable here, is left out; the
-    second list says so of each.
+    second list says so of each, with `alone` not of campaigns on other outputs.
     """
     campaigns, others = campaigns_of(session, row)
     left_out = [
         f"Campaign {campaign.name} is left out: its raters saw other outputs, those of submission "
         f"{campaign.study_id}."
-        for campaign in others
+        for campaign in ([] if alone else others)
     ]
     reports = []
     for campaign in campaigns:

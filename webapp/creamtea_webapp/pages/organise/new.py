@@ -139,9 +139,9 @@ def _check_files(
         return
     with database.session() as reading:
         had = campaigns.from_files(reading, campaigns.find_campaign(reading, draft).id)
-    if protocol != start.protocol:
+    if protocol != start.protocol or start.settings.proposed_by is not None:  # a metric's are of no file
         had -= {"proposals"}
-    for name in had - given:
+    for name in sorted(had - given):
         raise InputError(
             f"the draft has {LOST[name]}, whose file is not kept: give it again, or make a new campaign "
             "without",
