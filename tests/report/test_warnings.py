@@ -230,6 +230,30 @@ def test_so_does_that_of_a_further_comparison(filled: Database, fill: Fill, spec
     assert kinds["mark-without-meaning"].place == "softmax-nvs, against scones-greedy on test"
 
 
+@pytest.mark.parametrize(
+    ("search", "share", "told"),
+    [
+        ({"kind": "beam", "width": 5}, 0.07, True),
+        ({"kind": "beam", "width": 5}, 0.01, False),
+        ({"kind": "beam", "width": 5, "length_normalization": 1.0}, 0.07, False),
+        ({"kind": "greedy"}, 0.07, False),
+    ],
+)
+def test_a_beam_that_prefers_empty_outputs(
+    filled: Database, fill: Fill, spec: dict[str, Any], search: dict[str, Any], share: float, told: bool
+) -> None:
+    spec["systems"]["scones-greedy"]["search"] = search
+    metrics = [teatime_study.row("empty", share), teatime_study.row("selected_size", 10.0)]
+    fill(
+        filled,
+        spec=spec,
+        changes={f"decode/scones-greedy/{seed}": {"metrics": metrics} for seed in (1, 2, 3)},
+    )
+    found = [warning for warning in warned(filled) if warning.kind == "empty-outputs"]
+    assert [warning.place for warning in found] == ["scones-greedy on test"] * told
+    assert all("7.0 % of the outputs are empty" in warning.found for warning in found)
+
+
 def test_two_systems_with_the_same_outputs(
     database: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ from sqlalchemy.orm import Session, aliased
 
 from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import WordCorpus
+from creamtea.methods.displays import EMPTY
+from creamtea.methods.searches import Beam
 from creamtea.methods.training import Training
 from creamtea.report import text
 from creamtea.report.cells import Material, Measured
@@ -26,6 +28,7 @@ from creamtea.study.checks.warnings import (
 )
 from creamtea.study.checks.warnings import MIN_WORDS as MIN_SUBWORDS
 
+EMPTY_OUTPUTS = 0.01  # share of a system's outputs
 STILL_IMPROVING = 0.01  # of the best validation before: what the last one must have gained
 
 
@@ -38,6 +41,7 @@ def result_warnings(
         *_vocabularies(material),
         *_together(_trainings(material)),
         *(warning for systems in tables for warning in _scores(material, systems)),
+        *_together(warning for systems in tables for warning in _empty_outputs(material, systems)),
         *(warning for systems in tables for warning in _same_outputs(session, material, systems.test_set)),
     )
 
@@ -183,6 +187,22 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
                 f"its difference in {', '.join(marked)} would be significant, but both systems are near "
                 "zero: it is not marked",
                 "Nothing can be said of which is better until they translate.",
+            )
+
+
+def _empty_outputs(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
+    """Of a beam that the empty string survives (Stahlberg and Byrne 2019): scores fall with every subword."""
+    for row in systems.table.rows:
+        search, share = material.spec.systems[row.name].search, row.cells[EMPTY.key].value
+        if not isinstance(search, Beam) or search.length_normalization or share is None:
+            continue
+        if share > EMPTY_OUTPUTS:
+            yield StudyWarning(
+                "empty-outputs",
+                f"{row.name} on {systems.test_set}",
+                f"{text.number(share, EMPTY)} % of the outputs are empty, and BLEU and length fall with "
+                "each: its beam search prefers them, as scores are not divided by length",
+                "Set `length_normalization: 1.0` in its search, or compare with greedy search.",
             )
 
 
