@@ -19,6 +19,7 @@ from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document
 from creamtea.report.terminal import render
+from creamtea.report.text import code_parts
 from creamtea.report.values import to_values
 from creamtea.report.warnings import _last_gain
 from creamtea.store.database import Database
@@ -252,6 +253,16 @@ def test_a_beam_that_prefers_empty_outputs(
     found = [warning for warning in warned(filled) if warning.kind == "empty-outputs"]
     assert [warning.place for warning in found] == ["scones-greedy on test"] * told
     assert all("7.0 % of the outputs are empty" in warning.found for warning in found)
+
+
+def test_code_in_a_text() -> None:
+    assert code_parts("Set `a: <1>`, or `b`") == [
+        ("Set ", False),
+        ("a: <1>", True),
+        (", or ", False),
+        ("b", True),
+    ]
+    assert code_parts("a `lone mark") == [("a `lone mark", False)]
 
 
 def test_two_systems_with_the_same_outputs(

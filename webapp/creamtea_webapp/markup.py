@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from creamtea import languages
 from creamtea.durations import duration
 from creamtea.human.protocols import protocol_title
+from creamtea.report.text import code_parts
 from creamtea.store.item_kinds import ItemKind
 from creamtea_webapp.gate.paths import address_of_media
 
@@ -120,6 +121,7 @@ def _environment() -> Environment:
         "counted": counted,
         "duration": duration,
         "about_time": about,
+        "code_parts": code_parts,
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,

@@ -117,7 +117,8 @@ def _entry(entry: Entry) -> str:
 
 
 def _warning(warning: StudyWarning) -> str:
-    return f"> - **{plain(warning.place)}**: {plain(warning.message())}"
+    words = (f"`{part}`" if code else plain(part) for part, code in text.code_parts(warning.message()))
+    return f"> - **{plain(warning.place)}**: {''.join(words)}"
 
 
 def _fact(fact: Fact) -> str:

@@ -221,6 +221,14 @@ def options(choice: Choice) -> dict[str, list[str]]:
     }
 
 
+def code_parts(words: str) -> list[tuple[str, bool]]:
+    """The parts of a text with `code` in it, and whether each is code."""
+    parts = words.split("`")
+    if len(parts) % 2 == 0:  # a mark without its other half
+        return [(words, False)]
+    return [(part, bool(number % 2)) for number, part in enumerate(parts) if part]
+
+
 def sentence(words: str) -> str:
     """As "No latency run in this study." """
     return f"{words[:1].upper()}{words[1:]}."

@@ -68,6 +68,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "anchor": text.anchor,
         "best_of": _best,
+        "code_parts": text.code_parts,
         "column_heading": text.heading,
         "entry_name": text.entry_name,
         "fact": text.fact,
