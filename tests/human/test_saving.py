@@ -166,9 +166,29 @@ def test_a_draft_does_not_take_a_place_back_that_went_to_somebody_else(campaign:
     anna, bert = add_rater(campaign), add_rater(campaign, "bert")
     mine = work_for(campaign, anna, lease=LAPSED)
     assert work_for(campaign, bert).source == mine.source
-    assignment.save_draft(campaign, anna, mine.assignment_id, [1] * 4)
+    with pytest.raises(
+        RatingRefused, match="given to somebody else"
+    ):  # or another item would come unexplained
+        assignment.save_draft(campaign, anna, mine.assignment_id, [1] * 4)
+    draft = stored(campaign, mine.assignment_id).draft
+    assert draft is not None
+    assert draft["answers"] == [1] * 4  # kept: the place may come back
     with pytest.raises(RatingRefused, match="given to somebody else"):
         rate(campaign, anna, mine)
+
+
+def test_a_page_that_comes_back_waits_until_the_present_one_is_done(campaign: Database) -> None:
+    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+    lost = work_for(campaign, anna, lease=LAPSED)
+    taken = work_for(campaign, bert)
+    assert taken.source == lost.source
+    present = work_for(campaign, anna)
+    assert present.source != lost.source
+    assignment.skip(campaign, bert, taken.assignment_id, "I do not understand the source")
+    assignment.save_draft(campaign, anna, present.assignment_id, [1] * 4)
+    assert work_for(campaign, anna).source == present.source
+    rate(campaign, anna, present)
+    assert work_for(campaign, anna).source == lost.source
 
 
 # ---------------------------------------------------------------- comment and time

@@ -87,17 +87,21 @@ class Skipping {
   }
 }
 
-// How long somebody worked on the item, without the time that the page lay open unused.
+// How long somebody worked on the item, without the time that the page lay open unused. It goes on when the
+// board is built again: after the earlier items, or a reload of the page.
 class Clock {
-  constructor() {
-    this.total = 0;
+  constructor(assignment) {
+    this.name = `creamtea-worked-${assignment}`;
+    this.total = Number(sessionStorage.getItem(this.name)) || 0;
     this.last = performance.now();
     this.tick = () => {
       const now = performance.now();
       this.total += Math.min(now - this.last, PAUSE);
       this.last = now;
     };
+    this.keep = () => sessionStorage.setItem(this.name, String(this.read()));
     for (const name of Clock.SIGNS) document.addEventListener(name, this.tick, { passive: true });
+    window.addEventListener("pagehide", this.keep);
   }
 
   read() {
@@ -106,7 +110,9 @@ class Clock {
   }
 
   stop() {
+    this.keep();
     for (const name of Clock.SIGNS) document.removeEventListener(name, this.tick);
+    window.removeEventListener("pagehide", this.keep);
   }
 }
 Clock.SIGNS = ["pointerdown", "pointermove", "keydown", "wheel", "touchmove", "visibilitychange"];

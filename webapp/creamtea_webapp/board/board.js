@@ -39,7 +39,7 @@ class Board {
     this.skipping = new Skipping(this.find(".skipping"), this.thing, (reason) =>
       this.act("skip", { reason }),
     );
-    this.clock = new Clock();
+    this.clock = new Clock(data.assignment);
     this.showButtons();
     if (data.feedback) showFeedback(this.current, data.feedback);
     this.differences(false);
@@ -345,13 +345,14 @@ class Board {
       ...(this.several ? { j: () => this.goBy(1), k: () => this.goBy(-1) } : {}),
     };
     const letter = event.key.toLowerCase();
-    const digit = event.shiftKey && /^Digit[1-8]$/.test(event.code);
+    // not where a layout has its digits behind Shift
+    const digit = event.shiftKey && /^Digit[1-8]$/.test(event.code) && !/^[0-9]$/.test(event.key);
     if (digit && widget.separate) this.focusOutput(Number(event.code.at(-1)) - 1);
     else if (letter in letters) letters[letter]();
     else if (event.key === "Enter" && !(pressing && target.getAttribute("role") !== "radio")) this.enter();
     else if (this.frozen) return false;
     else if (!widget.key(event.key, active, event)) return false;
-    else if (widget.separate && !widget.holds(target)) this.focusOutput(active);
+    else if (widget.separate && !widget.writes && !widget.holds(target)) this.focusOutput(active);
     return true;
   }
 

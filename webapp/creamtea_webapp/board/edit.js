@@ -12,6 +12,7 @@ WIDGETS.edit = class Edit extends Widget {
       const area = element.querySelector("textarea");
       const [fine, undo] = ["fine", "undo"].map((name) => element.querySelector(`.${name}`));
       area.lang = locale(board.data.targetLanguage);
+      area.maxLength = Math.max(area.maxLength, board.data.outputs[i].length); // it may be right as it is
       area.oninput = () => board.answer(i, { text: area.value });
       fine.onclick = () => board.answer(i, { text: board.data.outputs[i] });
       undo.onclick = () => {

@@ -2,6 +2,7 @@
 // data; null is "no score yet", and nothing is set beforehand.
 
 const SLACK = 8; // px that a finger moves before it drags or scrolls
+const SCROLLING = ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"];
 const TYPED_TOGETHER = 1500; // ms between the characters of one typed value
 
 class Slider {
@@ -159,8 +160,11 @@ WIDGETS.slider = class Sliders extends Widget {
     this.sliders.forEach((slider, i) => slider.show(answers[i], frozen));
   }
 
-  key(key, i) {
-    return this.sliders[i].key(key);
+  key(key, i, event) {
+    const [target] = event.composedPath();
+    // a page that is read is scrolled by them: they set no first value from elsewhere
+    const unset = this.sliders[i].step === null && !this.holds(target);
+    return !(unset && SCROLLING.includes(key)) && this.sliders[i].key(key);
   }
 
   focus(i) {

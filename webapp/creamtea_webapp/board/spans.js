@@ -29,12 +29,13 @@ WIDGETS.spans = class MarkedErrors extends Widget {
   key(key, i, event) {
     const [target] = event.composedPath();
     const panel = this.panels[i];
-    if (target.closest(".track")) {
+    if (key === " " && target.closest("button, summary")) return false;
+    if (target.closest(".scale")) {
+      // its buttons, too: what is typed after one was pressed is a value, no severity
       if (key !== "Escape") return panel.slider.key(key);
       panel.passage.focus();
       return true;
     }
-    if (key === " " && target.closest("button, summary")) return false;
     return panel.key(key, event.shiftKey);
   }
 

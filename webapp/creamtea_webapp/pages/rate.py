@@ -189,10 +189,9 @@ def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
     except RatingRefused as refused:
         _notice(f"Not saved: {refused}.")
     else:
-        if told is None:
-            st.session_state.pop(NOTICE, None)
-        else:
-            _notice(told)
+        # numbers go on: the browser knows by them which notices it has shown
+        if told is not None or st.session_state.get(NOTICE, Notice()).text:
+            _notice(told or "")
 
 
 def _notice(text: str) -> None:

@@ -76,8 +76,10 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
-    """The rater's oldest unfinished page that is still theirs."""
-    for assignment, item in session.execute(_unfinished(), {"rater": rater_id}).all():
+    """The rater's oldest unfinished page that is still theirs: one that they are on before one whose lease
+    had ended, and whose place came back."""
+    unfinished = session.execute(_unfinished(), {"rater": rater_id}).all()
+    for assignment, item in sorted(unfinished, key=lambda row: row[0].lease_until <= now):
         if keeps_place(session, campaign, item, rater_id, now):
             return page_of(session, assignment, item)
     return None

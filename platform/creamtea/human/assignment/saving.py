@@ -30,6 +30,7 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
+GIVEN_AWAY = "this item was given to somebody else while the page lay open"
 MAX_TEXT = 2000  # characters of a comment or of a reason
 _MAX_MS = 2**31 - 1  # what the column holds, 24 days
 
@@ -46,8 +47,10 @@ def save_draft(
     """Keep the answers that the rater has begun (None: not yet) and renew the lease.
 
     `revision` is the one being prepared: a draft that arrives after its revision was submitted is refused,
-    as is one for a page that is skipped or not this rater's.
+    as is one for a page that is skipped or not this rater's. RatingRefused also where the page's place went
+    to somebody else meanwhile: the draft is kept, but the rater gets another page, and has to hear why.
     """
+    lost = False
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         page = own(session, rater_id, assignment_id)
@@ -66,9 +69,12 @@ def save_draft(
         if document:
             page.first.draft = {**(page.first.draft or {}), "document": list(document)}
         now = database.now(session)
-        if page.first.submitted_at is None and keeps_place(session, campaign, page.lead, rater_id, now):
-            for assignment in page.assignments:
+        if page.first.submitted_at is None:
+            lost = not keeps_place(session, campaign, page.lead, rater_id, now)
+            for assignment in page.assignments if not lost else ():
                 assignment.lease_until = now + LEASE
+    if lost:
+        raise RatingRefused(GIVEN_AWAY)
 
 
 def submit(
@@ -137,7 +143,7 @@ def _store(
         now = database.now(session)
         if page.first.submitted_at is None:
             if not keeps_place(session, campaign, page.lead, rater_id, now):
-                raise RatingRefused("this item was given to somebody else while the page lay open")
+                raise RatingRefused(GIVEN_AWAY)
             if (warning := _warning(page, scored[0])) is not None:
                 page.first.warned += 1
                 return TryAgain(warning)

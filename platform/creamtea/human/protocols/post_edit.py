@@ -36,13 +36,13 @@ class PostEdit(Protocol):
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
         """`{"text": the corrected output}`."""
-        text = _text_of(answer)
+        text = _text_of(answer, output)
         if not text.strip() and output.strip():
             raise ValueError("the corrected translation is empty: write it as it should be")
         return ScoredAnswer(self._step(output, text), {"text": text})
 
     def check_draft(self, answer: Any, output: str) -> None:
-        _text_of(answer)
+        _text_of(answer, output)
 
     def _step(self, output: str, text: str) -> int:
         corrected = words(text)
@@ -51,10 +51,12 @@ class PostEdit(Protocol):
         return last - min(last, round(last * changes / max(len(corrected), 1)))
 
 
-def _text_of(answer: Any) -> str:
+def _text_of(answer: Any, output: str) -> str:
+    """No longer than a text may be, or than the output, which may be right as it is."""
     text = answer.get("text") if isinstance(answer, dict) and set(answer) == {"text"} else None
     if not isinstance(text, str):
         raise ValueError(f"a post-edit is an object with a text, not {str(answer)[:80]!r}")
-    if len(text) > MAX_TEXT:
-        raise ValueError(f"the corrected translation has {len(text):,} characters; allowed: {MAX_TEXT:,}")
+    most = max(MAX_TEXT, len(output))
+    if len(text) > most:
+        raise ValueError(f"the corrected translation has {len(text):,} characters; allowed: {most:,}")
     return text
