@@ -88,8 +88,8 @@ def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
         )
         run(
             "INSERT INTO item (campaign_id, position, kind, segment_index, document, source, context, "
-            "\"references\", systems, outputs, weight) SELECT :campaign, n, 'rated', n + 10, '', "
-            "'a cup of tea ' || n, '[]', '[]', '[0, 1, 2, 3]', "
+            "\"references\", media, systems, outputs, weight) SELECT :campaign, n, 'rated', n + 10, '', "
+            "'a cup of tea ' || n, '[]', '[]', '[]', '[0, 1, 2, 3]', "
             "jsonb_build_array('eins ' || n, 'zwei ' || n, 'drei', 'vier ' || n), 1 "
             "FROM generate_series(0, :last) AS n",
             campaign=campaign.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import random
 import shlex
@@ -404,3 +405,25 @@ def test_another_description_is_found(changed) -> None:
         next(row for row in rows if row["media"])["media"][0]["description"] = "a cat"
 
     assert "registered plan: items" in places(changed("tables/item.jsonl", other))
+
+
+# ---------------------------------------------------------------- plug-ins
+
+
+@pytest.mark.slow
+def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(changed, home) -> None:
+    """A step's resources also name the plug-ins of what it reads; its key names its own alone."""
+
+    def made_with(version: str) -> Verification:
+        def change(rows: Any) -> None:
+            for row in rows:
+                row["resources"]["plugins"] = {"pytest": version}
+
+        return changed("tables/step.jsonl", change)
+
+    assert made_with(importlib.metadata.version("pytest")).differences == ()
+    checked = made_with("0.0")
+    assert checked.differences == ()
+    left = {one.what: one.reason for one in checked.not_recomputed}
+    assert "plug-in pytest 0.0" in left["keys of steps"]
+    assert "plug-in pytest 0.0" in left["report.json"]

@@ -21,6 +21,7 @@ from creamtea.engine.runner import load_module
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
 from creamtea.methods.metrics import Metric
+from creamtea.methods.plugins import not_here, plugins_of
 from creamtea.stats.bootstrap import bootstrap_interval
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import ScoreParams
@@ -71,9 +72,27 @@ def check_plan(session: Session, found: Findings) -> None:
     for row in session.scalars(in_order):
         inputs.setdefault(row.step_key, {}).setdefault(row.role, []).append(row.input_key)
     for step in session.scalars(select(StepRow).order_by(StepRow.key)):
-        plugins = step.resources.get("plugins")
-        key = step_key(step.kind, step.version, step.params, inputs.get(step.key, {}), plugins)
-        found.compare("keys of steps", step.key, key, f"step {step.key[:12]} ({step.kind}): key")
+        place = f"step {step.key[:12]} ({step.kind}): key"
+        if missing := plugins_missing(step):
+            found.leave("keys of steps", missing, place)
+            continue
+        key = step_key(step.kind, step.version, step.params, inputs.get(step.key, {}), _own_plugins(step))
+        found.compare("keys of steps", step.key, key, place)
+
+
+def plugins_missing(step: StepRow) -> str:
+    """Which plug-in that the step, or what it reads, was made with is not here; "" where none is missing."""
+    return not_here(step.resources.get("plugins") or {})
+
+
+def _own_plugins(step: StepRow) -> dict[str, str]:
+    """Those that its key names: its resources also have those of its inputs."""
+    needed: dict[str, str] = step.resources.get("plugins") or {}
+    if not needed:
+        return {}
+    kind = STEP_KINDS[step.kind]
+    own = plugins_of(kind, kind.params.model_validate(step.params))
+    return {name: version for name, version in needed.items() if name in own}
 
 
 def check_step(bundle: Opened, session: Session, step: StepRow, place: str, found: Findings) -> None:
@@ -82,6 +101,9 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, foun
     title = kind.title if kind is not None else step.kind
     if kind is None or kind.version != step.version:
         found.leave(title, f"version {step.version} of this step is not in this creamtea", place)
+        return
+    if missing := plugins_missing(step):
+        found.leave(title, missing, place)
         return
     task = task_of(session, step, bundle.study, bundle.store.root)
     texts = _texts(session, bundle.store, step.key)

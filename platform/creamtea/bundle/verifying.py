@@ -17,7 +17,7 @@ from creamtea.bundle.archive import MANIFEST, Archive, sha256
 from creamtea.bundle.differences import NOTHING, Difference, differences, numbers
 from creamtea.bundle.opening import Opened, opened_bundle
 from creamtea.bundle.packing import ABOUT, PAGE, README, REPORT, media_file, versions
-from creamtea.bundle.recomputing import Findings, check_plan, check_step
+from creamtea.bundle.recomputing import Findings, check_plan, check_step, plugins_missing
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
 from creamtea.human.launching import changed_parts
@@ -71,7 +71,11 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
                 place = f"campaign {campaign.name}"
                 _guarded(place, found, partial(_check_campaign, session, campaign, archive, found))
             progress("report")
-            _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
+            missing = next(filter(None, map(plugins_missing, session.scalars(select(StepRow)))), "")
+            if missing:  # without it not even the study can be read
+                found.leave(REPORT, missing, REPORT)
+            else:
+                _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
             _check_rest(bundle, session, archive, found)
         manifest = archive.manifest
     here = versions() | {"creamtea": creamtea.__version__}

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from creamtea.errors import InputError
+from creamtea.errors import InfrastructureError, InputError
 from creamtea.human import campaigns, rights
 from creamtea.human.access import Identity
 from creamtea.human.campaigns import CampaignSummary
@@ -96,6 +96,8 @@ def act(
         return
     try:
         _tell(Told("done", do(session.database(), actor(who)), done_at))
+    except InfrastructureError as error:  # a full disk, say, or one that may not be written
+        _tell(Told("error", str(error), errors_at))
     except InputError as error:
         message = str(error)
         field = error.about or _field_of(message) or usual_field
