@@ -142,7 +142,7 @@ def test_drafts_of_all_segments_survive(site, open_page) -> None:
     items_on(second, 1, 3, 3)
     wait_for_scores(second, ["40", "–", "60"])
     site.pause()
-    page.keyboard.press("End")
+    page.keyboard.type("100")
     wait_for_scores(page, ["40", "100", "60"])
     draft_on(page, "sent")  # and nobody hears it
     page.context.set_offline(True)
