@@ -46,8 +46,8 @@ def test_ten_items_by_keyboard_only(site, open_page) -> None:
     page = open_page(link, before=slow_clock)
     ways = [  # keys of a whole item, and what they score; Enter goes to the next output and at the end saves
         ("4 Enter 3 . 2 Enter ArrowRight Enter End PageDown Enter", [15, 11, 0, 20]),
-        ("Tab Tab 6 Shift+4 5 Shift+2 2 Shift+3 1 Control+Enter", [25, 5, 0, 20]),
-        ("Tab Home Enter End Enter ArrowLeft Enter 2 PageUp ArrowUp Enter", [0, 25, 25, 11]),
+        ("Tab Tab 6 Shift+Digit4 5 Shift+Digit2 2 Shift+Digit3 1 Control+Enter", [25, 5, 0, 20]),
+        ("Tab Tab Home Enter End Enter ArrowLeft Enter 2 PageUp ArrowUp Enter", [0, 25, 25, 11]),
     ]
     for number in range(10):
         item_on(page, number + 1, 10)
