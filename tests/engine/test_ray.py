@@ -73,7 +73,7 @@ def test_a_study_on_local_ray(sqlite: Database, store: ArtefactStore, study: Toy
         "huge": "failed",
         "long": "cancelled",
     }
-    assert events[0] == Notice("starting Ray on this machine")
+    assert events[0] == Notice("starting Ray on this machine", trouble=False)
     [retried] = [event for event in events if isinstance(event, StepRetried)]
     assert retried.node == "killed"
     assert retried.error.startswith("the worker process or its node was lost (WorkerCrashedError)")

@@ -71,11 +71,7 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
                 place = f"campaign {campaign.name}"
                 _guarded(place, found, partial(_check_campaign, session, campaign, archive, found))
             progress("report")
-            missing = next(filter(None, map(plugins_missing, session.scalars(select(StepRow)))), "")
-            if missing:  # without it not even the study can be read
-                found.leave(REPORT, missing, REPORT)
-            else:
-                _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
+            _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
             _check_rest(bundle, session, archive, found)
         manifest = archive.manifest
     here = versions() | {"creamtea": creamtea.__version__}
@@ -159,6 +155,10 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, found: 
 
 
 def _check_report(bundle: Opened, session: Session, archive: Archive, found: Findings) -> None:
+    missing = next(filter(None, map(plugins_missing, session.scalars(select(StepRow)))), "")
+    if missing:  # without it not even the study can be read
+        found.leave(REPORT, missing, REPORT)
+        return
     report = report_of(session, find_study(session, bundle.study), alone=True)
     stored, recomputed = archive.read_json(REPORT), _as_json(to_values(report))
     if archive.manifest.creamtea != creamtea.__version__:  # its words and what it shows may differ

@@ -10,12 +10,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.errors import InputError
 
-EXAMPLES = """Examples:
-
-`creamtea retry demo`
-
-`creamtea retry demo --make-anew`
-"""
+EXAMPLES = "Example: `creamtea retry demo`"
 
 
 def retry(
