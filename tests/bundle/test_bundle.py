@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import random
 import shlex
@@ -18,20 +17,17 @@ from hypothesis import strategies as st
 from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
 from relisted_bundles import relisted
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
-from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human.settings import CampaignSettings
-from creamtea.report.build import build_report
-from creamtea.report.values import to_values
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater, StudyRow, StudyStep
+from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater
 
 
 def places(checked: Verification) -> str:
@@ -59,43 +55,6 @@ def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> No
     left = {left.what: left for left in checked.not_recomputed}
     assert "prepare test set" in left
     assert "completion_code" in left["registered plans"].reason
-
-
-@pytest.mark.slow
-def test_ratings_made_for_another_submission_go_along_if_the_outputs_are_the_same(
-    home, tmp_path: Path
-) -> None:
-    with home.database.transaction() as session:
-        taste = session.scalars(select(Campaign).where(Campaign.name == "taste")).one()
-        first = session.scalars(select(StudyRow)).one()
-        spec = {**first.spec, "description": "with another sentence"}
-        values = {column: getattr(first, column) for column in columns_of(StudyRow)}
-        again = StudyRow(**{**values, "id": None, "spec": spec, "config_hash": digest(spec)})
-        session.add(again)
-        session.flush()
-        for place in session.scalars(select(StudyStep).where(StudyStep.study_id == first.id)).all():
-            row = {column: getattr(place, column) for column in columns_of(StudyStep)}
-            session.add(StudyStep(**{**row, "study_id": again.id}))
-        other = StudyRow(**{**values, "id": None})  # with other outputs, or none
-        session.add(other)
-        session.flush()
-        row = {column: getattr(taste, column) for column in columns_of(Campaign)}
-        session.add(Campaign(**{**row, "id": None, "name": "of others", "study_id": other.id}))
-        numbers = [again.id, other.id]
-    try:
-        files = pack(home.database, home.store, numbers[0])
-        told = json.dumps(to_values(build_report(home.database, numbers[0])))
-    finally:
-        with home.database.transaction() as session:
-            session.execute(delete(Campaign).where(Campaign.name == "of others"))
-            session.execute(delete(StudyStep).where(StudyStep.study_id.in_(numbers)))
-            session.execute(delete(StudyRow).where(StudyRow.id.in_(numbers)))
-    assert "Campaign of others is left out: its raters saw other outputs" in told
-    assert b"of others" not in files["report.json"]
-    write_archive(files, tmp_path / "again.zip")
-    checked = verify(tmp_path / "again.zip")
-    assert checked.differences == ()
-    assert checked.recomputed["ratings"] == 2 * 2 * 2 * 12
 
 
 def test_equal_bytes_and_nothing_private(home, tmp_path: Path) -> None:
@@ -405,25 +364,3 @@ def test_another_description_is_found(changed) -> None:
         next(row for row in rows if row["media"])["media"][0]["description"] = "a cat"
 
     assert "registered plan: items" in places(changed("tables/item.jsonl", other))
-
-
-# ---------------------------------------------------------------- plug-ins
-
-
-@pytest.mark.slow
-def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(changed, home) -> None:
-    """A step's resources also name the plug-ins of what it reads; its key names its own alone."""
-
-    def made_with(version: str) -> Verification:
-        def change(rows: Any) -> None:
-            for row in rows:
-                row["resources"]["plugins"] = {"pytest": version}
-
-        return changed("tables/step.jsonl", change)
-
-    assert made_with(importlib.metadata.version("pytest")).differences == ()
-    checked = made_with("0.0")
-    assert checked.differences == ()
-    left = {one.what: one.reason for one in checked.not_recomputed}
-    assert "plug-in pytest 0.0" in left["keys of steps"]
-    assert "plug-in pytest 0.0" in left["report.json"]

@@ -375,3 +375,11 @@ def test_every_worker_needs_batches_of_an_update(write: Write) -> None:
     ):
         load_study(path)
     load_study(path, [*(f"variants.{name}.training.accumulate=4" for name in ("softmax", "scones"))])
+
+
+@pytest.mark.parametrize("number", ["a", "1e", "--1"])
+def test_a_number_that_is_none(write: Write, number: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"subwords\.joint\.vocabulary: found {number}, allowed text, a number"
+    ):
+        load_study(write(("vocabulary: 100", f"vocabulary: !!float {number}")))

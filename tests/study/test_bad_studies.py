@@ -295,14 +295,6 @@ def test_what_cannot_be_read(write: Write, content: bytes, message: str) -> None
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("number", ["a", "1e", "--1"])
-def test_a_number_that_is_none(write: Write, number: str) -> None:
-    with pytest.raises(
-        InputError, match=rf"subwords\.joint\.vocabulary: found {number}, allowed text, a number"
-    ):
-        load_study(write(("vocabulary: 100", f"vocabulary: !!float {number}")))
-
-
 def test_a_missing_file_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"^x\.yaml: no such file; give the path of a study \(\.yaml\)$"):
