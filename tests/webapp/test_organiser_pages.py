@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from filled_study import HOSTILE, SPEC, fill_study, lines
 from organiser_app import (
@@ -104,21 +106,17 @@ def test_the_form_makes_every_kind_of_campaign(
         assert row.settings["differ_between"] == ["tapir-greedy", "tapir-nvs"]
 
 
+def _draft(database: Database, **request: Any) -> campaigns.CampaignSummary:
+    """The campaign "first" of two systems, not open yet; ``request``: further fields of its request."""
+    asked = campaigns.CampaignRequest(
+        study="quagga", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"], **request
+    )
+    return campaigns.create_campaign(database, "first", asked)
+
+
 def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) -> None:
     settings = CampaignSettings(items=8, bad_references=3, consent="I agree.", delta=0.4)
-    made = campaigns.create_campaign(
-        ready,
-        "first",
-        campaigns.CampaignRequest(
-            study="quagga",
-            test_set="narwhal",
-            systems=["tapir-nvs", "tapir-greedy"],
-            settings=settings,
-            ratings_per_item=3,
-            seed=9,
-            instructions="Read.",
-        ),
-    )
+    made = _draft(ready, settings=settings, ratings_per_item=3, seed=9, instructions="Read.")
     app = visit(campaigns="new", from_=made.id)
     app.number_input(key="campaign-items").set_value(9)
     press(app, "make")
@@ -134,17 +132,8 @@ def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) ->
 
 
 def test_a_draft_does_not_lose_its_documents(ready: Database, visit: Visit) -> None:
-    made = campaigns.create_campaign(
-        ready,
-        "first",
-        campaigns.CampaignRequest(
-            study="quagga",
-            test_set="narwhal",
-            systems=["tapir-nvs", "tapir-greedy"],
-            settings=CampaignSettings(items=8),
-            documents=Documents(tuple(f"d{segment // 4}" for segment in range(40))),
-        ),
-    )
+    chapters = Documents(tuple(f"d{segment // 4}" for segment in range(40)))
+    made = _draft(ready, settings=CampaignSettings(items=8), documents=chapters)
     app = visit(campaigns="new", from_=made.id)
     app.number_input(key="campaign-items").set_value(9)
     press(app, "make")
