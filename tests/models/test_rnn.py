@@ -17,7 +17,7 @@ from creamtea.methods.architectures import RnnArchitecture
 from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, UNK
-from creamtea_workers.models.rnn import Rnn, moved_up
+from creamtea_workers.models.rnn import Rnn, RnnMemory, moved_up
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.depth_first import SearchBudget
@@ -254,6 +254,28 @@ def test_padding_gets_no_weight_and_no_gradient() -> None:
     assert memory.hidden.grad is not None
     assert memory.hidden.grad[~memory.mask].abs().sum() == 0
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
+
+
+@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+def test_more_padding_changes_nothing(changes: dict[str, Any]) -> None:
+    """A GPU's recordings pad, so that there are fewer shapes."""
+    model = rnn(**changes)
+    target_in = torch.tensor([[BOS, 5, 6]] * len(SOURCES))
+    memory = encoded(model)
+    padded = memory.padded(5)
+    assert padded.first % 5 == 0
+    assert padded.mask.shape[1] % 5 == 0
+    assert padded.mask.sum(1).tolist() == memory.mask.sum(1).tolist()
+    torch.testing.assert_close(model.decode(padded, target_in), model.decode(memory, target_in))
+
+
+def test_all_weights_of_the_decoder_are_recorded() -> None:
+    model = rnn(gated=True)
+    memory = encoded(model)
+    hidden = RnnMemory(memory.hidden.detach(), memory.mask, memory.first)
+    model.unrolled(hidden, torch.randn(len(SOURCES), 3, 5)).sum().backward()
+    used = [weight for weight in model.parameters() if weight.grad is not None]
+    assert {id(weight) for weight in used} == {id(weight) for weight in model.decoder_weights()}
 
 
 def test_lemma_and_tags_are_taken_apart() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -17,8 +19,27 @@ def prepare_torch(cpus: int) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
     torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports the compiler, too
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    use_tf32(False)  # cuDNN would compute recurrent layers in it: gradients are then off by 10⁻³
+    # cuDNN plans its attention for each new shape, which takes as long as several updates; batches have many
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if sys.platform == "linux":
         keep_freed_memory()
+
+
+def use_tf32(on: bool) -> None:
+    """Whether a GPU rounds the factors of matrix products of fp32 numbers to ten bits."""
+    precision = "tf32" if on else "ieee"
+    torch.backends.cuda.matmul.fp32_precision = precision
+    torch.backends.cudnn.rnn.fp32_precision = precision  # type: ignore[attr-defined]
+
+
+@contextmanager
+def tf32_products() -> Iterator[None]:
+    use_tf32(True)
+    try:
+        yield
+    finally:
+        use_tf32(False)
 
 
 def keep_freed_memory() -> None:

@@ -12,13 +12,14 @@ Shapes: B sentences, N decoder rows, S source positions, T target positions, D w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import entmax
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from creamtea.errors import StepError
@@ -27,9 +28,12 @@ from creamtea_workers.models.base import Model
 from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocabulary, State, Tree
 from creamtea_workers.models.layers import Dropout
 from creamtea_workers.models.nvs import NvsHead
+from creamtea_workers.models.recorded import Recorder
 from creamtea_workers.models.recurrent_states import RnnState, RnnTree, Source
 
 FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones
+# a recording serves lengths up to a multiple of these: source and target positions
+SOURCE_STEP, TARGET_STEP = 4, 2
 MASKED = -1e4  # instead of -inf, with which the entmax package gives NaN; no weight is left either way
 WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda scores: scores.softmax(dim=-1),
@@ -47,6 +51,13 @@ class RnnMemory(Memory):
     def select(self, rows: Tensor) -> RnnMemory:
         return RnnMemory(self.hidden[rows], self.mask[rows], self.first)
 
+    def padded(self, step: int) -> RnnMemory:
+        """With padding behind each encoder's outputs up to a multiple of `step`: fewer shapes."""
+        sizes = [self.first, self.mask.shape[1] - self.first]
+        hidden = [F.pad(part, (0, 0, 0, -part.shape[1] % step)) for part in self.hidden.split(sizes, 1)]
+        mask = [F.pad(part, (0, -part.shape[1] % step)) for part in self.mask.split(sizes, 1)]
+        return RnnMemory(torch.cat(hidden, 1), torch.cat(mask, 1), mask[0].shape[1])
+
 
 class Attention(nn.Module):
     """One attention with its output layer."""
@@ -61,7 +72,7 @@ class Attention(nn.Module):
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """query (N, D), keys (N, S, D), values (N, S, 2D), mask (N, S) → h (N, D), c (N, 2D)."""
         scores = torch.bmm(keys, query.unsqueeze(2)).squeeze(2).float()  # (N, S)
-        weights = self.weights(scores.masked_fill(~mask, MASKED)).to(values.dtype)
+        weights = self.weights(scores.where(mask, MASKED)).to(values.dtype)
         context = torch.bmm(weights.unsqueeze(1), values).squeeze(1)  # (N, 2D)
         return torch.tanh(self.out(self.dropout(torch.cat([query, context], dim=1)))), context
 
@@ -99,6 +110,7 @@ class Rnn(Model):
         self.output = nn.Parameter(torch.empty(vocabulary_size, size.width))
         self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.nvs = None if nvs is None else NvsHead(vocabulary_size, 2 * size.width)
+        self.recorder = Recorder()
         self.initialise()
 
     def initialise(self) -> None:
@@ -160,9 +172,10 @@ class Rnn(Model):
         The first encoder's last outputs of either direction, tanh(W [→v_S; ←v_1]), begin all of them but h.
         """
         assert isinstance(memory, RnnMemory)
+        forward, backward = memory.hidden.split(self.width, dim=2)
         last = memory.mask[:, : memory.first].sum(1) - 1  # (B,)
-        forward = memory.hidden[torch.arange(len(last), device=last.device), last, : self.width]
-        bridged = torch.tanh(self.bridge(torch.cat([forward, memory.hidden[:, 0, self.width :]], dim=1)))
+        last_forward = forward.gather(1, last[:, None, None].expand(-1, 1, self.width))[:, 0]
+        bridged = torch.tanh(self.bridge(torch.cat([last_forward, backward[:, 0]], dim=1)))
         return torch.cat([*[bridged] * (2 * self.layers), torch.zeros_like(bridged)], dim=1)
 
     def source_of(self, memory: Memory) -> Source:
@@ -180,13 +193,16 @@ class Rnn(Model):
 
     def advance(self, vectors: Tensor, rows: Tensor, source: Source) -> Tensor:
         """Embedded tokens (N, E), states (N, F) → the next states; h is what they end with."""
-        *state, feed = rows.split(self.width, dim=1)
-        x, after = torch.cat([vectors, feed], dim=1), []
+        return torch.cat(self.next_state(vectors, rows.split(self.width, dim=1), source), dim=1)
+
+    def next_state(self, vectors: Tensor, state: Sequence[Tensor], source: Source) -> list[Tensor]:
+        """Of each layer its hidden vectors and cells, and h: (N, D) each."""
+        x, after = torch.cat([vectors, state[-1]], dim=1), []
         for layer, cell in enumerate(self.decoder):
             hidden, memory = cell(x, (state[2 * layer], state[2 * layer + 1]))
             after += [hidden, memory]
             x = self.dropout(hidden) if layer + 1 < self.layers else hidden
-        return torch.cat([*after, self.attend(x, source)], dim=1)
+        return [*after, self.attend(x, source)]
 
     def attend(self, query: Tensor, source: Source) -> Tensor:
         """query (N, D) → h (N, D)"""
@@ -200,14 +216,34 @@ class Rnn(Model):
         return (gates * torch.stack([hidden for hidden, _ in attended], dim=1)).sum(1)
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+        assert isinstance(memory, RnnMemory)
         with torch.autocast(target_in.device.type, enabled=False):
             vectors = self.dropout(self.embedding(target_in))  # (B, T, E)
-            rows, source = self.first_rows(memory), self.source_of(memory)
-            hidden = []
-            for position in vectors.unbind(1):
-                rows = self.advance(position, rows, source)
-                hidden.append(rows[:, -self.width :])
+            if not (self.training and vectors.is_cuda):
+                return self.unrolled(memory, vectors)
+            memory, length = memory.padded(SOURCE_STEP), vectors.shape[1]
+            vectors = F.pad(vectors, (0, 0, 0, -length % TARGET_STEP))
+            hidden = self.recorder(
+                lambda hidden, mask, vectors: self.unrolled(RnnMemory(hidden, mask, memory.first), vectors),
+                self.decoder_weights(),
+                *(memory.hidden, memory.mask, vectors),
+                key=memory.first,
+            )
+            return hidden[:, :length]
+
+    def unrolled(self, memory: RnnMemory, vectors: Tensor) -> Tensor:
+        """Embedded target tokens (B, T, E) → h of all positions (B, T, D)."""
+        state, source = self.first_rows(memory).split(self.width, dim=1), self.source_of(memory)
+        hidden = []
+        for position in vectors.unbind(1):
+            state = self.next_state(position, state, source)
+            hidden.append(state[-1])
         return torch.stack(hidden, dim=1)
+
+    def decoder_weights(self) -> list[nn.Parameter]:
+        """What `unrolled` reads."""
+        modules = [self.bridge, self.decoder, self.attentions, *([] if self.gate is None else [self.gate])]
+        return [weight for module in modules for weight in module.parameters()]
 
     def start(self, memory: Memory, max_length: int) -> RnnState:
         return RnnState(self.first_rows(memory), self.source_of(memory))

@@ -25,6 +25,7 @@ from creamtea_workers.models.build import ModelConfig, build_model, load_initial
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.smoothing import unigram_frequencies
+from creamtea_workers.runtime import tf32_products
 from creamtea_workers.training.best import average_best, keep_best
 from creamtea_workers.training.checkpoint import Position, Saver, load_position, save_position
 from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
@@ -222,12 +223,13 @@ class Trainer:
         batch = self.pairs.batch(rows).to(self.device)
         torch.manual_seed(batch_seed(self.seed, self.state.update, position))  # for dropout
         bf16 = self.training.autocast == "bf16"
-        with (
-            attention_kernels(self.device),
-            torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
-        ):
-            loss, translation = self.losses_of(batch, tokens, sentences)
-        loss.backward()
+        with nullcontext() if self.training.autocast != "tf32" else tf32_products():
+            with (
+                attention_kernels(self.device),
+                torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
+            ):
+                loss, translation = self.losses_of(batch, tokens, sentences)
+            loss.backward()
         return torch.stack((loss.detach(), translation.detach())).float()
 
     def losses_of(self, batch: Batch, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:

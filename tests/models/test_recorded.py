@@ -1,0 +1,107 @@
+"""When a function is recorded. That a replay computes the same is compared on a GPU by bench/gpu_check.py."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from creamtea_workers.models import recorded
+from creamtea_workers.models.recorded import RECORD_AT, Recorder
+
+
+class Direct:
+    """In place of a recording, which needs a GPU."""
+
+    made: list[tuple[torch.Size, ...]]
+
+    def __init__(
+        self,
+        function: Callable[..., Tensor],
+        arguments: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        pool: Any,
+    ) -> None:
+        self.function, self.count = function, len(arguments)
+        self.made.append(tuple(tensor.shape for tensor in arguments))
+        self.weights = weights
+
+    def run(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self.function(*tensors[: self.count]).detach()
+
+    def run_backwards(self, slope: Tensor) -> list[Tensor | None]:
+        return [None] * self.count + [slope.sum() * torch.ones_like(weight) for weight in self.weights]
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Size, ...]]:
+    Direct.made = []
+    monkeypatch.setattr(recorded, "_Recording", Direct)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
+    return Direct.made
+
+
+WEIGHT = torch.nn.Parameter(torch.zeros(3))
+FROZEN = torch.nn.Parameter(torch.zeros(3), requires_grad=False)
+
+
+def add(x: Tensor) -> Tensor:
+    return x + WEIGHT + FROZEN
+
+
+def call(recorder: Recorder, rows: int, key: Any = None) -> Tensor:
+    return recorder(add, [WEIGHT, FROZEN], torch.ones(rows, 3), key=key)
+
+
+def test_a_shape_is_recorded_once_it_has_come_a_few_times(made: list[Any]) -> None:
+    recorder = Recorder()
+    for count in range(1, RECORD_AT + 3):
+        assert call(recorder, 2).tolist() == [[1.0] * 3] * 2
+        assert len(made) == (count >= RECORD_AT)
+    call(recorder, 5)
+    assert made == [((2, 3),)]
+
+
+def test_gradients_reach_the_weights_that_are_trained(made: list[Any]) -> None:
+    recorder = Recorder()
+    for _ in range(RECORD_AT):
+        result = call(recorder, 2)
+    WEIGHT.grad = None
+    result.sum().backward()
+    assert len(made) == 1
+    assert WEIGHT.grad is not None
+    assert WEIGHT.grad.tolist() == [6.0] * 3
+    assert FROZEN.grad is None
+
+
+def test_another_key_is_another_function(made: list[Any]) -> None:
+    recorder = Recorder()
+    for key in (1, 2):
+        for _ in range(RECORD_AT - 1):
+            call(recorder, 2, key)
+    assert made == []
+    call(recorder, 2, 1)
+    assert len(made) == 1
+
+
+def test_no_more_recordings_than_there_is_memory_for(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "MOST", 2)
+    recorder = Recorder()
+    for rows in (1, 2, 3):
+        for _ in range(RECORD_AT + 1):
+            assert call(recorder, rows).shape == (rows, 3)
+    assert made == [((1, 3),), ((2, 3),)]
+
+
+def test_a_copy_of_a_model_has_no_recordings(made: list[Any]) -> None:
+    recorder = Recorder()
+    for _ in range(RECORD_AT):
+        call(recorder, 2)
+    call(copy.deepcopy(recorder), 2)
+    assert len(made) == 1
