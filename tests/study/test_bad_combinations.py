@@ -269,6 +269,17 @@ def test_the_device_of_a_step_is_the_one_that_its_variant_asks_for(write: Write)
         load_study(path, [own])
 
 
+def test_tf32_is_for_gpus(write: Write) -> None:
+    tf32 = "variants.softmax.training.autocast=tf32"
+    with pytest.raises(
+        InputError,
+        match=r"softmax\.training\.autocast: found tf32 on a CPU, allowed bf16 or none, or `gpus: 1`",
+    ):
+        load_study(write(), [tf32])
+    load_study(write(), [tf32, "resources={train: {gpus: 1}}"])
+    load_study(write(), [tf32, "variants.softmax.resources={train: {gpus: 0.1}}"])
+
+
 def test_recall_runs_a_model_in_its_precision_where_the_selection_has_one(write: Write) -> None:
     old, new = (
         "{variant: softmax, selection: {kind: nvs}",

@@ -46,4 +46,6 @@ class Training(Strict):
     average: Positive = 1  # [checkpoints] the best ones, whose weights are averaged
     max_tokens: Positive = 128  # [subwords] longer training pairs are left out, and counted
     checkpoint_every: Positive = 100  # [updates] between checkpoints for resuming
-    autocast: Literal["none", "bf16"] = "bf16"  # bf16 computes layers in bf16, weights stay in fp32
+    # bf16 computes layers in bf16, except recurrent ones; tf32 in fp32, in whose matrix products a GPU rounds
+    # the factors to ten bits; none in fp32. Weights stay in fp32
+    autocast: Literal["none", "bf16", "tf32"] = "bf16"

@@ -25,6 +25,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from OBJECTIVES.check((*path, "objective"), variant.get("objective"), study)
         yield from _check_training((*path, "training"), variant)
         yield from _check_workers((*path, "training", "accumulate"), variant, study)
+        yield from _check_device((*path, "training", "autocast"), variant, study)
         yield from _check_head((*path, "nvs"), variant.get("nvs"))
         if variant.get("nvs") is not None:
             yield from needs_joint((*path, "nvs"), variant.get("subwords"), study, "an NVS head")
@@ -76,6 +77,12 @@ def _check_workers(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[M
             "resources.train share out (an update of smaller batches is as large)"
         )
         yield Mistake(path, str(training.accumulate), allowed)
+
+
+def _check_device(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
+    training, resources = parsed(Training, variant.get("training", {})), resources_of("train", variant, study)
+    if training and training.autocast == "tf32" and resources and not resources.gpus:
+        yield Mistake(path, "tf32 on a CPU", "bf16 or none, or `gpus: 1` in resources.train")
 
 
 def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:
