@@ -36,9 +36,13 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(
-    cluster: Cluster, sqlite: Database, store: ArtefactStore, study: ToyStudy
+    cluster: Cluster,
+    sqlite: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    once = {"max_attempts": 1}  # a node may come
+    monkeypatch.setattr("creamtea.engine.controller.NODE_SECONDS", 0.0)
     for name, where in {
         "group": {"worker_group": "spare"},
         "node": {"node": "second"},
@@ -48,7 +52,7 @@ def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(
         "gpus": {"gpus": 4},
         "gpus in the group": {"gpus": 4, "worker_group": "spare"},
     }.items():
-        study.add(name, resources={**once, **where})
+        study.add(name, resources=where)
     executor = RayExecutor(cluster.address, runtime_env())
     try:
         wait_for_nodes(executor, 2)

@@ -264,6 +264,46 @@ def test_a_cluster_without_a_machine_is_told_until_there_is_one(
     assert store.read_notice(fence) == ""
 
 
+class Cluster(InlineExecutor):
+    """One node, which gets a GPU once it has been asked for what it has so many times."""
+
+    address = "127.0.0.1:1"
+
+    def __init__(self, asked: int) -> None:
+        super().__init__()
+        self.until = asked
+
+    def capacity(self) -> Capacity:
+        self.until -= 1
+        return Capacity({"node": Amounts(8.0, float(self.until < 0), 8.0)})
+
+
+def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.01)
+    key = study.add("step", resources={"gpus": 1})
+    events = run_study(study, sqlite, Cluster(3))
+    assert study.states(sqlite) == {"step": "succeeded"}
+    [notice] = [event.message for event in events if isinstance(event, Notice)]
+    assert notice.startswith(
+        "the step asks for cpus=1, gpus=1, memory_gb=0 on one node, and no node has that"
+    )
+    assert notice.endswith("; waiting up to 10 minutes for one")
+    assert happenings(sqlite, key) == ["started", "succeeded"]
+
+
+def test_it_does_not_wait_for_ever(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.01)
+    monkeypatch.setattr("creamtea.engine.controller.NODE_SECONDS", 0.1)
+    study.add("step", resources={"gpus": 1})
+    [failed] = [event for event in run_study(study, sqlite, Cluster(10**9)) if isinstance(event, StepFailed)]
+    assert failed.kind == "deterministic"
+    assert failed.error.endswith("; change it under resources.toy in the study")
+
+
 def test_a_store_that_takes_no_notice_ends_no_controller(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

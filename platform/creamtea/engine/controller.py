@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from creamtea.engine import events, growing, settling, state
 from creamtea.engine import lease as leases
-from creamtea.engine.executors.base import Executor, FinishedAttempt
+from creamtea.engine.executors.base import Capacity, Executor, FinishedAttempt
 from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import GAVE_WAY, StepTask, storable
@@ -28,6 +28,9 @@ T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
 NO_MACHINE = "no machine that runs steps is connected now; it begins as soon as one is"
+# for which a step on a cluster waits for a node that it fits: one that restarts, or that the cluster asks for
+NODE_SECONDS = 600.0
+NODE_PAUSE = 5.0
 LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
 
 
@@ -67,6 +70,7 @@ class Controller:
         self._executor = executor
         self._emit = emit
         self._running: dict[str, _Running] = {}
+        self._unplaced: dict[str, float] = {}  # step: since when it fits no node
         self._noticed: set[str] = set()
         self._told = ""  # what pages show
         self._next_check = 0.0
@@ -199,6 +203,8 @@ class Controller:
             if choice.key in self._running:  # cancelled and submitted again: the next check stops the attempt
                 self._next_load = 0.0
                 continue
+            if self._waits_for_a_node(choice, capacity):
+                continue
             choices[choice.key] = choice
             if choice.nodes:
                 capacity.take(choice.nodes, choice.need)
@@ -213,10 +219,23 @@ class Controller:
                 self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
                 self._running[task.key] = _Running(task, len(choice.nodes))
                 self._executor.start(task, choice.nodes)
-            else:  # a cluster may get a larger node, this machine will not
-                kind = "infrastructure" if self._executor.address else "deterministic"
+            else:
                 refusal = capacity.refusal(choice.need)
-                self._fail(task, kind, f"{refusal}; change it under resources.{task.kind} in the study")
+                error = f"{refusal}; change it under resources.{task.kind} in the study"
+                self._fail(task, "deterministic", error)
+
+    def _waits_for_a_node(self, choice: Choice, capacity: Capacity) -> bool:
+        """A cluster may get a node that the step fits, this machine will not."""
+        if choice.nodes or not self._executor.address:
+            self._unplaced.pop(choice.key, None)
+            return False
+        now = time.monotonic()
+        if now >= self._unplaced.setdefault(choice.key, now) + NODE_SECONDS:
+            return False
+        wait = f"waiting up to {NODE_SECONDS / 60:g} minutes for one"
+        self._notice(f"{capacity.refusal(choice.need)}; {wait}")
+        self._queue.add(choice.key, now, NODE_PAUSE)
+        return True
 
     def _claim(self, lease: leases.Lease, keys: list[str]) -> dict[str, StepTask]:
         return self._wait_out(lambda: state.claim(self._database, lease, keys, self._store.root))
