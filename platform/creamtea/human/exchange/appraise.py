@@ -142,7 +142,7 @@ def read_appraise(
     document_scores = practice = filling = 0
     names: tuple[str, ...] = ()
     for line, names, cells in _lines(path):
-        reading = _Reading(f"{path.name}, line {line}", dict(zip(names, cells, strict=True)))
+        reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
         if "is document" in names and reading.field("is document", _truth, "True or False"):
             document_scores += 1
             continue
@@ -189,6 +189,13 @@ def _counted(file: str, line: int, cells: list[str], allowed: tuple[int, ...]) -
     return cells
 
 
+def _fields(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """A line's; the crowd's files may have the document within the segment."""
+    fields = dict(zip(names, cells, strict=True))
+    place = MTURK_PLACE.fullmatch(fields["segment"]) if "HIT" in fields else None
+    return fields if place is None else {**fields, **place.groupdict()}
+
+
 @dataclass(frozen=True)
 class _Reading:
     """The fields of a line by their names."""
@@ -219,8 +226,6 @@ class _Reading:
 
     def rated(self, line: int, protocol: Protocol) -> Rated:
         mturk = "HIT" in self.cells
-        if mturk and (place := MTURK_PLACE.fullmatch(self.cells["segment"])):
-            return replace(self, cells={**self.cells, **place.groupdict()}).rated(line, protocol)
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
         scale = "a whole number from 0 to 100 (--rater-statistics FILE turns standardised scores back)"
