@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -28,10 +28,18 @@ T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
 NO_MACHINE = "no machine that runs steps is connected now; it begins as soon as one is"
-# for which a step on a cluster waits for a node that it fits: one that restarts, or that the cluster asks for
-NODE_SECONDS = 600.0
-NODE_PAUSE = 5.0
+NODE_SECONDS = 600.0  # for which a step on a cluster waits for a node that it fits, such as one that restarts
+NODE_PAUSE = 5.0  # between two looks for one
 LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
+
+
+@dataclass(frozen=True)
+class _Unplaced:
+    """A step that fits no node of the cluster."""
+
+    refusal: str
+    since: float
+    seen: float  # the last time
 
 
 @dataclass
@@ -70,7 +78,7 @@ class Controller:
         self._executor = executor
         self._emit = emit
         self._running: dict[str, _Running] = {}
-        self._unplaced: dict[str, float] = {}  # step: since when it fits no node
+        self._unplaced: dict[str, _Unplaced] = {}  # by step
         self._noticed: set[str] = set()
         self._told = ""  # what pages show
         self._next_check = 0.0
@@ -220,20 +228,29 @@ class Controller:
                 self._running[task.key] = _Running(task, len(choice.nodes))
                 self._executor.start(task, choice.nodes)
             else:
-                refusal = capacity.refusal(choice.need)
-                error = f"{refusal}; change it under resources.{task.kind} in the study"
-                self._fail(task, "deterministic", error)
+                error = f"{capacity.refusal(choice.need)}; change it under resources.{task.kind} in the study"
+                if self._executor.address:
+                    wait = f"waited {NODE_SECONDS / 60:g} minutes for nodes that have it"
+                    self._fail(task, "unavailable", f"{error}, or retry when there are some ({wait})")
+                else:
+                    self._fail(task, "deterministic", error)
 
     def _waits_for_a_node(self, choice: Choice, capacity: Capacity) -> bool:
         """A cluster may get a node that the step fits, this machine will not."""
-        if choice.nodes or not self._executor.address:
-            self._unplaced.pop(choice.key, None)
+        before = self._unplaced.pop(choice.key, None)
+        refusal = None if choice.nodes else capacity.refusal(choice.need)
+        if refusal is None or not self._executor.address:
             return False
         now = time.monotonic()
-        if now >= self._unplaced.setdefault(choice.key, now) + NODE_SECONDS:
+        if before is None or now > before.seen + 3 * NODE_PAUSE:  # it fitted one, or was not ready
+            before = _Unplaced(refusal, now, now)
+            known = [other.refusal for other in self._unplaced.values() if now <= other.seen + 3 * NODE_PAUSE]
+            if refusal not in known:
+                wait = f"waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
+                self._emit(events.Notice(f"{refusal}; {wait}"))
+        if now >= before.since + NODE_SECONDS:
             return False
-        wait = f"waiting up to {NODE_SECONDS / 60:g} minutes for one"
-        self._notice(f"{capacity.refusal(choice.need)}; {wait}")
+        self._unplaced[choice.key] = replace(before, seen=now)
         self._queue.add(choice.key, now, NODE_PAUSE)
         return True
 
