@@ -26,8 +26,8 @@ from train_speed import OBJECTIVES, RandomSubwords, Unused
 from creamtea.methods.searches import SEARCHES
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.models import recorded
 from creamtea_workers.models.inference import prepare
-from creamtea_workers.models.recorded import RECORD_AT
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
@@ -53,6 +53,7 @@ COMPARED: list[dict[str, Any]] = [
     {"kind": "exact", "max_states": 50, **LENGTH},
     {"kind": "sample", "seed": 1, **LENGTH},
 ]
+UPDATES = 9  # of trainings with and without recordings
 LARGEST_ERROR = 1e-3  # of a gradient, relative to its norm
 FEWEST_EQUAL = 0.9  # translations; nearly equal words may be rounded the other way
 TABLE = 32000  # subwords of the timed shapes
@@ -104,8 +105,8 @@ def check(page: Page, rehearse: bool) -> list[str]:
     for title, heading, rows in (
         ("Gradients as on the CPU", "architecture | objective | largest relative error", gradients(device)),
         (
-            "Replayed gradients as without a recording",
-            "attention | largest relative error",
+            "Trainings with recordings as without",
+            "attention | autocast | largest relative error of a weight",
             recordings(device),
         ),
         ("Translations as on the CPU", "search | vocabulary | equal", translations(device)),
@@ -169,24 +170,35 @@ def gradients(device: torch.device) -> Iterator[Row]:
             for place in (CPU, device):
                 recipe = {"autocast": "none", "accumulate": 2, "batch_tokens": 512}
                 made = trainer({**architecture, "dropout": 0.0}, objective, place, 500, **recipe)
-                found.append(gradients_of(made, 1))
+                found.append(gradients_of(made))
             yield [name, objective, largest_error(*found)]
 
 
 def recordings(device: torch.device) -> Iterator[Row]:
-    """Of a recurrent decoder's kernels (`creamtea_workers.models.recorded`), with dropout."""
-    for attention in ("softmax", "entmax", "sparsemax"):
-        architecture = {**SMALL["rnn"], "attention": attention, "layers": 2}
-        recipe = {"autocast": "none", "accumulate": 2, "batch_tokens": 512}
-        made = trainer(architecture, "softmax", device, 500, **recipe)
-        yield [attention, largest_error(gradients_of(made, 1), gradients_of(made, RECORD_AT))]
+    """Of a recurrent decoder's kernels (`creamtea_workers.models.recorded`), with dropout: weights after some
+    updates, of which each shape's first makes a recording, and those of a training without any."""
+    for attention, autocast in (
+        ("softmax", "none"),
+        ("entmax", "none"),
+        ("sparsemax", "none"),
+        ("entmax", "tf32"),
+    ):
+        ends = []
+        for record_at in (1, sys.maxsize):
+            recorded.RECORD_AT = record_at
+            architecture = {**SMALL["rnn"], "attention": attention, "layers": 2}
+            recipe = {"autocast": autocast, "accumulate": 2, "batch_tokens": 512, "clip_value": 1.0}
+            made = trainer(architecture, "softmax", device, 500, **recipe)
+            plan = made.plan_of(0)
+            for update in range(UPDATES):
+                made.update([plan[update % 3], plan[3]])
+            ends.append([weight.detach().cpu() for weight in made.model.parameters()])
+        yield [attention, autocast, largest_error(*ends)]
 
 
-def gradients_of(made: Trainer, times: int) -> list[torch.Tensor]:
-    """Of the first update, computed so many times: the last ones."""
-    for _ in range(times):
-        made.optimiser.zero_grad(set_to_none=True)
-        made.accumulate(made.plan_of(0)[:2])
+def gradients_of(made: Trainer) -> list[torch.Tensor]:
+    """Of the first update."""
+    made.accumulate(made.plan_of(0)[:2])
     return [weight.grad.cpu() for weight in made.model.parameters() if weight.grad is not None]
 
 

@@ -1,4 +1,4 @@
-"""When a function is recorded. That a replay computes the same is compared on a GPU by bench/gpu_check.py."""
+"""When a function is recorded. That a replay computes the same is compared on a GPU by `make gpu-check`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,10 @@ class Direct:
     made: list[tuple[torch.Size, ...]]
 
     def __init__(
-        self,
-        function: Callable[..., Tensor],
-        arguments: Sequence[Tensor],
-        weights: Sequence[Tensor],
-        pool: Any,
+        self, function: Callable[..., Tensor], arguments: Sequence[Tensor], shared: recorded._Shared
     ) -> None:
-        self.function, self.count = function, len(arguments)
+        self.function, self.count, self.weights = function, len(arguments), shared.weights
         self.made.append(tuple(tensor.shape for tensor in arguments))
-        self.weights = weights
 
     def run(self, tensors: Sequence[Tensor]) -> Tensor:
         return self.function(*tensors[: self.count]).detach()
@@ -42,6 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Size, ...]]:
     Direct.made = []
     monkeypatch.setattr(recorded, "_Recording", Direct)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (50, 100))
     return Direct.made
 
 
@@ -97,6 +93,14 @@ def test_no_more_recordings_than_there_is_memory_for(
         for _ in range(RECORD_AT + 1):
             assert call(recorder, rows).shape == (rows, 3)
     assert made == [((1, 3),), ((2, 3),)]
+
+
+def test_a_part_of_the_memory_stays_free(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (9, 100))
+    recorder = Recorder()
+    for _ in range(RECORD_AT + 1):
+        assert call(recorder, 2).shape == (2, 3)
+    assert made == []
 
 
 def test_a_copy_of_a_model_has_no_recordings(made: list[Any]) -> None:

@@ -28,9 +28,8 @@ def prepare_torch(cpus: int) -> None:
 
 def use_tf32(on: bool) -> None:
     """Whether a GPU rounds the factors of matrix products of fp32 numbers to ten bits."""
-    precision = "tf32" if on else "ieee"
-    torch.backends.cuda.matmul.fp32_precision = precision
-    torch.backends.cudnn.rnn.fp32_precision = precision  # type: ignore[attr-defined]
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
 
 
 @contextmanager

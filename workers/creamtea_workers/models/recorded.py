@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 Function = Callable[..., Tensor]
-RECORD_AT = 3  # a shape's third call: making a recording takes as long as some thirty calls
-MOST = 64  # recordings; each keeps its arguments and results in the GPU's memory
+RECORD_AT = 8  # a shape's eighth call: making a recording takes as long as some thirty calls
+MOST = 64  # recordings; each keeps its arguments, its result and their gradients in the GPU's memory
+ROOM = 0.1  # of a GPU's memory that is left free of recordings
 WARM_UP = 3  # calls before a recording, in which libraries choose their kernels and take their memory
 
 
@@ -30,7 +31,7 @@ class Recorder:
     def __init__(self) -> None:
         self._calls: Counter[Any] = Counter()
         self._recordings: dict[Any, _Recording] = {}
-        self._pool: Any = None
+        self._shared: _Shared | None = None
 
     def __deepcopy__(self, memo: Any) -> Recorder:
         return Recorder()  # of other weights
@@ -44,36 +45,52 @@ class Recorder:
         self._calls[place] += 1
         found = self._recordings.get(place)
         if found is None:
-            if self._calls[place] < RECORD_AT or len(self._recordings) == MOST:
+            if self._calls[place] < RECORD_AT or len(self._recordings) == MOST or not has_room():
                 return function(*arguments)
-            if self._pool is None:
-                self._pool = torch.cuda.graph_pool_handle()
-            found = self._recordings[place] = _Recording(function, arguments, trained, self._pool)
+            if self._shared is None or [*map(id, self._shared.weights)] != [*map(id, trained)]:
+                self._shared = _Shared(trained)
+            found = self._recordings[place] = _Recording(function, arguments, self._shared)
         result: Tensor = _Replay.apply(found, *arguments, *trained)  # type: ignore[no-untyped-call]
         return result
 
 
+def has_room() -> bool:
+    free, total = torch.cuda.mem_get_info()
+    return free > ROOM * total
+
+
+class _Shared:
+    """What all recordings of the same weights have in common."""
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        self.weights = weights
+        self.slopes = [torch.zeros_like(weight) for weight in weights]
+        self.pool: Any = torch.cuda.graph_pool_handle()
+
+
 class _Recording:
-    def __init__(
-        self, function: Function, arguments: Sequence[Tensor], weights: Sequence[Tensor], pool: Any
-    ) -> None:
+    def __init__(self, function: Function, arguments: Sequence[Tensor], shared: _Shared) -> None:
+        self.shared = shared
         self.arguments = [
             tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in arguments
         ]
-        wanted = [*(tensor for tensor in self.arguments if tensor.requires_grad), *weights]
+        wanted = [*(tensor for tensor in self.arguments if tensor.requires_grad), *shared.weights]
         with torch.random.fork_rng([arguments[0].device]), torch.enable_grad():
             self._warm_up(function, wanted)
         self.forwards, self.backwards = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         # other threads of this process (one that writes a checkpoint) may use the GPU meanwhile
-        with torch.enable_grad(), torch.cuda.graph(self.forwards, pool, capture_error_mode="thread_local"):
+        with (
+            torch.enable_grad(),
+            torch.cuda.graph(self.forwards, shared.pool, capture_error_mode="thread_local"),
+        ):
             self.result = function(*self.arguments)
         self.slope = torch.zeros_like(self.result)
-        with torch.cuda.graph(self.backwards, pool, capture_error_mode="thread_local"):
-            slopes = torch.autograd.grad(self.result, wanted, self.slope)
-        self.result = self.result.detach()
-        found = iter(slopes)
-        of_arguments = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
-        self.slopes = [*of_arguments, *found]
+        with torch.cuda.graph(self.backwards, shared.pool, capture_error_mode="thread_local"):
+            found = iter(torch.autograd.grad(self.result, wanted, self.slope))
+            slopes = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
+            for kept, slope in zip(shared.slopes, found, strict=True):
+                kept.copy_(slope)
+        self.result, self.slopes = self.result.detach(), slopes
 
     def _warm_up(self, function: Function, wanted: Sequence[Tensor]) -> None:
         stream = torch.cuda.Stream()
@@ -94,7 +111,8 @@ class _Recording:
         """Copies: the next replay writes where these are."""
         self.slope.copy_(slope)
         self.backwards.replay()
-        return [None if tensor is None else tensor.clone() for tensor in self.slopes]
+        slopes = [*self.slopes, *self.shared.slopes]
+        return [None if tensor is None else tensor.clone() for tensor in slopes]
 
 
 class _Replay(torch.autograd.Function):

@@ -21,7 +21,8 @@ from creamtea_workers.selection.base import LimitedSelector, Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
-_BATCH = {"cpu": 64, "cuda": 512}  # sentences: a GPU takes as long for a few as for hundreds
+_BATCH = 64  # sentences
+_BATCH_ON_GPU = 512  # for which it takes hardly longer than for a few
 # of a batch: decoder rows × vocabulary (256 MB of fp32 logits), and rows, for small vocabularies: a wide beam
 # takes fewer sentences at a time
 _CELLS, _ROWS = 1 << 26, 1 << 13
@@ -172,18 +173,20 @@ class Translator:
 
 def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
     """The subwords of a hypothesis for each source, in their order."""
-    most = _BATCH[translator.model.output_weight.device.type]
-    translations = in_batches(lambda part: translator.translate(part, with_scores=False), sources, most)
-    return [translation.hypothesis.tokens for translation in translations]
+    tokens: list[list[int]] = [[] for _ in sources]
+    most = _BATCH if translator.model.output_weight.device.type == "cpu" else _BATCH_ON_GPU
+    for part in translator.batches(sources, most):
+        translations = translator.translate([sources[n] for n in part], with_scores=False)
+        for n, translation in zip(part, translations, strict=True):
+            tokens[n] = translation.hypothesis.tokens
+    return tokens
 
 
-def in_batches(
-    work: Callable[[Sources], Sequence[Result]], sources: Sources, most: int = _BATCH["cpu"]
-) -> list[Result]:
+def in_batches(work: Callable[[Sources], Sequence[Result]], sources: Sources) -> list[Result]:
     """What `work` makes of each source, in the order of the sources, by batches of similar lengths."""
     lengths = [len(source) for source in sources]
     results: dict[int, Result] = {}
-    for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, most):
+    for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, _BATCH):
         results.update(zip(part, work([sources[n] for n in part]), strict=True))
     return [results[n] for n in range(len(sources))]
 
