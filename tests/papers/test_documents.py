@@ -267,7 +267,7 @@ def test_a_latency_is_a_percentage_and_a_rate(our_size: Database) -> None:
     share = cell(document, "EN-DE NVS λ=0.9", "ours", "CPU (ms / %)")
     assert share.value == f"{100 * 95 / 99:.1f}"
     figure = build_exhibit(our_size, "scones", "figure", 2)
-    speed = rows_of(figure)["softmax, greedy", "ours"].cells["c1"]
+    speed = rows_of(figure)["softmax, greedy", "ours"].cells["c2"]
     assert speed.value == pytest.approx(1000 / 100)
     assert speed.low is not None
     assert speed.high is not None

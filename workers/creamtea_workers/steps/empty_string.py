@@ -1,5 +1,5 @@
 """Step `empty_string`: how often a model prefers the empty string to a system's output (Stahlberg and Byrne
-2019; Peters and Martins 2021, Table 4), and by how much (SCONES, Figure 6)."""
+2019; Peters and Martins 2021, Table 4), and by how much (as SCONES, Figure 6, of exact search)."""
 
 from __future__ import annotations
 

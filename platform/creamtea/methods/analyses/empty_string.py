@@ -24,7 +24,7 @@ class EmptyStringParams(InPrecision):
 
 class EmptyString(Analysis):
     """How often the model prefers the empty string to the system's output (Peters and Martins 2021, Table 4,
-    which is of outputs that are not empty), and by how much (SCONES, Figure 6)."""
+    which is of outputs that are not empty), and by how much (as SCONES, Figure 6, of exact search)."""
 
     kind: Literal["empty_string"]
     # systems that are analysed; none named: every one with the full vocabulary that searches
