@@ -14,7 +14,7 @@ from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepCancelled
 from creamtea.engine.executors.base import Amounts, Capacity, Need
 from creamtea.engine.executors.inline import InlineExecutor
-from creamtea.engine.runner import Context, execute
+from creamtea.engine.runner import Context, describe, execute
 from creamtea.engine.task import StepTask
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
@@ -80,6 +80,16 @@ def test_facts_say_what_it_ran_on_but_not_where(store: ArtefactStore, log: Path)
 def test_failures_have_kinds(store: ArtefactStore, log: Path, do: str, kind: str, message: str) -> None:
     outcome = execute(task(store, log, do))
     assert (outcome.error_kind, outcome.error) == (kind, message)
+
+
+def test_a_gpu_that_has_no_memory_left_is_tried_again() -> None:
+    import torch
+
+    kind, message = describe(
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has")
+    )
+    assert kind == "infrastructure"
+    assert message.startswith("the GPU's memory ran out: CUDA out of memory. Where steps share a GPU, ")
 
 
 def test_an_unexpected_error_keeps_the_end_of_its_traceback(store: ArtefactStore, log: Path) -> None:

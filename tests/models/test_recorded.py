@@ -37,7 +37,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Size, ...]]:
     Direct.made = []
     monkeypatch.setattr(recorded, "_Recording", Direct)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (50, 100))
+    monkeypatch.setattr(torch.cuda, "Stream", object)
+    for name, value in {"mem_get_info": (5, 100), "memory_reserved": 46, "memory_allocated": 1}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
     return Direct.made
 
 
@@ -60,6 +62,7 @@ def test_a_shape_is_recorded_once_it_has_come_a_few_times(made: list[Any]) -> No
         assert len(made) == (count >= RECORD_AT)
     call(recorder, 5)
     assert made == [((2, 3),)]
+    assert recorder.share == pytest.approx(3 / (RECORD_AT + 3))
 
 
 def test_gradients_reach_the_weights_that_are_trained(made: list[Any]) -> None:
@@ -96,7 +99,7 @@ def test_no_more_recordings_than_there_is_memory_for(
 
 
 def test_a_part_of_the_memory_stays_free(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (9, 100))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 5)
     recorder = Recorder()
     for _ in range(RECORD_AT + 1):
         assert call(recorder, 2).shape == (2, 3)

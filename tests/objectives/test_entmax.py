@@ -194,6 +194,15 @@ def test_masked_logits_are_off_the_support() -> None:
 
 
 @pytest.mark.parametrize("alpha", sorted({*ALPHAS, *LARGE_ALPHAS}))
+def test_the_loss_of_what_is_no_number_is_none(alpha: float) -> None:
+    """So that the training can say so."""
+    made, logits = objective(alpha), torch.full((3, 50), math.nan)
+    loss, gradient = made.loss_and_gradient(logits, torch.tensor([1, 2, 3]))
+    assert math.isnan(loss.item())
+    assert gradient.shape == (3, 50)
+
+
+@pytest.mark.parametrize("alpha", sorted({*ALPHAS, *LARGE_ALPHAS}))
 def test_the_conjugate_is_the_maximum(alpha: float) -> None:
     """Ω*(z) = max_p p·z - Ω(p): what entmax reaches, and no other distribution exceeds. Ω*(z) is the loss
     plus z_y, as Ω(e_y) = 0."""

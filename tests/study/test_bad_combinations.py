@@ -280,6 +280,17 @@ def test_tf32_is_for_gpus(write: Write) -> None:
     load_study(write(), [tf32, "variants.softmax.resources={train: {gpus: 0.1}}"])
 
 
+def test_workers_of_a_training_have_whole_gpus(write: Write) -> None:
+    train = "{train: {gpus: 0.5, workers: [1, 4]}}"
+    accumulate = [f"variants.{name}.training.accumulate=4" for name in ("softmax", "scones")]
+    for place in ("resources", "variants.softmax.resources"):
+        with pytest.raises(
+            InputError, match=rf"{place}\.train\.gpus: found 0\.5 for each of several workers, .*\n1 mistake"
+        ):
+            load_study(write(), [f"{place}={train}", *accumulate])
+    load_study(write(), ["resources={train: {gpus: 2, workers: 4}}", *accumulate])
+
+
 def test_recall_runs_a_model_in_its_precision_where_the_selection_has_one(write: Write) -> None:
     old, new = (
         "{variant: softmax, selection: {kind: nvs}",

@@ -74,10 +74,20 @@ def describe(error: BaseException) -> tuple[str, str]:
         return "deterministic", str(error)
     if isinstance(error, MemoryError):
         return "infrastructure", f"out of memory: {error}".rstrip(": ")
+    if is_out_of_gpu(error):
+        return "infrastructure", (
+            f"the GPU's memory ran out: {str(error).partition('. ')[0]}. Where steps share a GPU, give each "
+            "more of it under `resources`; else lower `batch_tokens` (training) or `batch_size` (system)"
+        )
     if isinstance(error, OSError) and error.errno in DISK_FULL:
         return "infrastructure", f"no space left on the worker's disk: {error}"
     lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
     return "deterministic", "\n".join([f"{type(error).__name__}: {error}", *lines[-TRACEBACK_LINES:]])
+
+
+def is_out_of_gpu(error: BaseException) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(error, torch.OutOfMemoryError)
 
 
 def _attempt(

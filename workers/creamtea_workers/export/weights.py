@@ -21,6 +21,7 @@ from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model_of
 from creamtea_workers.models.build import CONFIG, WEIGHTS, load_model
 from creamtea_workers.models.inference import prepare
+from creamtea_workers.runtime import use_tf32
 from creamtea_workers.search import build_search
 from creamtea_workers.search.translator import Translator, translate_all
 from creamtea_workers.selection.full import FullSelector
@@ -53,7 +54,8 @@ def load(
 ) -> ExportedModel:
     """The model that `creamtea export --to safetensors` wrote into `folder`, ready to translate by greedy
     search, or by a beam of this width. Outputs have at most `max_length_ratio` times the source's subwords,
-    plus 10. InputError where the folder has no such model."""
+    plus 10. From then on nothing in this process uses TF32 on a GPU. InputError where the folder has no such
+    model."""
     folder = Path(folder)
     missing = [name for name in (EXPORTED_CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:
@@ -61,6 +63,7 @@ def load(
             f"{folder}: no {' and no '.join(missing)} in it; give a folder that `creamtea export --to "
             "safetensors` wrote"
         )
+    use_tf32(False)
     model, objective, _ = load_model(folder, torch.device(device), EXPORTED_CONFIG)
     search: Search = Greedy(max_length_ratio=max_length_ratio)
     if beam != 1:

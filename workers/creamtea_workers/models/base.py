@@ -7,6 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from creamtea_workers.models.interface import Memory, State, Tree
+from creamtea_workers.models.recorded import Recorder
 
 
 class Model(nn.Module):
@@ -19,6 +20,7 @@ class Model(nn.Module):
     # padded; not where rounding, which padding changes, could change an output (int8)
     projection: Callable[[Tensor], Tensor] | None = None
     may_pad = True
+    recorder: Recorder | None = None  # of what a training replays on a GPU
 
     @property
     def output_weight(self) -> Tensor:

@@ -29,12 +29,19 @@ class Recorder:
     """
 
     def __init__(self) -> None:
+        self.replays = 0
         self._calls: Counter[Any] = Counter()
         self._recordings: dict[Any, _Recording] = {}
         self._shared: _Shared | None = None
 
     def __deepcopy__(self, memo: Any) -> Recorder:
         return Recorder()  # of other weights
+
+    @property
+    def share(self) -> float | None:
+        """Of the calls so far, those that were replays."""
+        calls = self._calls.total()
+        return self.replays / calls if calls else None
 
     def __call__(self, function: Function, weights: Sequence[Tensor], *arguments: Tensor, key: Any) -> Tensor:
         """function(*arguments), of which `weights` are what it reads besides. `key` tells apart functions
@@ -50,13 +57,15 @@ class Recorder:
             if self._shared is None or [*map(id, self._shared.weights)] != [*map(id, trained)]:
                 self._shared = _Shared(trained)
             found = self._recordings[place] = _Recording(function, arguments, self._shared)
+        self.replays += 1
         result: Tensor = _Replay.apply(found, *arguments, *trained)  # type: ignore[no-untyped-call]
         return result
 
 
 def has_room() -> bool:
     free, total = torch.cuda.mem_get_info()
-    return free > ROOM * total
+    unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # given back before a recording
+    return free + unused > ROOM * total
 
 
 class _Shared:
@@ -66,6 +75,7 @@ class _Shared:
         self.weights = weights
         self.slopes = [torch.zeros_like(weight) for weight in weights]
         self.pool: Any = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream()  # one for all: cuBLAS keeps memory for each stream that it has seen
 
 
 class _Recording:
@@ -81,11 +91,11 @@ class _Recording:
         # other threads of this process (one that writes a checkpoint) may use the GPU meanwhile
         with (
             torch.enable_grad(),
-            torch.cuda.graph(self.forwards, shared.pool, capture_error_mode="thread_local"),
+            torch.cuda.graph(self.forwards, shared.pool, shared.stream, "thread_local"),
         ):
             self.result = function(*self.arguments)
         self.slope = torch.zeros_like(self.result)
-        with torch.cuda.graph(self.backwards, shared.pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(self.backwards, shared.pool, shared.stream, "thread_local"):
             found = iter(torch.autograd.grad(self.result, wanted, self.slope))
             slopes = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
             for kept, slope in zip(shared.slopes, found, strict=True):
@@ -93,7 +103,7 @@ class _Recording:
         self.result, self.slopes = self.result.detach(), slopes
 
     def _warm_up(self, function: Function, wanted: Sequence[Tensor]) -> None:
-        stream = torch.cuda.Stream()
+        stream = self.shared.stream
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UP):

@@ -221,6 +221,7 @@ class Rnn(Model):
             vectors = self.dropout(self.embedding(target_in))  # (B, T, E)
             if not (self.training and vectors.is_cuda):
                 return self.unrolled(memory, vectors)
+            assert self.recorder is not None
             memory, length = memory.padded(SOURCE_STEP), vectors.shape[1]
             vectors = F.pad(vectors, (0, 0, 0, -length % TARGET_STEP))
             hidden = self.recorder(

@@ -119,7 +119,7 @@ def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
 def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
     """τ for β < 1 (α > 2), where Σ [s - τ]₊^β is neither convex nor concave: the number below it and the one
     above, by halving the logarithm of the largest probability, m = (-τ)^β, which lies between 1/K and 1."""
-    low = torch.full_like(scores[:, :1], scores.shape[1]).log_().neg_()
+    low = scores.new_full((len(scores), 1), max(1, scores.shape[1])).log_().neg_()  # none of rows of NaN
     high = torch.zeros_like(low)
     for _ in range(MAX_ITERATIONS):
         middle = (low + high) / 2

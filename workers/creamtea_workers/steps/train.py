@@ -14,6 +14,7 @@ from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.text import read_lines
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
+from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import device_name, step_device
@@ -98,4 +99,11 @@ def facts(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
         "stopped": outcome.stopped,
         "averaged_updates": sorted(best.update for best in position.best),
         "training_seconds": round(position.seconds, 1),
+        **replayed(outcome.model),
     }
+
+
+def replayed(model: Model) -> dict[str, float]:
+    """The share of the updates' batches whose kernels a GPU replayed."""
+    share = model.recorder.share if model.recorder is not None else None
+    return {} if share is None else {"replayed": round(share, 3)}

@@ -126,6 +126,8 @@ def lost_worker() -> Iterator[None]:
     """Turns torch.distributed's errors into an InfrastructureError: the step is tried again."""
     try:
         yield
+    except torch.OutOfMemoryError:  # this worker's own
+        raise
     except RuntimeError as error:
         first_line = str(error).strip().partition("\n")[0]
         # gloo's have the line of its source in brackets before, and advice for its developers behind

@@ -212,11 +212,13 @@ class Trainer:
             losses = self.backward(members[position], position, tokens, sentences)
             total.add([losses, *map(gradient_of, weights)])
             self.optimiser.zero_grad(set_to_none=True)
-        nothing = [torch.zeros(2, device=self.device), *(torch.zeros_like(weight) for weight in weights)]
-        losses, *gradients = self.group.add(total.total() or nothing)
+        terms = total.total()
+        if not terms:  # more workers than batches
+            terms = [torch.zeros(2, device=self.device), *(torch.zeros_like(weight) for weight in weights)]
+        losses, *gradients = self.group.add(terms)
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient
-        return losses
+        return losses.clone()  # a view of all that was added, which it would keep in memory
 
     def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
         """Add the gradients of an update's batch; (2,): its part in the losses."""

@@ -11,12 +11,13 @@ from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.objectives import OBJECTIVES
 from creamtea.methods.texts import needs_joint
 from creamtea.methods.training import Training
-from creamtea.study.checks.resources import resources_of
+from creamtea.study.checks.resources import own_resources, resources_of
 
 NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpora"}
 
 
 def check_variants(study: RawStudy) -> Iterator[Mistake]:
+    shared: dict[KeyPath, Mistake] = {}  # one for the study's own resources, however many variants have them
     for name, variant in study.blocks("variants"):
         path: KeyPath = ("variants", name)
         for key, section in NAMED.items():
@@ -26,11 +27,13 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_training((*path, "training"), variant)
         yield from _check_workers((*path, "training", "accumulate"), variant, study)
         yield from _check_device((*path, "training", "autocast"), variant, study)
+        shared |= {mistake.path: mistake for mistake in _check_share(path, variant, study)}
         yield from _check_head((*path, "nvs"), variant.get("nvs"))
         if variant.get("nvs") is not None:
             yield from needs_joint((*path, "nvs"), variant.get("subwords"), study, "an NVS head")
         yield from repeated(variant.get("seeds"), (*path, "seeds"))
         yield from _check_start(path, name, variant, study)
+    yield from shared.values()
 
 
 def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
@@ -83,6 +86,15 @@ def _check_device(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mi
     training, resources = parsed(Training, variant.get("training", {})), resources_of("train", variant, study)
     if training and training.autocast == "tf32" and resources and not resources.gpus:
         yield Mistake(path, "tf32 on a CPU", "bf16 or none, or `gpus: 1` in resources.train")
+
+
+def _check_share(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
+    """NCCL, by which the workers of a training send gradients, refuses two on one GPU."""
+    resources = resources_of("train", variant, study)
+    if resources and resources.workers[1] > 1 and 0 < resources.gpus < 1:
+        own = "gpus" in own_resources("train", variant)
+        place: KeyPath = (*path, "resources", "train", "gpus") if own else ("resources", "train", "gpus")
+        yield Mistake(place, f"{resources.gpus:g} for each of several workers", "1 or more, or one worker")
 
 
 def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:
