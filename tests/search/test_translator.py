@@ -18,9 +18,11 @@ from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search import build_search
+from creamtea_workers.search import translator as translating
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection import SelectionResources, build_selector
+from creamtea_workers.selection.full import FullSelector
 from creamtea_workers.selection.lexicon import Lexicon
 
 VOCABULARY = 1500
@@ -174,3 +176,30 @@ def test_bf16_weights_decode_and_score(model: Transformer, lexicon: Path) -> Non
     logits = output_logits(half, torch.randn(3, 32).bfloat16())
     assert logits.dtype == torch.float32  # for what follows, but no more precise than the weights
     assert torch.equal(logits.bfloat16().float(), logits)
+
+
+# ---------------------------------------------------------------- batches
+
+
+def batches_of(model: Transformer, search: Search, sources: list[list[int]], size: int) -> list[list[int]]:
+    system = Translator(model, OBJECTIVES["softmax"], FullSelector(), build_search(search))
+    return list(system.batches(sources, size))
+
+
+def test_batches_have_all_sentences_once_the_longest_first(model: Transformer) -> None:
+    found = batches_of(model, SEARCHES["greedy"], sources(), 5)
+    assert sorted(n for batch in found for n in batch) == list(range(len(sources())))
+    lengths = [len(sources()[n]) for batch in found for n in batch]
+    assert lengths == sorted(lengths, reverse=True)
+    assert [len(batch) for batch in found] == [5] * 6 + [2]
+
+
+def test_a_long_sentence_shares_its_batch_with_few_and_others_theirs_with_many(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "kept", 1000)
+    monkeypatch.setattr(translating, "_KEPT", 4 * 1000 * 311)  # of 100 subwords: 101 + 210 places
+    found = batches_of(model, Greedy(max_length_ratio=2.0), [[4] * 100] * 5 + [[4] * 10] * 40, 32)
+    assert [len(batch) for batch in found] == [4, 4, 30, 7]
+    wide = Beam(kind="beam", width=8, max_length_ratio=2.0)
+    assert {len(batch) for batch in batches_of(model, wide, [[4] * 100] * 3, 32)} == {1}

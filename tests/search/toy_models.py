@@ -59,6 +59,7 @@ class TableModel:
     source subword. The hidden vector is the logits (D = V), the output weight the identity."""
 
     projection: Projection | None = None
+    kept = 0
     may_pad = True
 
     def __init__(self, vocabulary_size: int, seed: int, spread: float = 2.0, end: float = 0.0) -> None:

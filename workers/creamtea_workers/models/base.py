@@ -20,6 +20,7 @@ class Model(nn.Module):
     # padded; not where rounding, which padding changes, could change an output (int8)
     projection: Callable[[Tensor], Tensor] | None = None
     may_pad = True
+    kept = 0
     recorder: Recorder | None = None  # of what a training replays on a GPU
 
     @property

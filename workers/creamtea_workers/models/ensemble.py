@@ -62,6 +62,7 @@ class Ensemble:
     def __init__(self, models: Sequence[TranslationModel], objective: Objective) -> None:
         self.models, self.objective = models, objective
         self.vocabulary_size = models[0].vocabulary_size
+        self.kept = sum(model.kept for model in models)
         self.may_pad = all(model.may_pad for model in models)
         self.projection: Projection | None = self.log_mean
         self.widths = [model.output_weight.shape[1] for model in models]

@@ -54,6 +54,7 @@ class TranslationModel(Protocol):
 
     vocabulary_size: int
     projection: Projection | None  # the output layer in another form (`models.inference`); None: a product
+    kept: int  # numbers that a decoder row keeps for each place of the source and of the target, at most
     may_pad: bool  # False: padding could change an output by rounding, so batches are of one length (int8)
 
     @property

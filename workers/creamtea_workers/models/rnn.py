@@ -87,6 +87,7 @@ class Rnn(Model):
     ) -> None:
         super().__init__()
         self.vocabulary_size, self.width, self.layers = vocabulary_size, size.width, size.layers
+        self.kept = 3 * size.width * (2 if size.gated else 1)  # what attentions look at, of the source alone
         self.bracketed = 0 if source is None else source.bracketed
         source_size = vocabulary_size if source is None else source.size
         self.source_embedding = nn.Embedding(source_size, size.embedding - size.language_embedding)

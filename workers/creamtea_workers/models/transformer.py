@@ -101,6 +101,7 @@ class Transformer(Model):
     ) -> None:
         super().__init__()
         self.vocabulary_size = vocabulary_size
+        self.kept = 2 * size.decoder_layers * size.width  # keys and values
         self.scale = math.sqrt(size.width)
         self.heads, self.recurrent = size.heads, size.recurrent
         self.embedding = nn.Embedding(vocabulary_size, size.width)

@@ -23,9 +23,9 @@ Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
 _BATCH = 64  # sentences
 _BATCH_ON_GPU = 512  # for which it takes hardly longer than for a few
-# of a batch: decoder rows × vocabulary (256 MB of fp32 logits), and rows, for small vocabularies: a wide beam
-# takes fewer sentences at a time
-_CELLS, _ROWS = 1 << 26, 1 << 13
+# of a batch: decoder rows × vocabulary (256 MB of fp32 logits), rows, for small vocabularies, and numbers
+# that the rows keep (2 GB of fp32, twice while beams are reordered): a wide beam takes fewer sentences
+_CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
 
 
 class SelectionBelowBeam(StepError):
@@ -69,10 +69,21 @@ class Translator:
     def batches(self, sources: Sources, size: int) -> Iterator[list[int]]:
         """Positions of at most `size` sentences of similar length, as many as memory has room for, the
         longest first, so that memory runs out at once if at all."""
-        rows = self.search.rows
-        most = max(1, min(size, _ROWS // rows, _CELLS // (rows * self.model.vocabulary_size)))
         lengths = [len(source) for source in sources]
-        return parts(sorted(range(len(sources)), key=lambda n: -lengths[n]), lengths, most)
+        order = sorted(range(len(sources)), key=lambda n: -lengths[n])
+        first = 0
+        while first < len(order):
+            most = min(size, self._room(lengths[order[first]]))
+            batch = next(parts(order[first : first + most], lengths))
+            yield batch
+            first += len(batch)
+
+    def _room(self, longest: int) -> int:
+        """How many sentences of at most `longest` subwords memory has room for; at least one."""
+        rows = self.search.rows
+        places = longest + 1 + length_limit(self.search.max_length_ratio, longest)
+        kept = max(1, rows * places * self.model.kept)
+        return max(1, min(_ROWS // rows, _CELLS // (rows * self.model.vocabulary_size), _KEPT // kept))
 
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
