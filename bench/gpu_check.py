@@ -26,7 +26,6 @@ from train_speed import OBJECTIVES, RandomSubwords, Unused
 from creamtea.methods.searches import SEARCHES
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.models import recorded
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
@@ -170,7 +169,8 @@ def gradients(device: torch.device) -> Iterator[Row]:
             for place in (CPU, device):
                 recipe = {"autocast": "none", "accumulate": 2, "batch_tokens": 512}
                 made = trainer({**architecture, "dropout": 0.0}, objective, place, 500, **recipe)
-                found.append(gradients_of(made))
+                made.accumulate(made.plan_of(0)[:2])
+                found.append([p.grad.cpu() for p in made.model.parameters() if p.grad is not None])
             yield [name, objective, largest_error(*found)]
 
 
@@ -183,23 +183,20 @@ def recordings(device: torch.device) -> Iterator[Row]:
         ("sparsemax", "none"),
         ("entmax", "tf32"),
     ):
-        ends = []
+        ends, replays = [], []
         for record_at in (1, sys.maxsize):
-            recorded.RECORD_AT = record_at
             architecture = {**SMALL["rnn"], "attention": attention, "layers": 2}
             recipe = {"autocast": autocast, "accumulate": 2, "batch_tokens": 512, "clip_value": 1.0}
             made = trainer(architecture, "softmax", device, 500, **recipe)
-            plan = made.plan_of(0)
+            recorder, plan = made.model.recorder, made.plan_of(0)
+            assert recorder is not None
+            recorder.record_at = record_at
             for update in range(UPDATES):
                 made.update([plan[update % 3], plan[3]])
             ends.append([weight.detach().cpu() for weight in made.model.parameters()])
-        yield [attention, autocast, largest_error(*ends)]
-
-
-def gradients_of(made: Trainer) -> list[torch.Tensor]:
-    """Of the first update."""
-    made.accumulate(made.plan_of(0)[:2])
-    return [weight.grad.cpu() for weight in made.model.parameters() if weight.grad is not None]
+            replays.append(recorder.replays)
+        compared = replays == [0, 0] if device == CPU else replays[0] > replays[1] == 0
+        yield [attention, autocast, largest_error(*ends) if compared else f"nothing replayed{WRONG}"]
 
 
 def largest_error(expected: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> str:

@@ -29,7 +29,7 @@ from creamtea.engine.events import (
     StepStopped,
     StepSucceeded,
 )
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError
@@ -262,74 +262,6 @@ def test_a_cluster_without_a_machine_is_told_until_there_is_one(
     with sqlite.session() as session:
         fence = session.scalars(select(tables.Controller.fence)).one()
     assert store.read_notice(fence) == ""
-
-
-class Cluster(InlineExecutor):
-    """One node, which gets a GPU once it has been asked for what it has so many times."""
-
-    address = "127.0.0.1:1"
-
-    def __init__(self, asked: int) -> None:
-        super().__init__()
-        self.until = asked
-
-    def capacity(self) -> Capacity:
-        self.until -= 1
-        return Capacity({"node": Amounts(8.0, float(self.until < 0), 8.0)})
-
-
-def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.01)
-    key = study.add("step", resources={"gpus": 1})
-    events = run_study(study, sqlite, Cluster(3))
-    assert study.states(sqlite) == {"step": "succeeded"}
-    [notice] = [event.message for event in events if isinstance(event, Notice)]
-    assert notice.startswith(
-        "the step asks for cpus=1, gpus=1, memory_gb=0 on one node, and no node has that"
-    )
-    assert notice.endswith("; waiting up to 10 minutes for nodes that have it")
-    assert happenings(sqlite, key) == ["started", "succeeded"]
-
-
-def test_it_does_not_wait_for_ever(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.01)
-    monkeypatch.setattr("creamtea.engine.controller.NODE_SECONDS", 0.1)
-    study.add("step", resources={"gpus": 1})
-    [failed] = [event for event in run_study(study, sqlite, Cluster(10**9)) if isinstance(event, StepFailed)]
-    assert failed.kind == "unavailable"
-    assert (
-        "; change it under resources.toy in the study, or retry when there are some (waited " in failed.error
-    )
-
-
-def test_it_waits_anew_where_a_node_was_there_meanwhile(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Absent twice for less than the limit, and between that longer than a look takes."""
-    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.02)
-    monkeypatch.setattr("creamtea.engine.controller.NODE_SECONDS", 0.5)
-    absences: list[float] = []
-
-    class Restarting(InlineExecutor):
-        address = "127.0.0.1:1"
-
-        def capacity(self) -> Capacity:
-            absences.append(time.monotonic())
-            since = time.monotonic() - absences[0]
-            if since > 1.0:
-                return Capacity({"node": Amounts(8.0, 1.0, 8.0)})
-            busy = 0.3 < since < 0.7  # there, and taken
-            node = Amounts(8.0, 1.0 if busy else 0.0, 8.0)
-            need = Need(Amounts(8.0, 1.0, 8.0))
-            return Capacity({"node": node}, [(["node"], need)] if busy else [])
-
-    study.add("step", resources={"gpus": 1})
-    run_study(study, sqlite, Restarting())
-    assert study.states(sqlite) == {"step": "succeeded"}
 
 
 def test_a_store_that_takes_no_notice_ends_no_controller(

@@ -41,6 +41,10 @@ class _Unplaced:
     since: float
     seen: float  # the last time
 
+    def lasts(self, now: float) -> bool:
+        """Whether it has gone on until now; else it fitted a node meanwhile, or was not ready."""
+        return now <= self.seen + 3 * NODE_PAUSE
+
 
 @dataclass
 class _Running:
@@ -242,10 +246,9 @@ class Controller:
         if refusal is None or not self._executor.address:
             return False
         now = time.monotonic()
-        if before is None or now > before.seen + 3 * NODE_PAUSE:  # it fitted one, or was not ready
+        if before is None or not before.lasts(now):
             before = _Unplaced(refusal, now, now)
-            known = [other.refusal for other in self._unplaced.values() if now <= other.seen + 3 * NODE_PAUSE]
-            if refusal not in known:
+            if refusal not in [other.refusal for other in self._unplaced.values() if other.lasts(now)]:
                 wait = f"waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
                 self._emit(events.Notice(f"{refusal}; {wait}"))
         if now >= before.since + NODE_SECONDS:

@@ -13,6 +13,7 @@ from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.steps.systems import DecodeParams
+from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model, text_model_file
@@ -25,8 +26,10 @@ from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
 from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.translator import Sources, Translator, in_batches, translate_all
+from creamtea_workers.search.translator import Sources, Translator, translate_all
 from creamtea_workers.selection.full import FullSelector
+
+BATCH = 64  # sentences of `in_batches`
 
 
 @dataclass(frozen=True)
@@ -153,3 +156,12 @@ def _to_safetensors(source: _Source, folder: Path) -> _Exported:
     weights.save(source.folder, source.subwords_file, folder)
     loaded = weights.load(folder, max_length_ratio=source.ratio)
     return _Exported(partial(translate_all, loaded.translator), lambda length: True)
+
+
+def in_batches(work: Translate, sources: Sources) -> list[list[int]]:
+    """What `work` makes of each source, in the order of the sources, by batches of similar lengths."""
+    lengths = [len(source) for source in sources]
+    results: dict[int, list[int]] = {}
+    for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH):
+        results.update(zip(part, work([sources[n] for n in part]), strict=True))
+    return [results[n] for n in range(len(sources))]

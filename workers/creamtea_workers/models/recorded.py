@@ -29,6 +29,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
+        self.record_at = RECORD_AT
         self.replays = 0
         self._calls: Counter[Any] = Counter()
         self._recordings: dict[Any, _Recording] = {}
@@ -52,7 +53,7 @@ class Recorder:
         self._calls[place] += 1
         found = self._recordings.get(place)
         if found is None:
-            if self._calls[place] < RECORD_AT or len(self._recordings) == MOST or not has_room():
+            if self._calls[place] < self.record_at or len(self._recordings) == MOST or not has_room():
                 return function(*arguments)
             if self._shared is None or [*map(id, self._shared.weights)] != [*map(id, trained)]:
                 self._shared = _Shared(trained)

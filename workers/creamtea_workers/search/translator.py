@@ -193,15 +193,6 @@ def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
     return tokens
 
 
-def in_batches(work: Callable[[Sources], Sequence[Result]], sources: Sources) -> list[Result]:
-    """What `work` makes of each source, in the order of the sources, by batches of similar lengths."""
-    lengths = [len(source) for source in sources]
-    results: dict[int, Result] = {}
-    for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, _BATCH):
-        results.update(zip(part, work([sources[n] for n in part]), strict=True))
-    return [results[n] for n in range(len(sources))]
-
-
 def source_batch(sources: Sources, device: torch.device) -> Tensor:
     """(B, S): subwords + </s>, then pads."""
     longest = max(map(len, sources))

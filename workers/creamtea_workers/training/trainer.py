@@ -225,7 +225,7 @@ class Trainer:
         batch = self.pairs.batch(rows).to(self.device)
         torch.manual_seed(batch_seed(self.seed, self.state.update, position))  # for dropout
         bf16 = self.training.autocast == "bf16"
-        with nullcontext() if self.training.autocast != "tf32" else tf32_products():
+        with tf32_products() if self.training.autocast == "tf32" else nullcontext():
             with (
                 attention_kernels(self.device),
                 torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
