@@ -21,6 +21,7 @@ from creamtea.report import text
 from creamtea.report.model import Cell, Document, Fact, Facts, Notes, Row, Section, Table
 from creamtea.report.papers.figures import drawn
 from creamtea.report.papers.ours import SIZES, Reports, StudyReport, members_of, our_values, why_no_value
+from creamtea.report.papers.ran import what_ran
 from creamtea.report.papers.verdict import (
     RULE,
     Judgement,
@@ -165,7 +166,8 @@ def _size_section(reports: Reports, exhibit: Exhibit, size: Size) -> Section:
         rows.append(_row(row.title, "ours", columns, ours))
         rows += _verdicts(exhibit, row, columns, values)
     table = Table("values", "", exhibit.heading, columns, tuple(rows))
-    return Section(size, SIZES[size].capitalize(), (table, *drawn(reports, exhibit.drawings, size)))
+    blocks = (table, *what_ran(reports, exhibit, size), *drawn(reports, exhibit.drawings, size))
+    return Section(size, SIZES[size].capitalize(), blocks)
 
 
 def _row(title: str, setting: str, columns: tuple[Column, ...], cells: Iterator[Cell]) -> Row:

@@ -1,0 +1,57 @@
+"""A paper's table says what its studies trained here: a study's name does not tell whether it was made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import delete, select, update
+
+from creamtea.report.model import Document, Facts
+from creamtea.report.papers.build import build_exhibit
+from creamtea.store.database import Database
+from creamtea.store.study_tables import Metric, StepRow, StudyStep
+from creamtea.store.tables import StudyRow
+
+
+def ran(document: Document) -> list[tuple[str, str]]:
+    return [
+        (path.split("/")[0], f"{fact.label}: {fact.value}")
+        for path, block in document.walk()
+        if isinstance(block, Facts) and block.key == "ran"
+        for fact in block.facts
+    ]
+
+
+def test_each_study_says_what_it_trained_below_its_size(new_store: Callable[..., Database]) -> None:
+    document = build_exhibit(new_store("entmax-g2p", "g2p"), "entmax", "table", 1)
+    models = "1,000 updates, 60,600,000 parameters; 30,000 training pairs"
+    assert ran(document) == [
+        ("paper", f"trained here by entmax-g2p, number 1: 30 models, {models}"),
+        ("ours", f"trained here by g2p, number 2: 31 models, {models}"),
+    ]
+
+
+def test_models_of_several_sizes_are_a_range(new_store: Callable[..., Database]) -> None:
+    database = new_store("entmax-g2p-half")
+    with database.transaction() as writing:
+        train = writing.scalars(select(StudyStep).where(StudyStep.node.like("train/%"))).first()
+        assert train is not None
+        mine = (Metric.step_key == train.step_key, Metric.name == "updates")
+        writing.execute(update(Metric).where(*mine).values(value=90.0))
+    (only,) = ran(build_exhibit(database, "entmax", "table", 1))
+    assert only[1].split(": ")[1].startswith("6 models, 90 to 1,000 updates, 60,600,000 parameters")
+
+
+def test_a_study_that_trained_nothing_yet_says_so(new_store: Callable[..., Database]) -> None:
+    database = new_store("entmax-g2p-half")
+    with database.transaction() as writing:
+        steps = select(StudyStep.step_key)
+        writing.execute(delete(Metric).where(Metric.step_key.in_(steps)))
+        writing.execute(update(StepRow).where(StepRow.key.in_(steps)).values(state="pending"))
+        writing.scalars(select(StudyRow)).one().state = "queued"
+    (only,) = ran(build_exhibit(database, "entmax", "table", 1))
+    assert only == ("ours", "trained here by entmax-g2p-half, number 1: none has finished")
+
+
+def test_no_study_here_needs_no_line(no_studies: Database) -> None:
+    assert ran(build_exhibit(no_studies, "entmax", "table", 1)) == []
