@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def pretend_owner(database: Database, owner: str, seconds: float = 30) -> None:
     with database.transaction() as session:
         until = database.now(session) + timedelta(seconds=seconds)
         session.execute(update(Controller).values(owner=owner, lease_until=until))
+
+
+def pretend_end(database: Database) -> None:
+    """Let the lease have run out."""
+    with database.transaction() as session:
+        ended = database.now(session) - timedelta(seconds=1)
+        session.execute(update(Controller).values(lease_until=ended))
 
 
 def test_a_second_controller_is_refused_with_who_since_when_and_what_to_do(database: Database) -> None:
@@ -130,7 +138,7 @@ def test_without_proc_a_process_is_told_by_its_start(
     assert controllers.live_controller(sqlite) is None
 
 
-def test_a_run_whose_planning_took_too_long_gives_way_to_who_took_over(
+def test_a_run_that_fell_asleep_while_planning_gives_way_to_who_took_over(
     sqlite: Database, store: ArtefactStore, log: Path
 ) -> None:
     study = ToyStudy(log)
@@ -141,7 +149,7 @@ def test_a_run_whose_planning_took_too_long_gives_way_to_who_took_over(
         pretend_owner(sqlite, "elsewhere:1:1700000000")
         return submission
 
-    with pytest.raises(leases.AnotherController, match=r"longer than 60 seconds.*process 1 on elsewhere"):
+    with pytest.raises(leases.AnotherController, match=r"for 60 seconds while it planned.*process 1 on elsewhere"):
         control(sqlite, store, InlineExecutor(), queue, quiet=True)
     live = controllers.live_controller(sqlite)
     assert live is not None
@@ -166,3 +174,22 @@ def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(
     [again] = state.claim(database, new, [key], "").values()
     assert again.attempt == 1
     assert happenings(database, key) == ["started", "interrupted", "started"]
+
+
+def test_the_lease_of_a_run_lasts_however_long_its_planning_takes(
+    database: Database, store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RENEWAL", timedelta(milliseconds=10))
+    study = ToyStudy(log)
+    study.add("step")
+
+    def queue() -> Submission:
+        pretend_end(database)
+        deadline = time.monotonic() + ANSWER
+        while controllers.live_controller(database) is None:
+            assert time.monotonic() < deadline, "the lease is not renewed"
+            time.sleep(0.01)
+        return study.submit(database, store)
+
+    control(database, store, InlineExecutor(), queue, quiet=True)
+    assert study.states(database) == {"step": "succeeded"}

@@ -7,12 +7,14 @@ finds out that it has been replaced. Times are those of the database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sqlalchemy import ColumnElement, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
@@ -22,6 +24,8 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepRow
 
 LEASE = timedelta(seconds=60)  # longer than a start of Ray on a busy machine
+
+RENEWAL = LEASE / 3  # between two renewals while a study is planned
 
 NO_STUDY = 0  # of a controller whose study is being queued
 
@@ -65,23 +69,43 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
 
 def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
     """Become the controller of the study that `queue` queues, which is not called if another one is running;
-    it returns the study's number. AnotherController also if one took over while `queue` took longer than a
-    lease lasts."""
+    it returns the study's number. AnotherController also if one took over meanwhile."""
     lease = acquire(database, address, NO_STUDY)
     try:
-        study_id = queue()
+        with _renewed(database, lease):
+            study_id = queue()
         with database.transaction() as session:
             values = {"study_id": study_id, "lease_until": database.now(session) + LEASE}
             held = update(Controller).where(*_held(lease)).values(values).returning(Controller.id)
             if session.execute(held).first() is None:
                 raise AnotherController(
-                    f"planning this study took longer than {LEASE.seconds} seconds, and by now "
-                    f"{refusal(session.scalars(select(Controller)).one())}"
+                    f"nothing was heard of this process for {LEASE.seconds} seconds while it planned the study "
+                    f"(its machine slept, or was too busy), and by now {refusal(session.scalars(select(Controller)).one())}"
                 )
     except BaseException:
         release(database, lease)
         raise
     return replace(lease, study_id=study_id)
+
+
+@contextmanager
+def _renewed(database: Database, lease: Lease) -> Iterator[None]:
+    """Renewed again and again: to read a large corpus takes longer than a lease lasts. If that fails until
+    it has run out, `hold` finds out."""
+    done = threading.Event()
+
+    def renew_it() -> None:
+        while not done.wait(RENEWAL.total_seconds()):
+            with suppress(SQLAlchemyError):
+                renew(database, lease)
+
+    thread = threading.Thread(target=renew_it, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def renew(database: Database, lease: Lease) -> bool:
