@@ -6,11 +6,16 @@ import time
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 from toy_study import ToyStudy, happenings
 
+from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepFailed
 from creamtea.engine.executors.base import Amounts, Capacity, Need
 from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.orders.controllers import live_controller
+from creamtea.store import tables
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
 Run = Callable[..., list[EngineEvent]]
@@ -33,7 +38,7 @@ class Cluster(InlineExecutor):
 def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.01)
+    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.01)
     key = study.add("step", resources={"gpus": 1})
     events = run_study(study, sqlite, Cluster(3))
     assert study.states(sqlite) == {"step": "succeeded"}
@@ -45,11 +50,37 @@ def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
     assert happenings(sqlite, key) == ["started", "succeeded"]
 
 
+def test_pages_are_told_why_it_waits(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.01)
+    told: list[dict[str, str]] = []
+
+    class Watched(Cluster):
+        def capacity(self) -> Capacity:
+            live = live_controller(sqlite)
+            assert live is not None
+            told.append(store.read_reasons(live.fence))
+            return super().capacity()
+
+    key = study.add("step", resources={"gpus": 1})
+    submission = study.submit(sqlite, store)
+    Controller(sqlite, store, Watched(3)).run(submission.study_id)
+    first, *later = told
+    assert first == {}
+    assert later
+    for reasons in later:
+        assert reasons[key].endswith("; waiting up to 10 minutes for nodes that have it")
+    with sqlite.session() as session:
+        fence = session.scalars(select(tables.Controller.fence)).one()
+    assert store.read_reasons(fence) == {}
+
+
 def test_it_does_not_wait_for_ever(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.01)
-    monkeypatch.setattr("creamtea.engine.controller.NODE_SECONDS", 0.1)
+    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.01)
+    monkeypatch.setattr("creamtea.engine.absent.NODE_SECONDS", 0.1)
     study.add("step", resources={"gpus": 1})
     [failed] = [event for event in run_study(study, sqlite, Cluster(10**9)) if isinstance(event, StepFailed)]
     assert failed.kind == "unavailable"
@@ -62,8 +93,8 @@ def test_it_waits_anew_where_a_node_was_there_meanwhile(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Absent twice for less than the limit, and between that longer than a look takes."""
-    monkeypatch.setattr("creamtea.engine.controller.NODE_PAUSE", 0.02)
-    monkeypatch.setattr("creamtea.engine.controller.NODE_SECONDS", 0.5)
+    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.02)
+    monkeypatch.setattr("creamtea.engine.absent.NODE_SECONDS", 0.5)
     absences: list[float] = []
 
     class Restarting(InlineExecutor):

@@ -35,7 +35,7 @@ from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError
 from creamtea.orders import cancelling, controllers
 from creamtea.store import tables
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
 
 Run = Callable[..., list[EngineEvent]]
@@ -248,20 +248,19 @@ def test_a_cluster_without_a_machine_is_told_until_there_is_one(
 ) -> None:
     study.add("one")
     submission = study.submit(sqlite, store)
-    told: list[str] = []
+    told: list[dict[str, str]] = []
 
     class Growing(InlineExecutor):
         def capacity(self) -> Capacity:
             fence = controllers.live_controller(sqlite).fence  # type: ignore[union-attr]
-            told.append(store.read_notice(fence))
+            told.append(store.read_reasons(fence))
             return Capacity({}) if len(told) < 3 else super().capacity()
 
     Controller(sqlite, store, Growing()).run(submission.study_id)
-    assert told[0] == ""
-    assert told[1] == told[2] == NO_MACHINE
+    assert told == [{}, {EVERY_STEP: NO_MACHINE}, {EVERY_STEP: NO_MACHINE}]
     with sqlite.session() as session:
         fence = session.scalars(select(tables.Controller.fence)).one()
-    assert store.read_notice(fence) == ""
+    assert store.read_reasons(fence) == {}
 
 
 def test_a_store_that_takes_no_notice_ends_no_controller(
@@ -274,10 +273,10 @@ def test_a_store_that_takes_no_notice_ends_no_controller(
             asked.append(1)
             return Capacity({}) if len(asked) < 3 else super().capacity()
 
-    def full(self: ArtefactStore, fence: int, message: str) -> None:
+    def full(self: ArtefactStore, fence: int, reasons: dict[str, str]) -> None:
         raise InfrastructureError("no space left at /artefacts")
 
-    monkeypatch.setattr(ArtefactStore, "write_notice", full)
+    monkeypatch.setattr(ArtefactStore, "write_reasons", full)
     study.add("one")
     events = run_study(study, sqlite, Growing())
     assert study.states(sqlite) == {"one": "succeeded"}

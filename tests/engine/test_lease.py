@@ -149,7 +149,9 @@ def test_a_run_that_fell_asleep_while_planning_gives_way_to_who_took_over(
         pretend_owner(sqlite, "elsewhere:1:1700000000")
         return submission
 
-    with pytest.raises(leases.AnotherController, match=r"for 60 seconds while it planned.*process 1 on elsewhere"):
+    with pytest.raises(
+        leases.AnotherController, match=r"for 60 seconds while it planned.*process 1 on elsewhere"
+    ):
         control(sqlite, store, InlineExecutor(), queue, quiet=True)
     live = controllers.live_controller(sqlite)
     assert live is not None

@@ -1,4 +1,4 @@
-"""A paper's table says what its studies trained here: a study's name does not tell whether it was made smaller."""
+"""A paper's table says what its studies trained here: by its name a smaller study is the same."""
 
 from __future__ import annotations
 

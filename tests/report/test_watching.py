@@ -12,7 +12,7 @@ import pytest
 from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.engine import lease as leases
 from creamtea.report.watching import NO_CONTROLLER, Watched, watch
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
 
@@ -114,9 +114,15 @@ def test_what_the_controller_says_is_why_a_step_waits(
 ) -> None:
     study = fill(filled, changes={"decode/scones": UNSTARTED | {"state": "ready"}}, state="running")
     lease = leases.acquire(filled, "", study)
-    store.write_notice(lease.fence, "no machine is there")
+    with filled.session() as session:
+        keys = [row.key for row in session.query(StepRow).filter(StepRow.state == "ready")]
+    store.write_reasons(lease.fence, {EVERY_STEP: "no machine is there"})
     assert [group.reason for group in watch(filled, store, study).waiting] == ["no machine is there"]
-    store.write_notice(lease.fence - 1, "an earlier one")
+    store.write_reasons(
+        lease.fence, {**dict.fromkeys(keys, "no node has a GPU"), "of another": "no node has two"}
+    )
+    assert [group.reason for group in watch(filled, store, study).waiting] == ["no node has a GPU"]
+    store.write_reasons(lease.fence - 1, {EVERY_STEP: "no machine in an earlier one"})
     assert "no machine" not in watch(filled, store, study).waiting[0].reason
 
 

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from creamtea.engine import events, growing, settling, state
+from creamtea.engine import absent, events, growing, settling, state
 from creamtea.engine import lease as leases
+from creamtea.engine.absent import AbsentNodes
 from creamtea.engine.executors.base import Capacity, Executor, FinishedAttempt
 from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
-from creamtea.store.artefacts import ArtefactStore, Progress
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
 from creamtea.store.outages import is_outage, wait_out
 
@@ -28,22 +29,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
 NO_MACHINE = "no machine that runs steps is connected now; it begins as soon as one is"
-NODE_SECONDS = 600.0  # for which a step on a cluster waits for a node that it fits, such as one that restarts
-NODE_PAUSE = 5.0  # between two looks for one
 LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
-
-
-@dataclass(frozen=True)
-class _Unplaced:
-    """A step that fits no node of the cluster."""
-
-    refusal: str
-    since: float
-    seen: float  # the last time
-
-    def lasts(self, now: float) -> bool:
-        """Whether it has gone on until now; else it fitted a node meanwhile, or was not ready."""
-        return now <= self.seen + 3 * NODE_PAUSE
 
 
 @dataclass
@@ -82,9 +68,9 @@ class Controller:
         self._executor = executor
         self._emit = emit
         self._running: dict[str, _Running] = {}
-        self._unplaced: dict[str, _Unplaced] = {}  # by step
+        self._absent = AbsentNodes()
         self._noticed: set[str] = set()
-        self._told = ""  # what pages show
+        self._told: dict[str, str] = {}  # what pages show
         self._next_check = 0.0
         self._next_load = 0.0
         self._until: Callable[[], bool] = lambda: False
@@ -203,13 +189,12 @@ class Controller:
         self._notice(self._executor.opening, trouble=False)
         capacity = self._executor.capacity()
         if not capacity.has_cpus:
-            self._tell(lease, NO_MACHINE)
+            self._tell(lease, {EVERY_STEP: NO_MACHINE})
             where = (
                 f"the cluster at {self._executor.address}" if self._executor.address else "this machine's Ray"
             )
             self._notice(f"{where} has no CPU now; waiting for a node")
             return
-        self._tell(lease, "")
         choices: dict[str, Choice] = {}
         while (choice := self._queue.next(capacity, time.monotonic())) is not None:
             if choice.key in self._running:  # cancelled and submitted again: the next check stops the attempt
@@ -220,6 +205,7 @@ class Controller:
             choices[choice.key] = choice
             if choice.nodes:
                 capacity.take(choice.nodes, choice.need)
+        self._tell(lease, self._absent.reasons(time.monotonic()))
         if not choices:
             return
         tasks = self._claim(lease, list(choices))
@@ -234,27 +220,21 @@ class Controller:
             else:
                 error = f"{capacity.refusal(choice.need)}; change it under resources.{task.kind} in the study"
                 if self._executor.address:
-                    wait = f"waited {NODE_SECONDS / 60:g} minutes for nodes that have it"
+                    wait = f"waited {absent.NODE_SECONDS / 60:g} minutes for nodes that have it"
                     self._fail(task, "unavailable", f"{error}, or retry when there are some ({wait})")
                 else:
                     self._fail(task, "deterministic", error)
 
     def _waits_for_a_node(self, choice: Choice, capacity: Capacity) -> bool:
         """A cluster may get a node that the step fits, this machine will not."""
-        before = self._unplaced.pop(choice.key, None)
-        refusal = None if choice.nodes else capacity.refusal(choice.need)
-        if refusal is None or not self._executor.address:
-            return False
+        refusal = None if choice.nodes or not self._executor.address else capacity.refusal(choice.need)
         now = time.monotonic()
-        if before is None or not before.lasts(now):
-            before = _Unplaced(refusal, now, now)
-            if refusal not in [other.refusal for other in self._unplaced.values() if other.lasts(now)]:
-                wait = f"waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
-                self._emit(events.Notice(f"{refusal}; {wait}"))
-        if now >= before.since + NODE_SECONDS:
+        told = set(self._absent.reasons(now).values())
+        if not self._absent.waits(choice.key, refusal, now):
             return False
-        self._unplaced[choice.key] = replace(before, seen=now)
-        self._queue.add(choice.key, now, NODE_PAUSE)
+        if (reason := self._absent.reasons(now)[choice.key]) not in told:
+            self._emit(events.Notice(reason))
+        self._queue.add(choice.key, now, absent.NODE_PAUSE)
         return True
 
     def _claim(self, lease: leases.Lease, keys: list[str]) -> dict[str, StepTask]:
@@ -353,11 +333,11 @@ class Controller:
         self._executor.cancel(task)
         self._running.pop(task.key)
 
-    def _tell(self, lease: leases.Lease, message: str) -> None:
-        """Let pages show it, until it is another one."""
-        tell = partial(self._store.write_notice, lease.fence, message)
-        if message != self._told and self._hint(tell):
-            self._told = message
+    def _tell(self, lease: leases.Lease, reasons: dict[str, str]) -> None:
+        """Let pages show why steps wait, until it is something else."""
+        tell = partial(self._store.write_reasons, lease.fence, reasons)
+        if reasons != self._told and self._hint(tell):
+            self._told = reasons
 
     def _hint(self, write: Callable[[], None]) -> bool:
         """Write what steps and pages can do without; whether that succeeded. A store that takes nothing now,

@@ -78,9 +78,10 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
             values = {"study_id": study_id, "lease_until": database.now(session) + LEASE}
             held = update(Controller).where(*_held(lease)).values(values).returning(Controller.id)
             if session.execute(held).first() is None:
+                live = session.scalars(select(Controller)).one()
                 raise AnotherController(
-                    f"nothing was heard of this process for {LEASE.seconds} seconds while it planned the study "
-                    f"(its machine slept, or was too busy), and by now {refusal(session.scalars(select(Controller)).one())}"
+                    f"nothing was heard of this process for {LEASE.seconds} seconds while it planned the "
+                    f"study (its machine slept, or was too busy), and by now {refusal(live)}"
                 )
     except BaseException:
         release(database, lease)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from creamtea.report.figures import Runs, learning_figures, run_name
 from creamtea.report.model import Figure
 from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
 from creamtea.store.tables import Controller, StepInput, StepRow
@@ -92,7 +92,7 @@ class Watched:
 def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
     """As it is now: from the database, and from what steps write about themselves into the store."""
     controller = live_controller(database)
-    notice = store.read_notice(controller.fence) if controller is not None else ""
+    reasons = store.read_reasons(controller.fence) if controller is not None else {}
     with database.session() as session:
         row = find_study(session, study_id)
         spec = spec_of(row)
@@ -109,7 +109,7 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             done=sum(node.state == "succeeded" for node in nodes.values()),
             total=len(nodes),
             running=tuple(_running(node, store, views.get(node.key), now) for node in running),
-            waiting=_waiting(session, study_id, nodes, controller, notice, now) if row.state in LIVE else (),
+            waiting=_waiting(session, study_id, nodes, controller, reasons, now) if row.state in LIVE else (),
             failed=tuple(_failed(nodes.values())),
             curves=_curves(session, spec, nodes.values(), views),
             examples=tuple(
@@ -138,7 +138,7 @@ def _waiting(
     study_id: int,
     nodes: dict[str, Node],
     controller: Controller | None,
-    notice: str,
+    reasons: Mapping[str, str],
     now: datetime,
 ) -> tuple[WaitingSteps, ...]:
     """By what they wait for in the end: a step that runs or could run, not the ones in between."""
@@ -154,7 +154,8 @@ def _waiting(
     roots = _roots(nodes, inputs)
     for key, node in nodes.items():
         if key in ready:
-            why = _why_ready(study_id, *ready[key], controller, notice, busy, now)
+            told = reasons.get(key) or reasons.get(EVERY_STEP, "")
+            why = _why_ready(study_id, *ready[key], controller, told, busy, now)
             waiting[why].append(step_title(node))
         elif node.state == "pending" and roots[key] == {key}:  # no controller has looked at it yet
             why = "queued" if controller is not None else NO_CONTROLLER
@@ -181,7 +182,7 @@ def _why_ready(
     resources: dict[str, Any],
     error: str | None,
     controller: Controller | None,
-    notice: str,
+    told: str,
     busy: int,
     now: datetime,
 ) -> str:
@@ -192,8 +193,8 @@ def _why_ready(
     if not_before is not None and not_before > now:
         seconds = (not_before - now).total_seconds()
         return f"tried again in {seconds:.0f} s, after: {one_line(error or 'a failure', 200)}"
-    if notice:
-        return notice
+    if told:
+        return told
     needs = Resources.model_validate(resources)
     size = f"{needs.cpus} processor{'s' * (needs.cpus != 1)}"
     size += f" and {needs.gpus:g} GPU{'s' * (needs.gpus != 1)}" if needs.gpus else ""

@@ -6,7 +6,7 @@
     room/<key>.json            with how many workers it could go on
     live/<key>.json            what a running step shows of itself
     logs/<key>/                the logs of its attempts (`store.logs`)
-    controller/notice.json     why the controller starts nothing now
+    controller/waiting.json    why the controller does not start steps now
     tmp/                       what is being written
 
 No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
@@ -19,7 +19,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,6 +62,8 @@ class Progress:
 
 Report = TypeVar("Report")
 T = TypeVar("T")
+EVERY_STEP = "*"  # in the place of a step's key
+
 _PROGRESS, _LIVE, _VALUES = TypeAdapter(Progress), TypeAdapter(LiveView), TypeAdapter(dict[str, Any])
 
 
@@ -227,13 +229,13 @@ class ArtefactStore:
         report = self._read_report("room", step_key, fence, _VALUES)
         return int(report["workers"]) if report else 0
 
-    def write_notice(self, fence: int, message: str) -> None:
-        """Why the controller with this fence starts nothing now, for people; "" once it does again."""
-        self._write_report("controller", "notice", fence, {"message": message})
+    def write_reasons(self, fence: int, reasons: Mapping[str, str]) -> None:
+        """Why the controller with this fence does not start steps, for people: by key, or EVERY_STEP."""
+        self._write_report("controller", "waiting", fence, {"reasons": dict(reasons)})
 
-    def read_notice(self, fence: int) -> str:
-        report = self._read_report("controller", "notice", fence, _VALUES)
-        return str(report["message"]) if report else ""
+    def read_reasons(self, fence: int) -> dict[str, str]:
+        report = self._read_report("controller", "waiting", fence, _VALUES)
+        return dict(report["reasons"]) if report else {}
 
     def _write_report(self, area: str, step_key: str, fence: int, report: dict[str, Any]) -> None:
         path = self.path_of(area, f"{checked_name(step_key)}.json")

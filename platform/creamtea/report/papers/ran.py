@@ -1,4 +1,4 @@
-"""What the studies of a paper's table trained in this database: the name of a study does not tell its size."""
+"""What the studies of a paper's table trained in this database, since their names do not tell their size."""
 
 from __future__ import annotations
 
