@@ -15,7 +15,7 @@ from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.nvs_context import NvsContext
 from creamtea.methods.selections import NvsSelection
-from creamtea.stats.proportion import wilson_interval
+from creamtea.stats.proportion import clustered_interval
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.search.translator import source_batch
@@ -24,13 +24,13 @@ from creamtea_workers.selection.coverage import Reference
 
 THRESHOLDS = [0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5]
 SEGMENTS: list[dict[str, Any]] = [
-    {"source": source, "reference": reference, "idioms": [{"name": "x", "source": [0, 1], "target": span}]}
-    for source, reference, span in (
-        ("the cat sat", "the dog sat on the mat", [4, 7]),
-        ("a dog ran", "she took the cake", [13, 14]),
-        ("rains cats and dogs", "a dog", [0, 1]),
-        ("the park", "the cat", [0, 3]),
-        ("took", "on the mat", [0, 2]),
+    {"source": source, "reference": reference, "idioms": [{"name": name, "source": [0, 1], "target": span}]}
+    for name, source, reference, span in (
+        ("x", "the cat sat", "the dog sat on the mat", [4, 7]),
+        ("y", "a dog ran", "she took the cake", [13, 14]),
+        ("x", "rains cats and dogs", "a dog", [0, 1]),
+        ("z", "the park", "the cat", [0, 3]),
+        ("x", "took", "on the mat", [0, 2]),
     )
 ] + [{"source": "the dog", "reference": "a cat", "idioms": []}]
 
@@ -74,16 +74,17 @@ def test_shares_are_those_of_plain_sets(folders: dict[str, list[Path]]) -> None:
                 hits[kind].append(set(wanted) <= set(ids.tolist()))
                 sizes[kind].append(len(ids))
         pairs = list(zip(hits["sentence"], hits["word"], strict=True))
-        expected = {
-            "sentence": sum(hits["sentence"]),
-            "word": sum(hits["word"]),
-            "only_sentence": sum(a and not b for a, b in pairs),
-            "only_word": sum(b and not a for a, b in pairs),
+        found = {
+            **hits,
+            "only_sentence": [a and not b for a, b in pairs],
+            "only_word": [b and not a for a, b in pairs],
         }
+        expected = {kind: sum(rows) for kind, rows in found.items()}
         for kind, count in expected.items():
             row = metric(result, "all_selected", f"{threshold:g}/{kind}")
             assert row.value == pytest.approx(count / 5)
-            assert (row.low, row.high) == wilson_interval(count, 5)
+            x, y, z = sum(found[kind][::2]), found[kind][1], found[kind][3]
+            assert (row.low, row.high) == clustered_interval([x, y, z], [3, 1, 1])
             assert row.detail["count"] == count
             assert row.detail["segments"] == 5
         for kind in ("sentence", "word"):

@@ -11,6 +11,7 @@ import step_files
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
@@ -25,7 +26,7 @@ from creamtea_workers.selection.coverage import Reference
 from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.missed import MAX_LISTED, most_first
 from creamtea_workers.selection.nvs import nvs_counts, nvs_logits, words_of
-from creamtea_workers.selection.recall import macro
+from creamtea_workers.selection.recall import clusters_of, scopes
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
 SEGMENTS: list[dict[str, Any]] = [
@@ -142,7 +143,7 @@ def test_the_recall_of_a_lexicon_is_micro_averaged(folders: dict[str, list[Path]
         assert row.low is not None
         assert row.high is not None
         assert row.low <= row.value <= row.high
-    assert metric(result, "recall", "idiom").detail["segments"] == 1
+    assert metric(result, "recall", "sentence").detail["segments"] == 2
     points = [p for p in result.points if p.series == "recall_sentence"]
     assert [p.label for p in points] == ["k=1", "k=2"]
     assert points[1].x == pytest.approx(np.mean(sizes))
@@ -248,12 +249,12 @@ def test_the_macro_average_is_the_mean_over_distinct_idioms(
             reached[name] += len(wanted & ids)
             possible[name] += len(wanted)
     row = metric(result, "recall_macro", "idiom")
-    assert row.value == pytest.approx(np.mean([reached[name] / possible[name] for name in possible]))
+    shares = [reached[name] / possible[name] for name in possible]
+    assert row.value == pytest.approx(np.mean(shares))
     assert row.value != pytest.approx(metric(result, "recall", "idiom").value)
     assert row.detail["idioms"] == metric(result, "recall", "idiom").detail["idioms"] == 2
-    assert row.low is not None
-    assert row.high is not None
-    assert row.low <= row.value <= row.high
+    low, high = t.interval(0.95, 1, np.mean(shares), np.std(shares, ddof=1) / np.sqrt(2))
+    assert (row.low, row.high) == pytest.approx((max(0, low), min(1, high)))
 
 
 WORDS: list[dict[str, Any]] = [
@@ -290,7 +291,7 @@ def test_idioms_are_asked_by_their_own_words(folders: dict[str, list[Path]], tmp
         possible.append(len(wanted))
     row = metric(result, "recall", "idiom_words")
     assert row.value == pytest.approx(sum(reached) / sum(possible))
-    assert row.detail["segments"] == row.detail["idioms"] == 2
+    assert row.detail["clusters"] == row.detail["idioms"] == 2
     shares = [own / all_ for own, all_ in zip(reached, possible, strict=True)]
     assert metric(result, "recall_macro", "idiom_words").value == pytest.approx(np.mean(shares))
     point = {p.label: p for p in result.points if p.series == "recall_idiom_words"}["k=2"]
@@ -352,9 +353,37 @@ def test_those_that_miss_most_are_listed_in_order(lengths: list[int]) -> None:
     assert keys == every[:MAX_LISTED]
 
 
-def test_macro_leaves_out_names_that_a_resample_misses() -> None:
-    sums = np.array([[1.0, 0.0, 4.0, 0.0], [1.0, 3.0, 4.0, 4.0]])  # reached x, y; possible x, y
-    assert macro(sums).tolist() == [0.25, 0.5]
+def test_occurrences_of_an_idiom_are_no_new_observations() -> None:
+    """Repeated ten times each, with what is reached of it, an idiom's recall is no better known."""
+    references = [reference([], **{name: [1, 2, 3]}) for name in "abcdefgh"]
+    reached = [np.array([0, n % 4, n % 4]) for n in range(8)]
+    other = [np.array([0, n % 3, n % 3]) for n in range(8)]
+    for scope in ("idiom_words", "idiom_words_macro"):
+        once, ten = (
+            [scopes([], [], references * times, counts * times)[scope] for counts in (reached, other)]
+            for times in (1, 10)
+        )
+        for make in (
+            lambda pair: pair[0].metric("recall", "", {}),
+            lambda pair: pair[0].less(pair[1], "difference", "", {}),
+        ):
+            assert make(ten) == make(once)
+
+
+def test_segments_with_an_idiom_in_common_are_together() -> None:
+    names = [["a"], ["b"], ["a", "c"], ["d"], ["c", "e"], ["b"], []]
+    found = clusters_of(names)
+    together = {frozenset(n for n, label in enumerate(found) if label == one) for one in found}
+    assert together == {frozenset({0, 2, 4}), frozenset({1, 5}), frozenset({3}), frozenset({6})}
+    assert clusters_of([]) == []
+
+
+def test_of_one_idiom_nothing_is_known_of_others() -> None:
+    one = [reference([], a=[1, 2])]
+    counted = scopes([], [], one, [np.array([0, 1, 1])])
+    micro, macro = (counted[scope].metric("recall", "", {}) for scope in ("idiom_words", "idiom_words_macro"))
+    assert (micro.value, micro.low, micro.high) == (0.5, 0.0, 1.0)
+    assert (macro.value, macro.low, macro.high) == (0.5, None, None)
 
 
 def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Path]], tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy  # scipy.special is slow to import, and so is imported where it is first used
+from numpy.typing import ArrayLike
+
+from creamtea.stats.clusters import effective_clusters, variance_over_clusters
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
@@ -20,15 +22,16 @@ def wilson_interval(count: int, of: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[float, float]:
+def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, float]:
     """The 95 % interval of a share whose cases come in clusters (the marked errors of a segment): counts[g]
     of sizes[g] cases of cluster g.
 
     Wilson's interval with an effective number of cases: that of a simple sample whose share has the variance
     of this ratio estimate (linearised over clusters), made smaller for few clusters by the squared ratio of
     the normal to Student's quantile (Korn and Graubard 1998, "Confidence intervals for proportions with small
-    expected number of positive counts estimated from survey data"). A share of 0 or 1 has no such variance:
-    each cluster then counts as one case. ValueError without cases, or where a count exceeds its size.
+    expected number of positive counts estimated from survey data"). Clusters of unequal size count as fewer
+    (`effective_clusters`). A share of 0 or 1 has no such variance: each of these then counts as one case.
+    ValueError without cases, or where a count exceeds its size.
     """
     count, size = np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     if len(size) == 0 or bool((size <= 0).any()) or bool((count < 0).any()) or bool((count > size).any()):
@@ -38,11 +41,11 @@ def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[flo
     if clusters == 1:
         return 0.0, 1.0
     simple = share * (1 - share)
-    residuals = count - share * size
-    variance = clusters / (clusters - 1) * float(residuals @ residuals) / cases**2
-    effective = min(cases, simple / variance) if simple > 0 and variance > 0 else float(clusters)
+    variance = variance_over_clusters(count, size)
+    weighty = effective_clusters(size)
+    effective = min(cases, simple / variance) if simple > 0 and variance > 0 else weighty
     normal = float(scipy.special.ndtri(0.975))
-    effective *= (normal / float(scipy.special.stdtrit(clusters - 1, 0.975))) ** 2
+    effective *= (normal / float(scipy.special.stdtrit(weighty - 1, 0.975))) ** 2
     scale = 1 + normal**2 / effective
     centre = (share + normal**2 / (2 * effective)) / scale
     half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))

@@ -178,7 +178,7 @@ class RecallParams(InPrecision):
 
 RECALL = StepKind(
     "recall",
-    4,
+    5,
     "recall of the selected vocabulary",
     RecallParams,
     inputs={

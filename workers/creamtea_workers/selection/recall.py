@@ -1,4 +1,4 @@
-"""Recall of a selection over a test set, as sufficient statistics of its segments.
+"""Recall of a selection over a test set, by scope.
 
 The scopes are those of `creamtea_workers.selection.coverage`. `sentence`, `idiom` and `idiom_words` are
 micro-averages: selected over all reference subwords. Those that end in `_macro` are the mean over distinct
@@ -8,12 +8,20 @@ IdiomTranslationDS, the micro-average is mostly about that idiom.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from creamtea.stats.bootstrap import Array, ScoreFunction
+from creamtea.contract.step import MetricRow
+from creamtea.stats.bootstrap import Array, paired_bootstrap
+from creamtea.stats.clusters import cluster_mean
+from creamtea.stats.proportion import clustered_interval
+from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.metrics.base import ratio
 from creamtea_workers.selection.coverage import Reference
 
@@ -26,7 +34,56 @@ NOTHING = {
     "idiom_words": _NO_IDIOM,
     "idiom_words_macro": _NO_IDIOM,
 }
-Statistics = tuple[Array, ScoreFunction]  # (m, F) of m rows with anything to select; the score of their sums
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is selected of what is wanted in one scope, (m, 2); m is 0 where nothing is wanted.
+
+    A row is a segment, or where idioms are counted a distinct idiom with all of its occurrences: these are no
+    new observations, least of all where the idiom's words are asked by themselves. In a macro-average it is
+    an idiom's recall, of 1.
+    """
+
+    rows: Array
+    of_idioms: bool
+    macro: bool = False
+
+    @property
+    def value(self) -> float:
+        """m must not be 0."""
+        return float(ratio(self.rows.sum(axis=0)))
+
+    def metric(self, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
+        """The recall with its 95 % interval over segments, or over idioms."""
+        if not self.of_idioms:
+            return ratio_row(name, self.rows, subject=subject, detail=detail)
+        selected, wanted = self.rows.T
+        low: float | None
+        high: float | None
+        if self.macro:
+            mean = cluster_mean(selected, wanted)
+            low = None if mean.low is None else max(0.0, mean.low)
+            high = None if mean.high is None else min(1.0, mean.high)
+        else:
+            low, high = clustered_interval(selected, wanted)
+        return MetricRow(name, self.value, low, high, subject, detail={**self._over, **detail})
+
+    def less(self, other: Counted, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
+        """This recall less the other's of the same references, paired, with `p_two_sided` in the detail."""
+        if not self.of_idioms:
+            paired = paired_bootstrap([other.rows], [self.rows], ratio)
+            found = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
+            return MetricRow(name, paired.delta, paired.low, paired.high, subject, detail={**found, **detail})
+        mean = cluster_mean(self.rows[:, 0] - other.rows[:, 0], self.rows[:, 1])
+        low = None if mean.low is None else max(-1.0, mean.low)
+        high = None if mean.high is None else min(1.0, mean.high)
+        facts = {**self._over, "p_two_sided": mean.p_value, **detail}
+        return MetricRow(name, mean.value, low, high, subject, detail=facts)
+
+    @property
+    def _over(self) -> dict[str, Any]:
+        return {"clusters": len(self.rows), "interval": "over idioms"}
 
 
 def scopes(
@@ -34,51 +91,61 @@ def scopes(
     reached: Sequence[NDArray[np.int64]],
     idioms: Sequence[Reference],
     reached_idioms: Sequence[NDArray[np.int64]],
-) -> dict[str, Statistics]:
-    """By scope. m is 0 where there is nothing to select. A row is a segment, or an idiom by itself in the
-    scopes `idiom_words` and `idiom_words_macro`.
+) -> dict[str, Counted]:
+    """By scope.
 
     `reached`: of each of `sentences` the counts (2 + idioms,), as `Reference.possible` has them;
     `reached_idioms`: the same of each of `idioms` (`Material.of_idioms`).
     """
     return {
-        "sentence": _micro(sentences, reached, 0),
-        "idiom": _micro(sentences, reached, 1),
-        "idiom_macro": _by_name(sentences, reached),
-        "idiom_words": _micro(idioms, reached_idioms, 1),
-        "idiom_words_macro": _by_name(idioms, reached_idioms),
+        "sentence": Counted(_counts(sentences, reached, 0), of_idioms=False),
+        "idiom": _micro(sentences, reached),
+        "idiom_macro": _macro(sentences, reached),
+        "idiom_words": _micro(idioms, reached_idioms),
+        "idiom_words_macro": _macro(idioms, reached_idioms),
     }
 
 
-def _micro(
-    references: Sequence[Reference], reached: Sequence[NDArray[np.int64]], position: int
-) -> Statistics:
+def _counts(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]], position: int) -> Array:
+    """(m, 2) of the references in which anything is wanted."""
     pairs = zip(reached, (reference.possible() for reference in references), strict=True)
     rows = [(own[position], all_[position]) for own, all_ in pairs if all_[position]]
-    return np.array(rows, dtype=np.float64).reshape(-1, 2), ratio
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
 def distinct_idioms(references: Sequence[Reference]) -> list[str]:
     return sorted({name for reference in references for name in reference.idioms})
 
 
-def _by_name(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Statistics:
-    """(rows with idioms, 2 × names): reached of every name, then possible of every name."""
+def _micro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Counted:
+    """Any idiom's subwords; idioms that share a segment are one row."""
+    rows = _counts(references, reached, 1)
+    cluster = clusters_of([list(reference.idioms) for reference in references if len(reference.idiom)])
+    sums = np.zeros((max(cluster, default=-1) + 1, 2))
+    np.add.at(sums, cluster, rows)
+    return Counted(sums, of_idioms=True)
+
+
+def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
+    """Of each segment, given the idioms in it, the number of its cluster: segments with an idiom in common
+    are together, and so are those that others join."""
+    if not names:
+        return []
+    column = {name: n for n, name in enumerate(dict.fromkeys(name for own in names for name in own))}
+    pairs = np.array([(row, column[name]) for row, own in enumerate(names) for name in own])
+    nodes = len(names) + len(column)
+    edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], len(names) + pairs[:, 1])), shape=(nodes, nodes))
+    labels: list[int] = connected_components(edges, directed=False)[1][: len(names)].tolist()
+    return labels
+
+
+def _macro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Counted:
+    """Each idiom's own subwords, over all of its occurrences."""
     column = {name: n for n, name in enumerate(distinct_idioms(references))}
-    rows = []
+    sums = np.zeros((len(column), 2))
     for reference, own in zip(references, reached, strict=True):
-        if reference.idioms:
-            row = np.zeros((2, len(column)))
-            places = [column[name] for name in reference.idioms]
-            row[:, places] = own[2:], reference.possible()[2:]
-            rows.append(row.ravel())
-    return np.array(rows).reshape(len(rows), 2 * len(column)), macro
-
-
-def macro(sums: Array) -> Array:
-    """(..., 2 × names) -> (...): the mean over the names that are there (a resample may miss some)."""
-    reached, possible = np.split(sums, 2, axis=-1)
-    there = possible > 0
-    shares = np.divide(reached, possible, out=np.zeros_like(reached), where=there)
-    mean: Array = shares.sum(axis=-1) / there.sum(axis=-1)
-    return mean
+        places = [column[name] for name in reference.idioms]
+        sums[places, 0] += own[2:]
+        sums[places, 1] += reference.possible()[2:]
+    selected, wanted = sums[sums[:, 1] > 0].T
+    return Counted(np.stack([selected / wanted, np.ones_like(wanted)], axis=1), of_idioms=True, macro=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.nvs_context import NvsContextParams
 from creamtea.methods.selections import NvsSelection
-from creamtea_workers.analysis.rows import share_row
+from creamtea.stats.proportion import clustered_interval
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.runtime import prepare_torch
@@ -21,6 +21,7 @@ from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.selection.coverage import Ids, Reference
 from creamtea_workers.selection.missed import most_first
 from creamtea_workers.selection.nvs import WordVotes, logit, nvs_logits
+from creamtea_workers.selection.recall import clusters_of
 
 CONTEXTS = ("sentence", "word")
 SHARES = (*CONTEXTS, "only_sentence", "only_word")
@@ -46,6 +47,7 @@ def run(context: StepContext[NvsContextParams]) -> StepResult:
     result = StepResult()
     for name, ids in wanted.ids.items():
         there = [len(of_segment) > 0 for of_segment in ids]
+        cluster = clusters_of([names for names, known in zip(wanted.names, there, strict=True) if known])
         everything = np.array([[hits.all(axis=1) for hits in of_context] for of_context in selected[name]])
         for place, threshold in enumerate(thresholds):
             if not any(there):
@@ -53,7 +55,7 @@ def run(context: StepContext[NvsContextParams]) -> StepResult:
                 continue
             hits = everything[:, there, place]
             listed = only_in_context(wanted, selected[name], place) if name == WORDS else {}
-            result.metrics.extend(shares(name, f"{threshold:g}", hits, listed))
+            result.metrics.extend(shares(name, f"{threshold:g}", hits, cluster, listed))
             if name == "all_selected":
                 add_sizes(result, f"{threshold:g}", sizes[:, there, place], hits)
     return result
@@ -68,6 +70,7 @@ class Wanted:
     sources: list[list[int]]
     ids: dict[str, list[Ids]]
     idioms: list[dict[str, Any]]  # of each sentence: its segment's index, their words, their translations
+    names: list[list[str]]  # of the idioms of each sentence
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
@@ -80,9 +83,12 @@ class Wanted:
             reference = Reference.of(subwords, segment["reference"], segment["idioms"])
             if len(words) or len(reference.idiom):
                 sides = {side: "; ".join(getattr(i, side) for i in idioms) for side in ("source", "target")}
-                rows.append((source, words, reference.idiom, {"segment": segment["index"], **sides}))
+                listed = {"segment": segment["index"], **sides}
+                names = [idiom["name"] for idiom in segment["idioms"]]
+                rows.append((source, words, reference.idiom, listed, names))
         ids = {WORDS: [row[1] for row in rows], "all_selected": [row[2] for row in rows]}
-        return cls(subwords, [row[0] for row in rows], ids, [row[3] for row in rows])
+        sources, _, _, idioms, names = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [], [])
+        return cls(subwords, sources, ids, idioms, names)
 
 
 def nothing(name: str, threshold: str) -> list[MetricRow]:
@@ -139,19 +145,21 @@ def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str,
 
 
 def shares(
-    name: str, threshold: str, everything: NDArray[np.bool_], listed: dict[str, Any]
+    name: str,
+    threshold: str,
+    everything: NDArray[np.bool_],
+    cluster: Sequence[int],
+    listed: dict[str, Any],
 ) -> list[MetricRow]:
-    """everything (contexts, segments): whether all subwords that are wanted are selected. `listed` is of the
-    detail of those in context only."""
+    """everything (contexts, segments): whether all subwords that are wanted are selected. Segments of one
+    idiom are one `cluster` of the interval. `listed` is of the detail of those in context only."""
     sentence, word = everything
-    segments = len(sentence)
-    return [
-        share_row(
-            name,
-            int(hits.sum()),
-            segments,
-            f"{threshold}/{kind}",
-            {"segments": segments} | (listed if kind == "only_sentence" else {}),
-        )
-        for kind, hits in zip(SHARES, (sentence, word, sentence & ~word, word & ~sentence), strict=True)
-    ]
+    sizes = np.bincount(cluster)
+    rows = []
+    for kind, hits in zip(SHARES, (sentence, word, sentence & ~word, word & ~sentence), strict=True):
+        low, high = clustered_interval(np.bincount(cluster, weights=hits), sizes)
+        count, segments = int(hits.sum()), len(hits)
+        detail = {"count": count, "of": segments, "clusters": len(sizes), "interval": "over idioms"}
+        detail |= {"segments": segments} | (listed if kind == "only_sentence" else {})
+        rows.append(MetricRow(name, count / segments, low, high, f"{threshold}/{kind}", detail=detail))
+    return rows

@@ -18,7 +18,7 @@ from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.selection.coverage import Counts, Material, Reference, unique
 from creamtea_workers.selection.missed import most_first
-from creamtea_workers.selection.recall import NOTHING, Statistics, distinct_idioms, scopes
+from creamtea_workers.selection.recall import NOTHING, Counted, distinct_idioms, scopes
 
 # name and subject of the metric of each scope
 ROWS = {
@@ -41,7 +41,7 @@ class Measured:
     idiom_counts: list[Counts]
     missed: dict[str, Any]  # at the system's own setting
 
-    def scopes(self, place: int) -> dict[str, Statistics]:
+    def scopes(self, place: int) -> dict[str, Counted]:
         """At the setting in this place."""
         return scopes(
             self.sentences.references,
@@ -63,8 +63,8 @@ class Measured:
 def run(context: StepContext[RecallParams]) -> StepResult:
     """Recall of unique reference subwords (`creamtea_workers.selection.coverage` defines it and its scopes).
 
-    Metrics are at the system's own setting, with intervals over segments (over idioms, where they are asked
-    by themselves); points at every setting of the sweep, over the mean size of the sentences' sets.
+    Metrics are at the system's own setting, with intervals over segments, of idioms over distinct idioms;
+    points at every setting of the sweep, over the mean size of the sentences' sets.
     """
     prepare_torch(context.cpus)
     selection = context.params.selection
@@ -106,19 +106,19 @@ def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
     setting = {"setting": own[0]}
     sizes = measured.sizes(0)
     rows = [ratio_row("selected_size", np.stack([sizes, np.ones_like(sizes)], axis=1), detail=setting)]
-    for scope, (values, score) in measured.scopes(0).items():
+    for scope, counted in measured.scopes(0).items():
         name, subject = ROWS[scope]
-        if not len(values):
+        if not len(counted.rows):
             rows.append(MetricRow(name, None, subject=subject, note=NOTHING[scope]))
             continue
         detail: dict[str, object] = {**setting, "average": "macro"}
         if name == "recall":
-            detail |= {"average": "micro", "unique_subwords": int(values[:, 1].sum())}
+            detail |= {"average": "micro", "unique_subwords": int(counted.rows[:, 1].sum())}
         if scope == "idiom_words":
             detail["missed"] = measured.missed
         if scope != "sentence":
             detail["idioms"] = measured.distinct(scope)
-        rows.append(ratio_row(name, values, score, subject, detail=detail))
+        rows.append(counted.metric(name, subject, detail))
     return rows
 
 
@@ -129,10 +129,8 @@ def points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]
     for place, (label, _) in enumerate(settings[1:], start=1):
         statistics = measured.scopes(place)
         for scope, curve in curves.items():
-            values, score = statistics[scope]
-            if len(values):
-                recall = float(score(values.sum(axis=0)))
-                curve.append((float(measured.sizes(place).mean()), recall, label))
+            if len(statistics[scope].rows):
+                curve.append((float(measured.sizes(place).mean()), statistics[scope].value, label))
     return [
         PointRow(f"recall_{scope}", x, y, label)
         for scope, curve in curves.items()

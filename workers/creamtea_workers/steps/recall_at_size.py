@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.recall_at_size import RecallAtSizeParams
 from creamtea.methods.selections import NvsSelection
-from creamtea.stats.bootstrap import Array, ScoreFunction, paired_bootstrap
-from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel
@@ -23,7 +21,7 @@ from creamtea_workers.selection.coverage import Counts, Material
 from creamtea_workers.selection.largest import Largest
 from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.nvs import Logits, nvs_logits
-from creamtea_workers.selection.recall import NOTHING, Statistics, distinct_idioms, scopes
+from creamtea_workers.selection.recall import NOTHING, Counted, distinct_idioms, scopes
 
 SCOPES = tuple(NOTHING)
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
@@ -54,11 +52,11 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
 
     Metrics, subject `k=200`: `selected_size_lexicon`, `selected_size_nvs`, `threshold` (a probability; its
     logit in the detail). Subjects `k=200/sentence`, `k=200/idiom` and so on (the scopes of
-    `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with bootstrap intervals over
-    segments, and `recall_difference` (NVS less lexicon) with a paired one and its two-sided p. The threshold
-    stays where it is in the resamples, and is that of the sentences for idioms by themselves, too. Points
-    `recall_lexicon_sentence`, `recall_nvs_sentence` and the same of the other scopes: recall over mean size
-    of the sentences' sets, labelled by k.
+    `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with intervals over segments, of
+    idioms over distinct idioms, and `recall_difference` (NVS less lexicon) with a paired one and its
+    two-sided p. The threshold stays where it is in the resamples, and is that of the sentences for idioms by
+    themselves, too. Points `recall_lexicon_sentence`, `recall_nvs_sentence` and the same of the other scopes:
+    recall over mean size of the sentences' sets, labelled by k.
     """
     prepare_torch(context.cpus)
     ks = sorted(set(context.params.k))
@@ -154,36 +152,25 @@ def sizes(pair: Matched) -> list[MetricRow]:
 def compare(pair: Matched, material: Material, idioms: Material, result: StepResult) -> None:
     """Add the metrics and points of every scope."""
 
-    def by_scope(reached: tuple[Reached, Reached]) -> dict[str, Statistics]:
+    def by_scope(reached: tuple[Reached, Reached]) -> dict[str, Counted]:
         return scopes(material.references, reached[0], idioms.references, reached[1])
 
     lexicon, nvs = by_scope(pair.lexicon), by_scope(pair.nvs)
     for scope in SCOPES:
         subject = f"k={pair.k}/{scope}"
-        (values, score), (other, _) = lexicon[scope], nvs[scope]
-        if not len(values):
+        of_lexicon, of_nvs = lexicon[scope], nvs[scope]
+        if not len(of_lexicon.rows):
             result.metrics.extend(
                 MetricRow(name, None, subject=subject, note=NOTHING[scope]) for name in RECALLS
             )
             continue
-        detail: dict[str, object] = {"segments": len(values), "lexicon": f"k={pair.k}", "nvs": pair.threshold}
+        detail: dict[str, object] = {"lexicon": f"k={pair.k}", "nvs": pair.threshold}
         if scope != "sentence":
             counted = idioms if "words" in scope else material
             detail["idioms"] = len(distinct_idioms(counted.references))
-        result.metrics.extend(recalls(values, other, score, subject, detail))
-        for name, size, sums in (("lexicon", pair.lexicon_size, values), ("nvs", pair.nvs_size, other)):
-            recall = float(score(sums.sum(axis=0)))
-            result.points.append(PointRow(f"recall_{name}_{scope}", size, recall, f"k={pair.k}"))
-
-
-def recalls(
-    lexicon: Array, nvs: Array, score: ScoreFunction, subject: str, detail: dict[str, object]
-) -> list[MetricRow]:
-    """`lexicon`, `nvs`: statistics of the same segments."""
-    paired = paired_bootstrap([lexicon], [nvs], score)
-    difference = {**detail, "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
-    return [
-        ratio_row("recall_lexicon", lexicon, score, subject, detail=detail),
-        ratio_row("recall_nvs", nvs, score, subject, detail=detail),
-        MetricRow("recall_difference", paired.delta, paired.low, paired.high, subject, detail=difference),
-    ]
+        result.metrics.append(of_lexicon.metric("recall_lexicon", subject, detail))
+        result.metrics.append(of_nvs.metric("recall_nvs", subject, detail))
+        result.metrics.append(of_nvs.less(of_lexicon, "recall_difference", subject, detail))
+        of_both = (("lexicon", pair.lexicon_size, of_lexicon), ("nvs", pair.nvs_size, of_nvs))
+        for name, size, counted in of_both:
+            result.points.append(PointRow(f"recall_{name}_{scope}", size, counted.value, f"k={pair.k}"))

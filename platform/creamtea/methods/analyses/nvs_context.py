@@ -45,13 +45,13 @@ class NvsContext(OfVariants):
     needs_head: ClassVar[bool] = True
     step: ClassVar[StepKind[NvsContextParams]] = StepKind(
         "nvs_context",
-        3,
+        4,
         "analyse NVS without context",
         NvsContextParams,
         inputs=MODEL_INPUTS,
         metrics={
             "all_words_selected": "all subwords of the idioms' translations; subjects 0.9/sentence, /word, "
-            "/only_sentence, /only_word; Wilson intervals; the detail of /only_sentence has "
+            "/only_sentence, /only_word; intervals over idioms; the detail of /only_sentence has "
             "`only_in_context`: the `count` of `of` segments with subwords that only the context selects, at "
             "most 100 of them listed",
             "all_selected": "likewise, of the idioms' part of the reference",
