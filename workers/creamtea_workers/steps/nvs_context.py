@@ -75,7 +75,10 @@ class Wanted:
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
         subwords = test_set.joint
-        rows = []
+        sources: list[list[int]] = []
+        ids: dict[str, list[Ids]] = {WORDS: [], "all_selected": []}
+        listed: list[dict[str, Any]] = []
+        names: list[list[str]] = []
         for source, segment in zip(test_set.sources, test_set.segments, strict=True):
             idioms = idiom_words(segment)
             in_order = dict.fromkeys(i for idiom in idioms for i in subwords.encode(idiom.target))
@@ -83,12 +86,12 @@ class Wanted:
             reference = Reference.of(subwords, segment["reference"], segment["idioms"])
             if len(words) or len(reference.idiom):
                 sides = {side: "; ".join(getattr(i, side) for i in idioms) for side in ("source", "target")}
-                listed = {"segment": segment["index"], **sides}
-                names = [idiom["name"] for idiom in segment["idioms"]]
-                rows.append((source, words, reference.idiom, listed, names))
-        ids = {WORDS: [row[1] for row in rows], "all_selected": [row[2] for row in rows]}
-        sources, _, _, idioms, names = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [], [])
-        return cls(subwords, sources, ids, idioms, names)
+                sources.append(source)
+                ids[WORDS].append(words)
+                ids["all_selected"].append(reference.idiom)
+                listed.append({"segment": segment["index"], **sides})
+                names.append([idiom["name"] for idiom in segment["idioms"]])
+        return cls(subwords, sources, ids, listed, names)
 
 
 def nothing(name: str, threshold: str) -> list[MetricRow]:

@@ -172,5 +172,5 @@ def compare(pair: Matched, material: Material, idioms: Material, result: StepRes
         result.metrics.append(of_nvs.metric("recall_nvs", subject, detail))
         result.metrics.append(of_nvs.less(of_lexicon, "recall_difference", subject, detail))
         of_both = (("lexicon", pair.lexicon_size, of_lexicon), ("nvs", pair.nvs_size, of_nvs))
-        for name, size, counted in of_both:
-            result.points.append(PointRow(f"recall_{name}_{scope}", size, counted.value, f"k={pair.k}"))
+        for name, size, recall in of_both:
+            result.points.append(PointRow(f"recall_{name}_{scope}", size, recall.value, f"k={pair.k}"))
