@@ -8,12 +8,14 @@ import pytest
 from paper_cells import cell, rows_of
 from sqlalchemy import delete, select, update
 
+from creamtea.contract.columns import Column
 from creamtea.papers.catalogue import find_paper
 from creamtea.papers.model import OfAnalysis
-from creamtea.report.model import Document
+from creamtea.report.model import Cell, Document, Row, Section, Table
 from creamtea.report.papers.build import build_exhibit
-from creamtea.report.papers.ours import Reports, StudyReport, find_cell
+from creamtea.report.papers.ours import Reports, StudyReport, _measures_compared, find_cell
 from creamtea.report.papers.units import selection_size
+from creamtea.stats.seeds import spread_of_mean, widened
 from creamtea.store.database import Database
 from creamtea.store.study_tables import Metric, StepRow, StudyStep
 from creamtea.store.tables import StudyRow
@@ -77,3 +79,30 @@ def test_recall_at_equal_size_is_judged_by_its_paired_difference(our_size: Datab
     verdict = rows_of(document)["EN-DE NVS", "verdict against EN-DE align"].cells["c0"]
     assert verdict.value == pytest.approx(100 * (difference.value or 0.0))
     assert (verdict.low, verdict.high) == pytest.approx((100 * difference.low, 100 * difference.high))
+
+
+@pytest.mark.parametrize(("deviation", "significant"), [(None, True), (0.003, True), (0.1, False)])
+def test_two_measures_of_a_model_are_judged_over_its_seeds(
+    deviation: float | None, significant: bool
+) -> None:
+    """Seeds of +6, -4 and +4 points have narrow intervals over segments each, and so has their mean."""
+    own = Column("recall_nvs", "NVS recall", 1)
+    difference = Column("recall_difference", "Δ", 1, less=("recall_nvs", "recall_lexicon"))
+    cell = Cell("ok", value=0.02, low=0.005, high=0.035, deviation=deviation, seeds=3 if deviation else 1)
+    row = Row("general", {"recall_difference": cell, "recall_nvs": Cell("ok", value=0.9)}, "k=200")
+    document = Document(
+        kind="study",
+        name="s",
+        number=1,
+        state="succeeded",
+        about="",
+        facts=(),
+        test_sets=(),
+        sections=(Section("a", "", (Table("t", "", "variant", (own, difference), (row,)),)),),
+    )
+    compared = _measures_compared(document, "a/t", row, own)
+    assert compared is not None
+    (delta,) = compared.deltas.values()
+    assert delta.significant == significant
+    if deviation:
+        assert delta.bounds == widened(0.02, 0.005, 0.035, spread_of_mean(deviation, 3))

@@ -15,6 +15,7 @@ from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
 from creamtea.report.model import SEEDS_MISSING, Delta
 from creamtea.report.several import common_test_sets, compared_systems
+from creamtea.stats.correction import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 
@@ -87,11 +88,42 @@ def test_a_fine_tuned_model_shares_its_seed_with_what_it_began_as(
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
 
 
-@pytest.mark.parametrize("system", ["softmax-nvs", "scones-greedy"])
-def test_with_one_seed_of_the_baseline_there_is_none(filled: Database, fill: Fill, system: str) -> None:
+def test_with_one_seed_of_both_there_is_none(filled: Database, fill: Fill) -> None:
     fill(filled)
-    delta = delta_of(build_report(filled, "teatime"), system)
+    delta = delta_of(build_report(filled, "teatime"), "softmax-nvs")
     assert (delta.value, delta.seeds_low, delta.seeds_high) == (2.0, None, None)
+
+
+def test_a_baseline_with_one_seed_may_be_as_lucky_as_those_of_the_other(filled: Database, fill: Fill) -> None:
+    fill(filled)  # BLEU of the seeds is 0.5 apart
+    delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
+    half = (1 + (float(scipy.stats.t.ppf(0.975, 2)) * 0.5) ** 2 * (1 / 3 + 1)) ** 0.5
+    assert (delta.seeds_low, delta.seeds_high) == pytest.approx((2 - half, 2 + half), rel=1e-5)
+
+
+def test_a_head_for_selection_changes_no_translation_model(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    three["variants"]["plain"] = {**three["variants"]["softmax"], "nvs": None}
+    three["systems"]["scones-greedy"] = {"variant": "plain"}
+    changes = scored("softmax-greedy", 30, 35, 40) | scored("scones-greedy", 32, 37, 42)
+    fill(filled, spec=three, changes=changes)
+    delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
+    assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
+
+
+def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
+    changes |= scored("softmax-nvs", 32, 33.5, 34) | scored("softmax-lexicon", 29, 30, 31.5)
+    fill(filled, spec=three, changes=changes)
+    report = build_report(filled, "teatime")
+    deltas = [delta_of(report, system) for system in ("softmax-lexicon", "softmax-nvs", "scones-greedy")]
+    p_values = [delta.p_seeds for delta in deltas]
+    assert None not in p_values
+    assert [delta.p_seeds_corrected for delta in deltas] == holm(p_values)
+    assert deltas[1].p_seeds_corrected != deltas[1].p_seeds
 
 
 def test_an_ensemble_is_one_system(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
@@ -121,12 +153,14 @@ def test_it_is_shown_below_the_other_and_told_in_the_notes(
     assert text.shown(cell, table.columns[0]).change == (
         "+2.0*",
         "[1.0, 3.0]",
-        "[1.0, 3.0] with seeds",
         "p=0.030/0.016",
+        "with seeds",
+        "[1.0, 3.0]",
+        "p<0.001",
     )
-    assert "and an interval “with seeds” excludes 0. Where" in notes(report, "reading/notes")[0]
+    assert "both are below 0.05, and so is p “with seeds”. Where" in notes(report, "reading/notes")[0]
     heading = table_csv(table).splitlines()[0]
-    assert {"bleu_delta_seeds_low", "bleu_delta_seeds_high"} <= set(heading.split(","))
+    assert {"bleu_delta_seeds_low", "bleu_delta_p_seeds_corrected"} <= set(heading.split(","))
 
 
 def test_two_studies_of_the_same_models_are_paired_by_them(

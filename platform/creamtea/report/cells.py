@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
-from creamtea.report.model import Cell, Delta
+from creamtea.report.model import SEEDS_MISSING, Cell, Delta
 from creamtea.report.step_titles import step_title
 from creamtea.stats.correction import SIGNIFICANT, holm
-from creamtea.store.queries import OUTPUTS, CurvePoint, MetricValue, Node, metrics_of, points_of, study_nodes
+from creamtea.store.queries import (
+    OUTPUTS,
+    CurvePoint,
+    MetricValue,
+    Node,
+    inputs_of,
+    metrics_of,
+    points_of,
+    study_nodes,
+)
+from creamtea.store.study_tables import StepInput
 from creamtea.study.spec import Study
 
 # which state a cell without a value takes from several seeds: the one that most needs looking at
@@ -52,6 +62,11 @@ class Material:
             for step in self._by_kind.get(kind, [])
             if all(step.node.labels.get(name) == value for name, value in labels.items())
         ]
+
+    @cached_property
+    def inputs(self) -> dict[str, list[StepInput]]:
+        """What its steps are made from: step key → inputs, in order."""
+        return inputs_of(self._session, [node.key for node in self.nodes])
 
     def outputs(self, system: str, test_set: str) -> list[Measured]:
         """Where a system's outputs on a test set come from, of each seed."""
@@ -212,18 +227,24 @@ COMING = ("pending", "running", "failed", "cancelled")
 def correct(deltas: Sequence[Delta]) -> list[Delta]:
     """Holm's correction over the comparisons of one metric on one test set, each test by itself. One that is
     still to come counts as p = 1, so that no mark goes away when it is there. A difference is significant if
-    both tests say so: neither can be chosen after seeing the other. Where an interval with seeds is known, it
-    must say so, too: the tests are over segments alone."""
-    bootstrap = holm([1.0 if delta.state in COMING else delta.p_value for delta in deltas])
-    swaps = holm([1.0 if delta.state in COMING else delta.p_randomization for delta in deltas])
+    both tests say so: neither can be chosen after seeing the other. Where there is a p with seeds, it must
+    say so, too: the tests are over segments alone."""
+
+    def corrected(p_values: Iterable[float | None]) -> list[float | None]:
+        return holm([1.0 if delta.state in COMING else p for delta, p in zip(deltas, p_values, strict=True)])
+
+    bootstrap = corrected(delta.p_value for delta in deltas)
+    swaps = corrected(delta.p_randomization for delta in deltas)
+    seeds = corrected(delta.p_seeds for delta in deltas)
     return [
         replace(
             delta,
             p_corrected=None if delta.p_value is None else p,
             p_randomization_corrected=None if delta.p_randomization is None else q,
+            p_seeds_corrected=None if delta.p_seeds is None else s,
             significant=delta.p_value is not None
-            and max(p or 0.0, q or 0.0) < SIGNIFICANT
-            and delta.seeds_allow,
+            and max(p or 0.0, q or 0.0, s or 0.0) < SIGNIFICANT
+            and delta.note != SEEDS_MISSING,
         )
-        for delta, p, q in zip(deltas, bootstrap, swaps, strict=True)
+        for delta, p, q, s in zip(deltas, bootstrap, swaps, seeds, strict=True)
     ]

@@ -160,6 +160,7 @@ def _cell_values(cell: Cell, column: Column) -> dict[str, Any]:
             "seeds_high",
             "p_corrected",
             "p_randomization_corrected",
+            "p_seeds_corrected",
             "significant",
         )
         # people's scores are tested by a paired t-test and by signed ranks

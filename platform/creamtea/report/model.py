@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
-from creamtea.stats.seeds import Spread
+from creamtea.stats.seeds import Spread, p_with_seeds, widened
 
 CONTENTS_LEVELS = 2  # of headings in a table of contents
 # "ok": all there. "partial": a mean over some of the seeds. The rest have no value, and `note` says why.
@@ -38,7 +38,8 @@ class Delta:
     """A system's difference on one metric from what it is compared with, paired over segments.
 
     `corrected` p-values are Holm's over the comparisons of a test set and metric. Those that an earlier
-    version made have no p-value of approximate randomisation.
+    version made have no p-value of approximate randomisation. What is `with_seeds` is over segments and
+    seeds, where either has several.
     """
 
     state: str
@@ -46,7 +47,7 @@ class Delta:
     value: float | None = None
     low: float | None = None  # 95 %
     high: float | None = None
-    seeds_low: float | None = None  # 95 % over segments and seeds, where both have several seeds
+    seeds_low: float | None = None  # 95 %, with seeds
     seeds_high: float | None = None
     spread: Spread | None = None  # the error over seeds alone
     p_value: float | None = None  # of the bootstrap, two-sided
@@ -54,7 +55,9 @@ class Delta:
     p_sacrebleu: float | None = None  # of the bootstrap, as sacreBLEU prints it
     p_randomization: float | None = None
     p_randomization_corrected: float | None = None
-    significant: bool = False  # both corrected p-values are below SIGNIFICANT, and seeds allow it
+    p_seeds: float | None = None  # with seeds
+    p_seeds_corrected: float | None = None
+    significant: bool = False  # all corrected p-values that there are lie below SIGNIFICANT
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
@@ -63,11 +66,19 @@ class Delta:
         return (self.seeds_low, self.seeds_high) if known else (self.low, self.high)
 
     @property
-    def seeds_allow(self) -> bool:
-        """Whether the interval over segments and seeds excludes 0, or there is none to ask."""
-        if self.note == SEEDS_MISSING:
-            return False
-        return self.seeds_low is None or self.seeds_high is None or self.seeds_low > 0 or self.seeds_high < 0
+    def excludes_zero(self) -> bool:
+        """Whether that interval does; False where there is none."""
+        low, high = self.bounds
+        return low is not None and high is not None and (low > 0 or high < 0)
+
+    def with_seeds(self, spread: Spread) -> Delta:
+        """With this error over seeds beside that over segments."""
+        if self.value is None or self.low is None or self.high is None:
+            return self
+        known = self.value, self.low, self.high
+        low, high = widened(*known, spread)
+        p = p_with_seeds(*known, spread)
+        return replace(self, seeds_low=low, seeds_high=high, p_seeds=p, spread=spread)
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from creamtea.document.canonical import digest
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material
 from creamtea.report.model import SEEDS_MISSING, Delta
-from creamtea.stats.seeds import spread_of_difference, widened
+from creamtea.stats.seeds import spread_of_difference
+from creamtea.store.queries import Node
 
 Scores = Mapping[str, float]
 
 # what a reader has to know, in notes on differences
 WITH_SEEDS = (
-    "an interval “with seeds”, where both systems have several seeds, covers the choice of segments and of "
-    "seeds"
+    "where either system has several seeds, the interval and the p “with seeds” cover the choice of segments "
+    "and of seeds (of a system with one seed, others are taken to differ as those of the other system do)"
 )
-SEEDS_ALLOW = ", and an interval “with seeds” excludes 0"
+SEEDS_ALLOW = ", and so is p “with seeds”"
+
+ENSEMBLE = "ensemble"  # in the place of a model
 
 
 def scores_by_model(material: Material, system: str, test_set: str, metric: Metric) -> Scores | None:
-    """A system's scores by the step that trained the model, or what it was fine-tuned from. An ensemble has
-    one, outputs from elsewhere have none. None where one of several seeds has no score."""
+    """A system's scores by the model, or by what it was fine-tuned from. An ensemble has one, outputs from
+    elsewhere have none. None where one of several seeds has no score."""
     spec = material.spec.systems[system]
     measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
     scores: dict[str, float] = {}
@@ -31,21 +35,26 @@ def scores_by_model(material: Material, system: str, test_set: str, metric: Metr
         if score is None or score.value is None:
             return None if len(measured) > 1 else {}
         seed = step.node.labels["seed"]
-        model = material.of("train", variant=material.spec.root_of(spec.variant), seed=seed)[0].node.key
-        scores["ensemble" if spec.ensemble else model] = score.value
+        trained = material.of("train", variant=material.spec.root_of(spec.variant), seed=seed)[0].node
+        scores[ENSEMBLE if spec.ensemble else _model(material, trained)] = score.value
     return scores
 
 
+def _model(material: Material, trained: Node) -> str:
+    """What a training makes, but for an NVS head: its gradient reaches no other weight, so that variants with
+    and without it translate with the same model of each seed."""
+    params = {name: value for name, value in trained.params.items() if name != "nvs"}
+    inputs = [(row.role, row.position, row.input_key) for row in material.inputs.get(trained.key, ())]
+    return digest([params, inputs])
+
+
 def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> Delta:
-    """The difference with its interval over segments and seeds, where both have several; where a score is
-    missing for it, with a note that keeps it from being marked."""
-    if delta.value is None or delta.low is None or delta.high is None:
+    """The difference with its interval and p over segments and seeds, where either has several; where a score
+    is missing for it, with a note that keeps it from being marked. That of an ensemble has none: how much
+    ensembles of other seeds would differ is not known."""
+    if delta.value is None or ENSEMBLE in (*(system or ()), *(baseline or ())):
         return delta
     if system is None or baseline is None:
-        several = all(scores is None or len(scores) > 1 for scores in (system, baseline))
-        return replace(delta, note=SEEDS_MISSING) if several else delta
+        return replace(delta, note=SEEDS_MISSING)
     spread = spread_of_difference(system, baseline)
-    if spread is None:
-        return delta
-    low, high = widened(delta.value, delta.low, delta.high, spread)
-    return replace(delta, seeds_low=low, seeds_high=high, spread=spread)
+    return delta if spread is None else delta.with_seeds(spread)

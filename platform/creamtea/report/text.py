@@ -55,8 +55,8 @@ def interval(low: float | None, high: float | None, column: Column) -> str:
 
 
 def difference(delta: Delta, column: Column) -> list[str]:
-    """As "+1.2*", "[0.4, 2.0]", "[−0.1, 2.5] with seeds" and "p=0.003/0.002" (bootstrap, randomisation), one
-    below the other; or what became of the comparison.
+    """As "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (bootstrap, randomisation), "with seeds", "[−0.1, 2.5]" and
+    "p=0.061", one below the other; or what became of the comparison.
 
     A p-value is rounded down: never "0.050" for one below 0.05.
     """
@@ -67,10 +67,11 @@ def difference(delta: Delta, column: Column) -> list[str]:
     p = f"p{_p_value(delta.p_corrected)}"
     if delta.p_randomization_corrected is not None:
         p += f"/{p_value(delta.p_randomization_corrected)}"
-    bounds = interval(delta.low, delta.high, column)
-    if with_seeds := interval(delta.seeds_low, delta.seeds_high, column):
-        with_seeds += " with seeds"
-    return [f"{sign}{number(abs(delta.value), column)}{mark}", *filter(None, (bounds, with_seeds)), p]
+    shown = [f"{sign}{number(abs(delta.value), column)}{mark}", interval(delta.low, delta.high, column), p]
+    if delta.p_seeds_corrected is not None:
+        bounds = interval(delta.seeds_low, delta.seeds_high, column)
+        shown += ["with seeds", bounds, f"p{_p_value(delta.p_seeds_corrected)}"]
+    return [line for line in shown if line]
 
 
 def p_value(p: float) -> str:

@@ -30,20 +30,26 @@ class Spread:
 
 
 def spread_of_difference(system: Mapping[str, float], baseline: Mapping[str, float]) -> Spread | None:
-    """Of a system's mean score less its baseline's, both by the model that translated. None where it is
-    unknown: either has one model only.
+    """Of a system's mean score less its baseline's, both by the model that translated; empty of outputs that
+    no seed could change. None where neither has several models.
 
     That of Welch's t interval; where both translate with the same models (greedy and beam search, say) a
-    lucky seed is lucky for both, and it is that of the paired one. Scores of two seeds also differ because
-    each model errs on segments of its own, which the interval over segments has already: with few segments
-    `widened` is somewhat too wide.
+    lucky seed is lucky for both, and it is that of the paired one. Where one side has a single model, others
+    of its recipe are taken to differ as those of the other side do (Student's interval of equal variances):
+    to say nothing of them would mark such a system more easily than one with several seeds. Scores of two
+    seeds also differ because each model errs on segments of its own, which the interval over segments has
+    already: with few segments `widened` is somewhat too wide.
     """
     if system.keys() == baseline.keys():
         parts: list[Sequence[float]] = [[system[model] - baseline[model] for model in system]]
     else:  # some models in common: as if there were none, which is too wide
-        parts = [list(system.values()), list(baseline.values())]
-    if any(len(part) < 2 for part in parts):
+        parts = [list(scores.values()) for scores in (system, baseline) if scores]
+    several = [part for part in parts if len(part) > 1]
+    if not several:
         return None
+    if len(several) < len(parts):
+        (part,) = several
+        return Spread(variance(part) * (1 / len(part) + 1), len(part) - 1)
     return together([spread_of_mean(math.sqrt(variance(part)), len(part)) for part in parts])
 
 
@@ -68,3 +74,21 @@ def widened(value: float, low: float, high: float, seeds: Spread) -> Bounds:
     for both errors together (Satterthwaite's) fell to 88 % in simulations.
     """
     return value - math.hypot(value - low, seeds.half), value + math.hypot(high - value, seeds.half)
+
+
+def p_with_seeds(value: float, low: float, high: float, seeds: Spread) -> float:
+    """The two-sided p-value of no difference that belongs to `widened`: the level α at which the interval of
+    1 − α would just touch 0. Its error over segments is taken to be normal, with low to high its 95 %."""
+    if not value:
+        return 1.0
+    error = abs(value - (low if value > 0 else high)) / -float(scipy.special.ndtri(0.025))
+
+    def reaches(level: float) -> float:
+        student = float(scipy.special.stdtrit(seeds.freedom, level / 2))
+        return math.hypot(error * float(scipy.special.ndtri(level / 2)), math.sqrt(seeds.square) * student)
+
+    least, most = 0.0, 1.0
+    while most - least > 1e-9 + 1e-6 * most:
+        middle = (least + most) / 2
+        least, most = (middle, most) if reaches(middle) > abs(value) else (least, middle)
+    return most

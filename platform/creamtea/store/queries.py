@@ -23,6 +23,7 @@ from creamtea.store.tables import (
     Point,
     Segment,
     SegmentScore,
+    StepInput,
     StepRow,
     StudyRow,
     StudyStep,
@@ -167,6 +168,16 @@ def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
     for node in nodes:
         steps.setdefault(node.key, node)
     return steps
+
+
+def inputs_of(session: Session, keys: Iterable[str]) -> dict[str, list[StepInput]]:
+    """What steps are made from, in order, by their keys."""
+    inputs: dict[str, list[StepInput]] = {}
+    for batch in batches(keys):
+        place = (StepInput.step_key, StepInput.role, StepInput.position)
+        for row in session.scalars(select(StepInput).where(StepInput.step_key.in_(batch)).order_by(*place)):
+            inputs.setdefault(row.step_key, []).append(row)
+    return inputs
 
 
 def events_of(session: Session, key: str) -> list[Event]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from creamtea.report.model import SEEDS_MISSING, Cell, Delta
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.scores import NO_MARK
-from creamtea.stats.seeds import Spread, spread_of_mean, together, widened
+from creamtea.stats.seeds import Spread, spread_of_mean, together
 
 
 def mean_of(values: Sequence[Ours], study: str) -> Ours:
@@ -82,13 +82,10 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
     mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
     found = Delta("ok", value=mean, low=low, high=high)
     spread = _mean_spread([delta.spread for delta in deltas])
-    if low is not None and high is not None and spread is not None:
-        seeds_low, seeds_high = widened(mean, low, high, spread)
-        found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
-    low, high = found.bounds
-    apart = low is not None and high is not None and (low > 0 or high < 0)
+    if spread is not None:
+        found = found.with_seeds(spread)
     unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, SEEDS_MISSING)), "")
-    return replace(found, significant=apart and not unmarked, note=unmarked)
+    return replace(found, significant=found.excludes_zero and not unmarked, note=unmarked)
 
 
 def _interval(

@@ -37,6 +37,7 @@ from creamtea.report.papers.means import mean_of
 from creamtea.report.papers.units import per_second, percent_of, scaled, scaled_deltas, selection_size
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.tables import FURTHER
+from creamtea.stats.seeds import spread_of_mean
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
@@ -255,8 +256,10 @@ def _measures_compared(document: Document, path: str, row: Row, own: Column) -> 
         if column.less is None or own.key not in column.less or column.key not in row.cells:
             continue
         cell = row.cells[column.key]
-        apart = cell.low is not None and cell.high is not None and (cell.low > 0 or cell.high < 0)
-        delta = Delta(cell.state, cell.note, cell.value, cell.low, cell.high, significant=apart)
+        delta = Delta(cell.state, cell.note, cell.value, cell.low, cell.high)
+        if cell.deviation is not None:
+            delta = delta.with_seeds(spread_of_mean(cell.deviation, cell.seeds))
+        delta = replace(delta, significant=delta.excludes_zero)
         place, other = (f"{row.name} {row.setting} {key}" for key in (own.key, column.less[1]))
         return Ours(cell, "", path, place, {other: delta} if place != other else {})
     return None
