@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+import pytest
 from sqlalchemy import delete, select, update
 
-from creamtea.report.model import Document, Facts
+from creamtea.papers.catalogue import settings_of
+from creamtea.report.model import Document, Facts, Warnings
 from creamtea.report.papers.build import build_exhibit
+from creamtea.report.papers.ran import settings_apart
 from creamtea.store.database import Database
 from creamtea.store.study_tables import Metric, StepRow, StudyStep
 from creamtea.store.tables import StudyRow
@@ -55,3 +59,43 @@ def test_a_study_that_trained_nothing_yet_says_so(new_store: Callable[..., Datab
 
 def test_no_study_here_needs_no_line(no_studies: Database) -> None:
     assert ran(build_exhibit(no_studies, "entmax", "table", 1)) == []
+
+
+def warned(document: Document) -> list[str]:
+    return [
+        warning.line()
+        for _, block in document.walk()
+        if isinstance(block, Warnings)
+        for warning in block.warnings
+    ]
+
+
+def test_a_study_with_other_settings_than_the_published_one_is_warned_of(
+    new_store: Callable[..., Database],
+) -> None:
+    database = new_store("entmax-g2p-half")
+    assert warned(build_exhibit(database, "entmax", "table", 1)) == []
+    with database.transaction() as writing:
+        study = writing.scalars(select(StudyRow)).one()
+        spec = json.loads(json.dumps(study.spec))
+        spec["variants"]["softmax"]["training"]["max_epochs"] = 1
+        spec["description"] = "smaller"
+        study.spec = spec
+    [line] = warned(build_exhibit(database, "entmax", "table", 1))
+    assert line.startswith(
+        "entmax-g2p-half, number 1: 1 of its settings is not as in studies/entmax-g2p-half.yaml: "
+        "variants.softmax.training.max_epochs. Its values are not of that study, which `creamtea run "
+        "studies/entmax-g2p-half.yaml --data DIR` runs."
+    )
+
+
+def test_settings_apart_are_named_by_their_places() -> None:
+    other = {"name": "a", "systems": {"x": {"width": 1}, "y": {}}, "metrics": [{"kind": "bleu"}]}
+    assert settings_apart({**other, "name": "b", "resources": {"train": {"cpus": 2}}}, other) == []
+    own = {"name": "a", "systems": {"x": {"width": 2}}, "metrics": [], "baseline": "x"}
+    assert settings_apart(own, other) == ["systems.x.width", "systems.y", "metrics", "baseline"]
+
+
+@pytest.mark.parametrize("file", ["studies/g2p.yaml", "studies/none.yaml"])
+def test_where_studies_are_not_installed_nothing_is_compared(file: str) -> None:
+    assert (settings_of(file, ()) is None) == file.endswith("none.yaml")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,6 +15,7 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.papers.model import Exhibit, Kind, Paper
+from creamtea.study.loader import load_study
 
 HERE = Path(__file__).parent
 NAMES = ("scones", "nvs", "entmax")
@@ -50,6 +52,16 @@ def find_exhibit(name: str, kind: Kind, number: int) -> Exhibit:
             return exhibit
     listed = ", ".join(exhibit.label for exhibit in alike or exhibits(name))
     raise InputError(f"the {paper.short} paper has no {kind} {number} with results; it has {listed}")
+
+
+@cache
+def settings_of(file: str, overrides: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The spec of a collection's study as this distribution has it; None where its studies are not
+    installed."""
+    for root in (HERE.parents[2], Path(sys.prefix) / "share" / "creamtea"):  # a checkout, a wheel
+        if (root / file).is_file():
+            return load_study(root / file, overrides).spec
+    return None
 
 
 def _exhibit(path: Path) -> Exhibit:

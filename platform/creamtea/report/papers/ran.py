@@ -1,32 +1,67 @@
-"""What the studies of a paper's table trained in this database, since their names do not tell their size."""
+"""What the studies of a paper's table are in this database, since their names do not tell.
+
+Whoever runs a study with `--set` may make it smaller, and a study of one's own may have any name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from creamtea.contract.columns import Column
+from creamtea.document.warning import StudyWarning
+from creamtea.papers.catalogue import settings_of
 from creamtea.papers.model import Exhibit, Size
 from creamtea.report import text
-from creamtea.report.model import Document, Fact, Facts
+from creamtea.report.model import Document, Fact, Facts, Warnings
 from creamtea.report.papers.ours import Reports, StudyReport, members_of
 
 UNFINISHED = "none has finished"
+SHOWN = 3  # settings that a warning names
+# what changes no value of a table, at the top of a study
+_INDIFFERENT = ("name", "description", "resources", "priority")
 
 
-def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts, ...]:
-    """The trainings of each study of this size that is in the database; empty where none is.
-
-    Whoever runs a study with `--set` may make it smaller, and it keeps its name.
-    """
-    facts = []
-    for collection, member in members_of(reports.paper, exhibit):
-        if reports.paper.collections[collection].size != size:
+def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Warnings, ...]:
+    """The trainings of each study of this size that is in the database, and warnings of those with other
+    settings than the study of that name that we publish; empty where none is here."""
+    facts, warnings = [], []
+    for name, member in members_of(reports.paper, exhibit):
+        collection = reports.paper.collections[name]
+        report = reports.read(name, member) if collection.size == size else None
+        if not isinstance(report, StudyReport):
             continue
-        report = reports.read(collection, member)
-        if isinstance(report, StudyReport):
-            label = f"trained here by {report.spec.name}, number {report.number}"
-            facts.append(Fact(label, trained(report.document) or UNFINISHED))
-    return (Facts("ran", "", tuple(facts)),) if facts else ()
+        study = f"{report.spec.name}, number {report.number}"
+        facts.append(Fact(f"trained here by {study}", trained(report.document) or UNFINISHED))
+        ours = settings_of(collection.file, tuple(collection.members[member].overrides))
+        apart = settings_apart(report.spec.model_dump(mode="json"), ours) if ours else []
+        if apart:
+            named = ", ".join(apart[:SHOWN]) + (" …" if len(apart) > SHOWN else "")
+            count = f"{len(apart)} of its settings {'is' if len(apart) == 1 else 'are'}"
+            found = f"{count} not as in {collection.file}: {named}"
+            remedy = f"Its values are not of that study, which `{collection.command(member)}` runs."
+            warnings.append(StudyWarning("other-settings", study, found, remedy))
+    blocks = (Warnings("warnings", tuple(warnings)), Facts("ran", "", tuple(facts)))
+    return tuple(block for block, there in zip(blocks, (warnings, facts), strict=True) if there)
+
+
+def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The settings in which two studies differ, in their order: "variants.softmax.training.max_updates"."""
+    values, others = dict(_leaves(own)), dict(_leaves(other))
+    places = dict.fromkeys((*others, *values))
+    return [
+        place
+        for place in places
+        if place.split(".")[0] not in _INDIFFERENT and values.get(place) != others.get(place)
+    ]
+
+
+def _leaves(values: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value
 
 
 def trained(document: Document) -> str:
