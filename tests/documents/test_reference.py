@@ -48,6 +48,18 @@ def test_the_programs_say_how_they_are_called(
     assert f"usage: python -m {program} " in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_says_nothing_of_python(name: str) -> None:
+    assert re.findall(r"\bNone\b|\bcreamtea\.[a-z]+\)", PAGES[name]()) == []
+
+
+def test_every_column_of_trainings_has_a_meaning() -> None:
+    section = re.search(r"## Trainings\n(.*?)\n## ", PAGES["measures.md"](), re.DOTALL)
+    assert section is not None
+    rows = [line.split(" | ") for line in section[1].splitlines() if line.startswith("| ")]
+    assert [row[0] for row in rows if not row[3]] == []
+
+
 def test_every_key_of_a_study_has_a_meaning() -> None:
     models: set[type[Strict]] = {Study}
     for part in parts_of(Study):

@@ -361,7 +361,7 @@ def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(
     assert [block.key for block in section.blocks] == ["calibration", "again", "columns"]
     columns = section.blocks[-1]
     assert isinstance(columns, Facts)
-    assert [fact.label for fact in columns.facts] == ["accuracy", "confidence"]
+    assert [fact.label for fact in columns.facts] == ["ECE", "accuracy", "confidence"]
 
 
 def test_json_has_the_tables_and_the_curves(report: Document) -> None:

@@ -165,9 +165,8 @@ class Display(Strict):
 
 
 class Command(Metric):
-    """A program that scores segments in an environment of its own. `scorer` is what this machine calls it
-    (creamtea.scorers). `model` is a path below --data, which the key pins by content, or a name that the
-    program knows."""
+    """A program that scores segments in an environment of its own. `scorer` is what this machine calls it.
+    `model` is a path below --data, which the key pins by content, or a name that the program knows."""
 
     kind: Literal["command"]
     scorer: Name  # what this machine's file of scorers calls the program

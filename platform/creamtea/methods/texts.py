@@ -96,8 +96,9 @@ class Subwords(Strict):
     # bpe and unigram: a joint SentencePiece model; characters: symbols of each side
     kind: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000  # [subwords] of a joint model
-    # share of the characters in the text that the model has; the others are unknown
-    character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 1.0  # SentencePiece takes no less
+    # share of the characters in the text that the model has; the others are unknown. SentencePiece takes no
+    # less than 0.98
+    character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 1.0
     # [sentence pairs] that a model learns from, drawn at random where training text has more
     sample: Annotated[Positive, Field(exclude_if=is_default_sample)] = SAMPLE
     # of `characters`: what the source side is split into

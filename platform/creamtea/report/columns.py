@@ -95,24 +95,28 @@ def latency_columns(batch_size: int) -> tuple[Column, ...]:
     return (*(replace(column, note=f"{column.title}{of_batch}") for column in LATENCY), SPEED)
 
 
-_BLEU = Column("dev_bleu", "dev BLEU", 1)
+_OF_DEVELOPMENT = "of greedy translations of the development text, by the model that is kept"
+_BLEU = Column(
+    "dev_bleu", "dev BLEU", 1, "higher", note=f"{_OF_DEVELOPMENT}; of its first 500 lines if the loss selects"
+)
 DEVELOPMENT: dict[SelectBy, Column] = {
     "loss": _BLEU,
     "bleu": _BLEU,
-    "per": Column("dev_per", "dev PER", 2),
-    "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2),
+    "per": Column("dev_per", "dev PER", 2, "lower", note=_OF_DEVELOPMENT),
+    "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2, "lower", note=_OF_DEVELOPMENT),
 }
+_DEV_LOSS = "mean per target subword (softmax, SCONES: nats); lower is better within one objective"
 
 
 def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:
     """Of trainings whose models are selected by these: BLEU says nothing of single words."""
     return (
-        Column("updates", "updates", 0),
-        Column("dev_loss", "dev loss", 3),
+        Column("updates", "updates", 0, note="changes of the weights until the training ended"),
+        Column("dev_loss", "dev loss", 3, note=_DEV_LOSS),
         *dict.fromkeys(DEVELOPMENT[chosen] for chosen in select_by),
-        Column("seconds", "seconds", 0),
-        Column("tokens_per_second", "tokens/s", 0),
-        Column("parameters", "parameters", 0),
+        Column("seconds", "seconds", 0, note="of updates, over all attempts; validations not included"),
+        Column("tokens_per_second", "tokens/s", 0, note="target subwords per such second"),
+        Column("parameters", "parameters", 0, note="weights of the model"),
         Column("left_out", "left out", 0, note="training pairs with too many subwords on a side"),
     )
 

@@ -42,7 +42,7 @@ class State(StrEnum):
     OPEN = "open"
     BETTER = "better"
     WORSE = "worse"
-    NO_LARGER_DIFFERENCE = "no difference larger than δ"
+    NO_LARGER_DIFFERENCE = "no difference > δ"
     HOPELESS = "not to be decided by what is planned"
 
     @property

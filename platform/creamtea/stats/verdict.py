@@ -1,4 +1,4 @@
-"""One verdict for a pair of systems: better, worse, no difference larger than δ, or undecided.
+"""One verdict for a pair of systems: better, worse, no difference > δ, or undecided.
 
 "Not significant" alone says nothing: the two may be alike, or there may have been too few items to tell. Two
 one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside ±δ) show the first; otherwise
@@ -24,7 +24,7 @@ from creamtea.stats.power import ALPHA, POWER, items_for_equivalence, items_need
 class Outcome(StrEnum):
     BETTER = "better"
     WORSE = "worse"
-    NO_LARGER_DIFFERENCE = "no difference larger than δ"
+    NO_LARGER_DIFFERENCE = "no difference > δ"
     UNDECIDED = "undecided"
 
 

@@ -29,8 +29,8 @@ from creamtea.methods.training import Training
 class Variant(Strict):
     """What is trained. `start_from` names another variant whose trained weights (of the same seed) this one
     is fine-tuned from, with its subwords: adaptation to another corpus. `alignment_corpus`: what its lexicon
-    is aligned on, None for its own corpus (NVS paper, Appendix A: the general corpus with the in-domain text
-    up-sampled)."""
+    is aligned on, by default its own corpus (NVS paper, Appendix A: the general corpus with the in-domain
+    text up-sampled)."""
 
     corpus: Name  # a corpus of the study
     subwords: Name  # a subword model of the study
@@ -50,7 +50,7 @@ class System(Strict):
     """What translates: a variant that the study trains; or, from anywhere, `outputs`, text files by test set
     with a line for each segment; or `reference`, the number of a human reference of its test sets (1 is their
     `target`), which is rated like a system and scored against the others. `test_sets`: what it translates,
-    None for all of the study's. `baseline`: what it is compared with, None for the study's, and
+    by default all of the study's. `baseline`: what it is compared with, by default the study's, and
     `more_baselines` besides."""
 
     # for editors; `creamtea.study.checks.outputs` says which of the three is wrong

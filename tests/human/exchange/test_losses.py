@@ -129,8 +129,8 @@ def test_how_many_there_are() -> None:
     assert counted["second opinions of a rater on an output"] == 2
     assert counted["single ratings (a segment has their mean)"] == 6
     assert counted["scores by the campaign's own weights of errors"] == 2
-    assert counted["places of errors in the source"] == 8, "with those of the repeat"
-    assert counted["places of errors in texts that are not known"] == 2
+    assert counted["positions of errors in the source"] == 8, "with those of the repeat"
+    assert counted["positions of errors in texts that are not known"] == 2
     assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1
 
 

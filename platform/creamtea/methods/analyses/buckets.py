@@ -62,15 +62,15 @@ class Buckets(Analysis):
     runs of letters and digits, whatever their case; in languages without blanks, single characters."""
 
     kind: Literal["buckets"]
-    systems: list[Name] | None = None  # None: every system that translates the test set, but for references
-    # what to divide by; None: length, and of rarest, idiom and label what is there
+    systems: list[Name] | None = None  # none given: all that translate the test set, but for references
+    # what to divide by; none given: length, and of rarest, idiom and label what is there
     by: Annotated[list[By], Field(min_length=1)] | None = None
     count: Annotated[int, Field(ge=2, le=9)] = 3  # how many by length and frequency, of equal size
     # [words] longest sentence of each bucket but the last, in place of buckets of equal size
     lengths: Annotated[list[Positive], Field(min_length=1, max_length=8)] | None = None
     # [occurrences] of the rarest word: where each bucket but the first begins
     frequencies: Annotated[list[Positive], Field(min_length=1, max_length=8)] = [1, 10, 100]
-    corpus: Name | None = None  # whose target side is the training text; None: of the baseline's variant
+    corpus: Name | None = None  # its target side is the training text; none given: the baseline's
     labels: str | None = None  # path of a text file with a label for each segment, line by line
     min_segments: Count = 20  # [segments] of a bucket; a smaller one has no score
 

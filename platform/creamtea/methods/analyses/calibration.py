@@ -39,7 +39,7 @@ class Calibration(OfFirstSentences):
         TableLayout(
             "variant",
             (
-                Measure(Column("ece", "ECE", 2, "lower", 100.0, "%")),
+                Measure(Column("ece", "ECE", 2, "lower", 100.0, "%", note="expected calibration error")),
                 Measure(share("accuracy", "accuracy", "positions with the right subword", "higher")),
                 Measure(share("confidence", "confidence", "its mean probability")),
             ),

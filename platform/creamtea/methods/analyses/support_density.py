@@ -39,9 +39,16 @@ class SupportDensity(OfFirstSentences):
         TableLayout(
             "variant",
             (
-                Measure(Column("density", "density", 3, "", 100.0, "%")),
-                Measure(Column("support_size", "subwords", 1, note="mean support size")),
-                Measure(Column("support_size_median", "median", 0, note="of the support sizes")),
+                Measure(Column("density", "density", 3, "", 100.0, "%", note="mean share of the vocabulary")),
+                Measure(
+                    Column(
+                        "support_size",
+                        "subwords",
+                        1,
+                        note="mean number of subwords with a probability above zero",
+                    )
+                ),
+                Measure(Column("support_size_median", "median", 0, note="of these numbers")),
             ),
         ),
     )

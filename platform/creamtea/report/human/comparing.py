@@ -224,9 +224,7 @@ def verdict_cell(judged: Judged, verdict: Verdict) -> Cell:
 
 
 def _decided(judged: Judged, outcome: Outcome) -> str:
-    if outcome is Outcome.NO_LARGER_DIFFERENCE:
-        return f"no difference > {judged.shown_delta()}"
-    return outcome.value
+    return outcome.value.replace("δ", judged.shown_delta())
 
 
 # ---------------------------------------------------------------- preferences

@@ -18,7 +18,7 @@ from creamtea.stats.sequential import BURN_IN, LOOKS
 
 ABOUT = (
     "Differences, intervals and p-values that hold whenever one looks: over the documents (or segments, "
-    "where they stand alone) of which every rating is in. Better, worse and no larger difference are "
+    "where they stand alone) of which every rating is in. Better, worse and no difference > δ are "
     "settled: a campaign that ends once all are keeps its 5 %. (A group-sequential test with "
     f"{LOOKS} looks, from {BURN_IN} documents or segments on; the power family of error spending, Kim and "
     "DeMets 1987. What came after the last of these looks counts at the next.) They are about these raters. "
