@@ -3,6 +3,7 @@ oracle."""
 
 from __future__ import annotations
 
+import errno
 import shutil
 import threading
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileOpener
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limits import ANSWER
@@ -19,7 +21,7 @@ from toy_study import ToyStudy, happenings, study_state
 
 from creamtea.engine import settling
 from creamtea.engine.controller import Controller
-from creamtea.engine.events import EngineEvent, Notice, StepStopped
+from creamtea.engine.events import EngineEvent, Notice, StepRetried, StepStopped
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
@@ -112,6 +114,36 @@ def test_an_error_that_a_database_cannot_hold_is_stored_readably(
     study.add("step")
     run_study(study, database, Prompt({"step": StepOutcome.failure("deterministic", "a\0b in caf\udce9")}))
     assert study.rows(database)["step"].error == "a�b in caf\\udce9"
+
+
+def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
+    sqlite: Database,
+    study: ToyStudy,
+    store: ArtefactStore,
+    run_study: Run,
+    quick: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = study.add("step")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "segment_scores.jsonl").write_text('{"index": 0, "value": 0.5}\n')
+    succeeds = StepOutcome(files=store.put_folder(tmp_path / "out"))
+    succeeds.result.facts["seconds"] = 0.0
+    tried = []
+
+    def failing_at_first(self: LocalFileOpener, *size: int) -> bytes:
+        tried.append(size)
+        if len(tried) == 1:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return bytes(self.f.read(*size))
+
+    monkeypatch.setattr(LocalFileOpener, "read", failing_at_first, raising=False)
+    emitted = run_study(study, sqlite, Prompt({"step": succeeds}))
+    assert ["Stale file handle" in event.error for event in emitted if isinstance(event, StepRetried)] == [
+        True
+    ]
+    assert happenings(sqlite, key) == ["started", "retry", "started", "succeeded"]
 
 
 def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(

@@ -15,6 +15,7 @@ No file is visible before it is complete: it is written under tmp/, synced, and 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import time
@@ -33,7 +34,7 @@ from creamtea.errors import CreamteaError, InfrastructureError, InputError
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
 from creamtea.store.local_files import checked_name, copy_hashing, copy_to_disk, digest_of, files_below
-from creamtea.store.remote import explain, is_object_store, open_root
+from creamtea.store.remote import GuardedReads, explain, is_object_store, open_root
 
 RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -123,8 +124,8 @@ class ArtefactStore:
         path = self._object(digest)
         with self.failures(path):
             file = self.fs.open(path, "rb")
-        with file:
-            yield file
+        with io.BufferedReader(GuardedReads(file, lambda: self.failures(path))) as reader:
+            yield reader
 
     def read(self, digest: str) -> bytes:
         with self.open(digest) as file:
