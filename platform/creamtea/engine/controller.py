@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from creamtea.engine import absent, events, growing, settling, state
 from creamtea.engine import lease as leases
@@ -123,7 +123,7 @@ class Controller:
     def _release(self, lease: leases.Lease) -> None:
         try:
             leases.release(self._database, lease)
-        except DBAPIError as error:
+        except SQLAlchemyError as error:
             if not is_outage(error):
                 raise
             self._emit(
