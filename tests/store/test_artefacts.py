@@ -174,6 +174,12 @@ def test_a_name_cannot_leave_its_folder(local: ArtefactStore, tmp_path: Path, na
         local.materialise([StoredFile(name, "0" * 64, 1)], tmp_path / "in")
 
 
+def test_a_name_that_is_too_long_for_an_index_is_an_error(local: ArtefactStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "out", {"/".join(["x" * 100] * 3): b""})
+    with pytest.raises(StepError, match="has 302 characters"):
+        local.put_folder(folder)
+
+
 @pytest.mark.parametrize(
     "make", [lambda path: os.mkfifo(path), lambda path: path.symlink_to("nowhere")], ids=["pipe", "dangling"]
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from sqlalchemy import func, select
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database, open_database
 from creamtea.store.ingest import BATCH, ingest, read_texts, stored_metrics
 from creamtea.store.tables import (
@@ -56,11 +59,11 @@ def lines(*rows: dict[str, Any]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
-def add_step(database: Database) -> None:
+def add_step(database: Database, key: str = "k") -> None:
     with database.transaction() as session:
         session.add(
             StepRow(
-                key="k",
+                key=key,
                 kind="decode",
                 version=1,
                 params={},
@@ -148,6 +151,26 @@ def test_a_second_call_replaces_the_first(database: Database, store: ArtefactSto
     assert [row["value"] for row in rows_of(database, Metric)] == [2.0]
     assert [row["y"] for row in rows_of(database, Point)] == [2.0]
     assert [row["digest"] for row in rows_of(database, StepFile)] == [second[0].digest]
+
+
+def test_the_longest_texts_that_are_taken_fit_an_index(database: Database) -> None:
+    """PostgreSQL compresses what is longer than this, but nothing that is random."""
+    draw = Random(1)
+    name, subject, series = (
+        "".join(chr(draw.randrange(0x10000, 0x110000)) for _ in range(MAX_INDEXED)) for _ in range(3)
+    )
+    key = hashlib.sha256(b"step").hexdigest()
+    add_step(database, key)
+    with database.transaction() as session:
+        file = StoredFile(series, key, 1)
+        ingest(
+            session,
+            key,
+            StepResult([MetricRow(name, 1.0, subject=subject)], [PointRow(series, 0, 1.0)]),
+            [file],
+            {},
+        )
+    assert [row["subject"] for row in rows_of(database, Metric)] == [subject]
 
 
 def test_more_rows_than_a_batch(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
@@ -295,6 +318,11 @@ def test_a_bad_line_is_named(
             StepResult(points=[PointRow("loss", 1, 2.0), PointRow("loss", 2, math.nan)]),
             "point 1 of 'loss': y: .*finite.*nan",
         ),
+        (
+            StepResult([MetricRow("pairs", 1.0, subject="x" * 301)]),
+            "metric 'pairs' of .*: subject: .*at most 300",
+        ),
+        (StepResult(points=[PointRow("x" * 301, 1, 2.0)]), "point 0 of .*: series: .*at most 300"),
         (StepResult(facts={"seconds": math.inf}), "the step's result: facts: seconds: .*inf"),
     ],
 )

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.tables import Base, Hypothesis, Metric, Point, Segment, SegmentScore, StepFile
 
 BATCH = 2000  # rows per INSERT
@@ -98,6 +99,7 @@ def _json(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(_text)]
+Indexed = Annotated[Text, Field(max_length=MAX_INDEXED)]
 Document = Annotated[Any, AfterValidator(_document)]
 Index = Annotated[int, Field(ge=0, lt=2**31)]
 Number = Annotated[float, BeforeValidator(_plain)]
@@ -131,8 +133,8 @@ class ScoreLine(Stored):
 
 
 class StoredMetric(Stored):
-    name: Text
-    subject: Text
+    name: Indexed
+    subject: Indexed
     value: Number | None
     low: Number | None
     high: Number | None
@@ -141,7 +143,7 @@ class StoredMetric(Stored):
 
 
 class StoredPoint(Stored):
-    series: Text
+    series: Indexed
     x: Number
     y: Number
     label: Text
