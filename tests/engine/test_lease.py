@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from limits import ANSWER, wait_until
-from sqlalchemy import update
+from sqlalchemy import text, update
 from toy_study import ToyStudy, happenings
 
 from creamtea.cli.run import control
@@ -223,3 +223,13 @@ def test_the_lease_of_a_run_lasts_however_long_its_planning_takes(
 
     control(database, store, InlineExecutor(), queue, quiet=True)
     assert study.states(database) == {"step": "succeeded"}
+
+
+def test_a_database_that_goes_away_hides_no_mistake_of_a_study(sqlite: Database) -> None:
+    def queue() -> int:
+        with sqlite.transaction() as session:
+            session.execute(text("ALTER TABLE controller RENAME TO gone"))
+        raise InputError("study.yaml, line 3: no such metric")
+
+    with pytest.raises(InputError, match="no such metric"):
+        leases.hold(sqlite, "", queue)
