@@ -74,8 +74,8 @@ def started_at(pid: int) -> int | None:
 
 
 def ticks(pid: int) -> str | None:
-    """When the process started, in ticks since the boot; "" if it has ended and only its parent does not know
-    yet. None if it is gone, belongs to another user and is hidden (/proc with hidepid), or without a /proc."""
+    """When the process started, in ticks since the boot; "" if it has ended and its parent does not know yet.
+    None if it is gone, is another user's and hidden (/proc with hidepid), or where there is no /proc."""
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
         return "" if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
@@ -84,7 +84,7 @@ def ticks(pid: int) -> str | None:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is a process of this number, of whatever user. Not on Windows, where this would end it."""
+    """Whether there is a process of this number, of whatever user. Never on Windows: there this ends it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
