@@ -31,6 +31,7 @@ from pydantic import TypeAdapter
 
 from creamtea.contract.step import Checkpoints, LiveView
 from creamtea.errors import CreamteaError, InfrastructureError, InputError
+from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
 from creamtea.store.local_files import checked_name, copy_hashing, copy_to_disk, digest_of, files_below
@@ -170,8 +171,7 @@ class ArtefactStore:
             target.symlink_to(source)
 
     def _download(self, file: StoredFile, source: str, target: Path) -> None:
-        partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
-        try:
+        with replacing(target) as partial:
             with self.fs.open(source, "rb") as remote, partial.open("wb") as copy:
                 digest = copy_hashing(remote, copy)
             if digest != file.digest:
@@ -179,10 +179,7 @@ class ArtefactStore:
                     f"artefact {source} ({file.name}) is damaged: its content does not match its name; "
                     "delete it, and the next run creates it again"
                 )
-            partial.replace(target)
-            target.chmod(0o444)
-        finally:
-            partial.unlink(missing_ok=True)
+            partial.chmod(0o444)
 
     # ------------------------------------------------------------ checkpoints and progress
 
