@@ -1,13 +1,6 @@
 """Artefacts: content-addressed files under one root, a local folder or any fsspec address.
 
-    objects/ab/<sha256>        an output file of a step, or a file beside a source; never changed
-    checkpoints/<key>/<name>   what a running step resumes from
-    progress/<key>.json        how far a running step is
-    room/<key>.json            with how many workers it could go on
-    live/<key>.json            what a running step shows of itself
-    logs/<key>/                the logs of its attempts (`store.logs`)
-    controller/waiting.json    why the controller does not start steps now
-    tmp/                       what is being written
+`store.areas` lists the folders below the root and what is in them.
 
 No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
 """
