@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.implementations.local import LocalFileOpener
@@ -17,9 +18,11 @@ from hypothesis import strategies as st
 from limits import ANSWER
 from prompt import Prompt
 from property_tests import FIXTURES_ARE_SHARED
+from psycopg.errors import ProgramLimitExceeded
+from sqlalchemy.exc import DBAPIError
 from toy_study import ToyStudy, happenings, study_state
 
-from creamtea.engine import settling
+from creamtea.engine import settling, state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepRetried, StepStopped
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
@@ -144,6 +147,27 @@ def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
         True
     ]
     assert happenings(sqlite, key) == ["started", "retry", "started", "succeeded"]
+
+
+def test_a_result_that_the_database_refuses_fails_its_step_alone(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study.add("large")
+    study.add("usual")
+    finish = state.finish
+
+    def refuse_one(database: Database, store: ArtefactStore, task: StepTask, *rest: Any) -> list[str] | None:
+        if task.node == "large":
+            raise DBAPIError(
+                "INSERT", {}, ProgramLimitExceeded("string too long to represent as jsonb string")
+            )
+        return finish(database, store, task, *rest)
+
+    monkeypatch.setattr(state, "finish", refuse_one)
+    run_study(study, sqlite, Prompt({}))
+    rows = study.rows(sqlite)
+    assert (rows["large"].error_kind, rows["usual"].state) == ("deterministic", "succeeded")
+    assert "string too long" in str(rows["large"].error)
 
 
 def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from creamtea.engine import absent, events, growing, settling, state
 from creamtea.engine import lease as leases
@@ -23,7 +23,7 @@ from creamtea.engine.task import GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
-from creamtea.store.outages import is_outage, wait_out
+from creamtea.store.outages import is_outage, reason_of, wait_out
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
@@ -257,6 +257,11 @@ class Controller:
         except (StepError, InfrastructureError) as error:  # what it produced cannot be stored
             kind, message = describe(error)
             self._fail(task, kind, storable(message))
+            return
+        except DBAPIError as error:  # nor would it be by a later attempt, or another controller
+            if is_outage(error):
+                raise
+            self._fail(task, "deterministic", f"the database refuses its result: {reason_of(error)}")
             return
         if ready is None:
             self._emit(events.StepStopped(task.key, task.node))
