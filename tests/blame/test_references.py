@@ -12,7 +12,7 @@ from creamtea.blame.references import references_of
 from creamtea.contract.step import StepResult
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.ingest import ingest
+from creamtea.store.ingest import ingest, read_texts
 from creamtea.store.tables import Campaign, Item, StepRow
 
 
@@ -44,7 +44,8 @@ def test_of_the_test_set_and_those_that_raters_saw(database: Database, tmp_path:
             )
         )
         session.flush()
-        ingest(session, "texts", StepResult(), store.put_folder(folder), store)
+        files = store.put_folder(folder)
+        ingest(session, "texts", StepResult(), files, read_texts(store, files))
         for item in session.scalars(select(Item).where(Item.segment_index == 1)):
             item.references = ["dos", "zwei"]
     with database.session() as session:

@@ -33,3 +33,21 @@ def test_a_place_that_is_in_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("tea")
     with pytest.raises(InputError, match="Not a directory"):
         archive.write_archive({"a": b"123"}, tmp_path / "file" / "new.zip")
+
+
+def test_two_that_write_one_file_at_once_leave_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new.zip"
+    real, others = zipfile.ZipFile.writestr, [{"a": b"the other's"}]
+
+    def beside_another(self: zipfile.ZipFile, info: zipfile.ZipInfo, content: bytes) -> None:
+        if others:
+            archive.write_archive(others.pop(), path)
+        real(self, info, content)
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", beside_another)
+    archive.write_archive({"a": b"ours"}, path)
+    with zipfile.ZipFile(path) as written:
+        assert written.read("a") == b"ours"
+    assert list(tmp_path.iterdir()) == [path]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from limits import ANSWER
-from sqlalchemy import update
+from limits import ANSWER, wait_until
+from sqlalchemy import text, update
 from toy_study import ToyStudy, happenings
 
 from creamtea.cli.run import control
@@ -126,6 +126,34 @@ def test_who_sees_other_processes_waits_for_the_lease(sqlite: Database) -> None:
         assert controllers.live_controller(sqlite) is None
 
 
+@ON_LINUX
+def test_a_controller_of_a_user_whose_processes_are_hidden_is_not_dead(
+    sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc with hidepid shows each user their own processes only."""
+    lease = leases.acquire(sqlite, "", None)
+    (tmp_path / "sys").symlink_to("/proc/sys")
+    (tmp_path / "self").symlink_to("/proc/self")
+    monkeypatch.setattr(controllers, "PROC", tmp_path)
+    assert controllers.live_controller(sqlite) is not None
+    pretend_owner(sqlite, lease.owner.replace(f":{os.getpid()}:", f":{2**22 + 1}:"))
+    assert controllers.live_controller(sqlite) is None
+
+
+@ON_LINUX
+def test_a_zombie_is_dead(sqlite: Database) -> None:
+    lease = leases.acquire(sqlite, "", None)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    place, _, start = lease.owner.split(":")
+    owner = f"{place.rpartition('/')[0]}/{controllers.ticks(process.pid)}:{process.pid}:{start}"
+    pretend_owner(sqlite, owner)
+    assert controllers.live_controller(sqlite) is not None
+    process.kill()
+    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE)
+    assert controllers.live_controller(sqlite) is None
+    process.wait()
+
+
 def test_without_proc_a_process_is_told_by_its_start(
     sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,3 +223,13 @@ def test_the_lease_of_a_run_lasts_however_long_its_planning_takes(
 
     control(database, store, InlineExecutor(), queue, quiet=True)
     assert study.states(database) == {"step": "succeeded"}
+
+
+def test_a_database_that_goes_away_hides_no_mistake_of_a_study(sqlite: Database) -> None:
+    def queue() -> int:
+        with sqlite.transaction() as session:
+            session.execute(text("ALTER TABLE controller RENAME TO gone"))
+        raise InputError("study.yaml, line 3: no such metric")
+
+    with pytest.raises(InputError, match="no such metric"):
+        leases.hold(sqlite, "", queue)

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from limits import ANSWER, wait_until
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, TimeoutError
 from toy_steps import ENOUGH, attempts
 from toy_study import ToyStudy, happenings, study_state
 
@@ -129,12 +129,39 @@ def test_a_file_that_is_locked_for_longer_than_its_time_limit(
         (sqlite3.OperationalError("no such table: step"), False),
         (psycopg.OperationalError("connection refused"), True),
         (psycopg.errors.ReadOnlySqlTransaction("on a replica"), True),
+        (psycopg.InterfaceError("the connection is closed"), True),
+        (psycopg.errors.AdminShutdown("terminating connection"), True),
+        (psycopg.errors.DiskFull("could not extend file"), True),
+        (psycopg.errors.DeadlockDetected("deadlock detected"), True),
+        (psycopg.errors.SerializationFailure("could not serialize access"), True),
+        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), True),
         (psycopg.errors.UndefinedTable("step"), False),
+        (psycopg.errors.ProgramLimitExceeded("index row size 2720 exceeds maximum 2704"), False),
+        (psycopg.errors.StatementTooComplex("stack depth limit exceeded"), False),
+        (psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), False),
+        (psycopg.errors.InvalidPassword("password authentication failed"), False),
+        (psycopg.ProgrammingError("cannot adapt type 'set'"), False),
         (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
     ],
 )
 def test_an_outage_is_told_from_a_mistake(error: Exception, outage: bool) -> None:
     assert is_outage(DBAPIError("SELECT 1", {}, error)) == outage
+
+
+def test_a_pool_without_a_free_connection_is_waited_for() -> None:
+    reasons: list[str] = []
+
+    def work() -> str:
+        if not reasons:
+            raise TimeoutError("QueuePool limit of size 5 overflow 45 reached, connection timed out")
+        return "done"
+
+    def wait(reason: str, pause: float) -> bool:
+        reasons.append(reason)
+        return True
+
+    assert wait_out(work, wait) == "done"
+    assert reasons == ["all connections to it are in use"]
 
 
 def test_a_mistake_is_not_waited_for(sqlite: Database, store: ArtefactStore, study: ToyStudy) -> None:

@@ -3,23 +3,28 @@ oracle."""
 
 from __future__ import annotations
 
+import errno
 import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileOpener
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limits import ANSWER
 from prompt import Prompt
 from property_tests import FIXTURES_ARE_SHARED
+from psycopg.errors import ProgramLimitExceeded
+from sqlalchemy.exc import DBAPIError
 from toy_study import ToyStudy, happenings, study_state
 
-from creamtea.engine import settling
+from creamtea.engine import settling, state
 from creamtea.engine.controller import Controller
-from creamtea.engine.events import EngineEvent, Notice, StepStopped
+from creamtea.engine.events import EngineEvent, Notice, StepRetried, StepStopped
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
@@ -112,6 +117,57 @@ def test_an_error_that_a_database_cannot_hold_is_stored_readably(
     study.add("step")
     run_study(study, database, Prompt({"step": StepOutcome.failure("deterministic", "a\0b in caf\udce9")}))
     assert study.rows(database)["step"].error == "a�b in caf\\udce9"
+
+
+def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
+    sqlite: Database,
+    study: ToyStudy,
+    store: ArtefactStore,
+    run_study: Run,
+    quick: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = study.add("step")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "segment_scores.jsonl").write_text('{"index": 0, "value": 0.5}\n')
+    succeeds = StepOutcome(files=store.put_folder(tmp_path / "out"))
+    succeeds.result.facts["seconds"] = 0.0
+    tried = []
+
+    def failing_at_first(self: LocalFileOpener, *size: int) -> bytes:
+        tried.append(size)
+        if len(tried) == 1:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return bytes(self.f.read(*size))
+
+    monkeypatch.setattr(LocalFileOpener, "read", failing_at_first, raising=False)
+    emitted = run_study(study, sqlite, Prompt({"step": succeeds}))
+    assert ["Stale file handle" in event.error for event in emitted if isinstance(event, StepRetried)] == [
+        True
+    ]
+    assert happenings(sqlite, key) == ["started", "retry", "started", "succeeded"]
+
+
+def test_a_result_that_the_database_refuses_fails_its_step_alone(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study.add("large")
+    study.add("usual")
+    finish = state.finish
+
+    def refuse_one(database: Database, store: ArtefactStore, task: StepTask, *rest: Any) -> list[str] | None:
+        if task.node == "large":
+            raise DBAPIError(
+                "INSERT", {}, ProgramLimitExceeded("string too long to represent as jsonb string")
+            )
+        return finish(database, store, task, *rest)
+
+    monkeypatch.setattr(state, "finish", refuse_one)
+    run_study(study, sqlite, Prompt({}))
+    rows = study.rows(sqlite)
+    assert (rows["large"].error_kind, rows["usual"].state) == ("deterministic", "succeeded")
+    assert "string too long" in str(rows["large"].error)
 
 
 def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(

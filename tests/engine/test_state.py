@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from by_hand import MACHINE, claim, claimed, finish, machine, settle
 from sqlalchemy import select, update
+from sqlalchemy.pool import QueuePool
 from toy_study import ToyStudy, happenings, study_state
 
 from creamtea.contract.resources import Resources
@@ -23,9 +24,9 @@ from creamtea.errors import InputError
 from creamtea.orders import cancelling
 from creamtea.orders.submission import requeue
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
-from creamtea.store.tables import StepRow
+from creamtea.store.tables import SegmentScore, StepRow
 
 FAILED = state.Failure(None, [])
 
@@ -342,3 +343,31 @@ def test_a_result_that_no_database_can_hold_is_refused_whole(
         state.finish(database, store, claimed(database, lease), outcome)
     with database.session() as session:
         assert session.scalar(select(StepRow.state).where(StepRow.key == key)) == "running"
+
+
+def test_what_a_step_wrote_is_read_before_the_transaction_that_stores_it(
+    database: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    lease: Lease,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On SQLite it keeps all others from writing, for as long as a store takes to answer."""
+    key = study.add("step")
+    study.submit(database, store)
+    settle(database)
+    task = claimed(database, lease)
+    outcome = StepOutcome(StepResult(), [StoredFile("segment_scores.jsonl", "digest", 27)])
+    pool = database.engine.pool
+    assert isinstance(pool, QueuePool)
+    connections = []
+
+    def read(digest: str) -> bytes:
+        connections.append(pool.checkedout())
+        return b'{"index": 0, "value": 0.5}\n'
+
+    monkeypatch.setattr(store, "read", read)
+    state.finish(database, store, task, outcome)
+    assert connections == [0]
+    with database.session() as session:
+        assert session.scalar(select(SegmentScore.value).where(SegmentScore.step_key == key)) == 0.5

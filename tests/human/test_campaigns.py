@@ -294,8 +294,8 @@ def test_a_wrong_request_is_one_message(study_database: Database, change: dict, 
     assert items_of(study_database) == []
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b"])
-def test_a_name_is_printable(study_database: Database, name: str) -> None:
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b", "x" * 301])
+def test_a_name_is_printable_and_not_too_long(study_database: Database, name: str) -> None:
     with pytest.raises(InputError, match="Enter a campaign name"):
         campaigns.create_campaign(study_database, name, campaigns.CampaignRequest(**GOOD))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 from rated_campaigns import rated_campaign, side_by_side
+from sqlalchemy import update
 
 from creamtea.human.fingerprint import fingerprint
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.results import Ratings, load_ratings, repeated_scores
+from creamtea.human.score_rows import read_scores
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, Rater
+from creamtea.store.tables import Assignment, Campaign, Rater
 
 NAN = float("nan")
 
@@ -34,6 +37,17 @@ def test_scores_are_means_over_raters_in_points(database: Database) -> None:
     assert unit.tolist() == [0, 0, 1, 1]
     assert rater.tolist() == [0, 1, 0, 1]
     assert scores == pytest.approx(np.array([[1, 3], [2, 3], [6, 1.2], [5, 1.4]]))
+
+
+@pytest.mark.parametrize("fraction", [0, 499_999, 700_000, 999_000])
+def test_the_second_of_an_answer_is_the_one_that_has_begun(database: Database, fraction: int) -> None:
+    campaign = rated_campaign(database, side_by_side([[[0], [5]]]), ratings_per_item=1)
+    begun = datetime(2026, 3, 1, 12, 0, 7, tzinfo=UTC)
+    with database.transaction() as session:
+        session.execute(update(Assignment).values(submitted_at=begun.replace(microsecond=fraction)))
+    with database.session() as session:
+        assignments, _ = read_scores(session, campaign)
+    assert assignments[:, 3].tolist() == [int(begun.timestamp())]
 
 
 def test_the_last_revision_counts_and_excluded_raters_do_not(database: Database) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import pickle
 import time
@@ -94,6 +95,39 @@ def test_an_object_that_cannot_be_looked_for_is_not_taken_for_absent(
         store.exists("0" * 64)
 
 
+class ReadTimeout(OSError):
+    """As aiohttp and botocore raise while an object is read."""
+
+
+class Breaking(io.BytesIO):
+    """A file of which one line can be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell():
+            raise ReadTimeout("the read timed out")
+        return super().readline()
+
+
+def test_an_object_that_fails_while_it_is_read_is_a_failure_of_the_store(
+    store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store.fs, "open", lambda *_, **__: Breaking(b"first\nsecond\n"))
+    with store.open("0" * 64) as lines:
+        assert next(lines) == b"first\n"
+        with pytest.raises(InfrastructureError, match="the read timed out"):
+            next(lines)
+    with pytest.raises(InfrastructureError, match="the read timed out"):
+        store.read("0" * 64)
+
+
+def test_what_a_reader_of_an_object_does_wrong_is_not_the_stores_failure(
+    store: ArtefactStore, tmp_path: Path
+) -> None:
+    (file,) = store.put_folder(write(tmp_path / "out", {"a": b"content"}))
+    with pytest.raises(PermissionError), store.open(file.digest):
+        raise PermissionError("of another file")
+
+
 def test_equal_contents_are_one_object(local: ArtefactStore, tmp_path: Path) -> None:
     stored = local.put_folder(write(tmp_path / "out", {"a": b"same", "b/c": b"same", "d": b"other"}))
     assert [file.digest == stored[0].digest for file in stored] == [True, True, False]
@@ -138,6 +172,12 @@ def test_without_hard_links_inputs_are_symbolic_links(
 def test_a_name_cannot_leave_its_folder(local: ArtefactStore, tmp_path: Path, name: str) -> None:
     with pytest.raises(StepError, match="is not a plain relative path"):
         local.materialise([StoredFile(name, "0" * 64, 1)], tmp_path / "in")
+
+
+def test_a_name_that_is_too_long_for_an_index_is_an_error(local: ArtefactStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "out", {"/".join(["x" * 100] * 3): b""})
+    with pytest.raises(StepError, match="has 302 characters"):
+        local.put_folder(folder)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -155,6 +156,14 @@ def test_a_transaction_that_raises_leaves_nothing(database: Database) -> None:
     with pytest.raises(RuntimeError), database.transaction() as session:
         fail(session)
     assert count(database) == 0
+
+
+def test_reports_of_many_readers_leave_a_connection_for_a_rater(database: Database) -> None:
+    with ExitStack() as reports:
+        for _ in range(40):
+            reports.enter_context(database.session()).execute(text("SELECT 1"))
+        with database.transaction() as session:
+            assert session.scalar(text("SELECT 2")) == 2
 
 
 def test_a_session_cannot_write(database: Database) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from sqlalchemy import func, select
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database, open_database
-from creamtea.store.ingest import BATCH, ingest, stored_metrics
+from creamtea.store.ingest import BATCH, ingest, read_texts, stored_metrics
 from creamtea.store.tables import (
     Base,
     Hypothesis,
@@ -56,11 +59,11 @@ def lines(*rows: dict[str, Any]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
-def add_step(database: Database) -> None:
+def add_step(database: Database, key: str = "k") -> None:
     with database.transaction() as session:
         session.add(
             StepRow(
-                key="k",
+                key=key,
                 kind="decode",
                 version=1,
                 params={},
@@ -99,7 +102,7 @@ def test_everything_becomes_rows(database: Database, store: ArtefactStore, tmp_p
         points=[PointRow("loss", 1, 2.0), PointRow("other", 0, 0), PointRow("loss", 2, 1.0, "k=1")],
     )
     with database.transaction() as session:
-        ingest(session, "k", result, files, store)
+        ingest(session, "k", result, files, read_texts(store, files))
     assert rows_of(database, Segment) == [
         SEGMENT,
         {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []},
@@ -143,11 +146,31 @@ def test_a_second_call_replaces_the_first(database: Database, store: ArtefactSto
     for files, value in ((first, 1.0), (second, 2.0), (second, 2.0)):
         with database.transaction() as session:
             result = StepResult([MetricRow("m", value)], [PointRow("s", 0, value)])
-            ingest(session, "k", result, files, store)
+            ingest(session, "k", result, files, read_texts(store, files))
     assert [row["text"] for row in rows_of(database, Hypothesis)] == ["later"]
     assert [row["value"] for row in rows_of(database, Metric)] == [2.0]
     assert [row["y"] for row in rows_of(database, Point)] == [2.0]
     assert [row["digest"] for row in rows_of(database, StepFile)] == [second[0].digest]
+
+
+def test_the_longest_texts_that_are_taken_fit_an_index(database: Database) -> None:
+    """PostgreSQL compresses what is longer than this, but nothing that is random."""
+    draw = Random(1)
+    name, subject, series = (
+        "".join(chr(draw.randrange(0x10000, 0x110000)) for _ in range(MAX_INDEXED)) for _ in range(3)
+    )
+    key = hashlib.sha256(b"step").hexdigest()
+    add_step(database, key)
+    with database.transaction() as session:
+        file = StoredFile(series, key, 1)
+        ingest(
+            session,
+            key,
+            StepResult([MetricRow(name, 1.0, subject=subject)], [PointRow(series, 0, 1.0)]),
+            [file],
+            {},
+        )
+    assert [row["subject"] for row in rows_of(database, Metric)] == [subject]
 
 
 def test_more_rows_than_a_batch(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
@@ -155,7 +178,7 @@ def test_more_rows_than_a_batch(database: Database, store: ArtefactStore, tmp_pa
     scores = [{"index": index, "value": index / 2} for index in range(2 * BATCH + 1)]
     files = put(store, tmp_path / "out", {"segment_scores.jsonl": lines(*scores)})
     with database.transaction() as session:
-        ingest(session, "k", StepResult(), files, store)
+        ingest(session, "k", StepResult(), files, read_texts(store, files))
     with database.session() as session:
         assert session.scalar(select(func.count()).select_from(SegmentScore)) == len(scores)
         assert session.scalar(select(func.sum(SegmentScore.value))) == sum(s["value"] for s in scores)
@@ -168,9 +191,9 @@ def test_an_error_leaves_the_rows_as_they_were(
     good = put(store, tmp_path / "1", {"segment_scores.jsonl": lines(SCORE)})
     bad = put(store, tmp_path / "2", {"segment_scores.jsonl": lines(SCORE, SCORE)})
     with database.transaction() as session:
-        ingest(session, "k", StepResult(), good, store)
+        ingest(session, "k", StepResult(), good, read_texts(store, good))
     with pytest.raises(StepError), database.transaction() as session:
-        ingest(session, "k", StepResult(), bad, store)
+        ingest(session, "k", StepResult(), bad, read_texts(store, bad))
     assert rows_of(database, SegmentScore) == [SCORE]
 
 
@@ -179,7 +202,7 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
     database = open_database(url)
     add_step(database)
     with pytest.raises(StepError) as error, database.transaction() as session:
-        ingest(session, "k", result, files, store)
+        ingest(session, "k", result, files, read_texts(store, files))
     database.close()
     return str(error.value)
 
@@ -295,6 +318,11 @@ def test_a_bad_line_is_named(
             StepResult(points=[PointRow("loss", 1, 2.0), PointRow("loss", 2, math.nan)]),
             "point 1 of 'loss': y: .*finite.*nan",
         ),
+        (
+            StepResult([MetricRow("pairs", 1.0, subject="x" * 301)]),
+            "metric 'pairs' of .*: subject: .*at most 300",
+        ),
+        (StepResult(points=[PointRow("x" * 301, 1, 2.0)]), "point 0 of .*: series: .*at most 300"),
         (StepResult(facts={"seconds": math.inf}), "the step's result: facts: seconds: .*inf"),
     ],
 )
@@ -316,12 +344,12 @@ def test_a_fact_whose_name_no_database_can_hold_is_refused(sqlite_url: str, stor
     assert "NUL character" in fail(sqlite_url, store, StepResult(facts={"a\0": 1}), [])
 
 
-def test_numpy_numbers_are_numbers(database: Database, store: ArtefactStore) -> None:
+def test_numpy_numbers_are_numbers(database: Database) -> None:
     add_step(database)
     half: Any = np.float32(0.5)
     metric = MetricRow("m", half, detail={"n": np.int64(3), "mean": np.float64(0.25)})
     with database.transaction() as session:
-        ingest(session, "k", StepResult([metric]), [], store)
+        ingest(session, "k", StepResult([metric]), [], {})
     (row,) = rows_of(database, Metric)
     assert row["value"] == 0.5
     assert json.dumps(row["detail"], sort_keys=True) == '{"mean": 0.25, "n": 3}'

@@ -15,11 +15,14 @@ from sqlalchemy import func, select
 from toy_study import ToyStudy
 
 from creamtea.contract.parts import PartIndex
+from creamtea.contract.step import LiveView
 from creamtea.errors import InputError
 from creamtea.human.fingerprint import fingerprint
+from creamtea.store.areas import AREAS, UPLOADS
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
+from creamtea.store.logs import LogName, write_log
 from creamtea.store.tables import Base, Campaign, CampaignMedia, StepFile, StudyRow, StudyStep
 from creamtea.upkeep.collector import collect, unneeded
 from creamtea.upkeep.removal import Removed, RemovedCampaign, remove_campaign, remove_study
@@ -116,6 +119,25 @@ def test_gc_agrees_with_the_slow_way(
     age_all(store)
     collect(store, unneeded(database, store))
     assert digests(store) == digests_of_studies(database)
+
+
+def test_every_file_that_a_store_writes_is_in_a_known_area(store: ArtefactStore, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    store.put_file(tmp_path / "file")
+    store.checkpoints("key").save("training.pt", tmp_path / "file")
+    store.write_progress("key", 1, 0, 1, "")
+    store.write_room("key", 1, 2)
+    store.write_live("key", 1, LiveView())
+    store.write_reasons(1, {})
+    write_log(store, "key", LogName(1, 0), b"")
+    assert {entry.area for entry in entries(store)} == AREAS.keys() - {"tmp", UPLOADS}
+
+
+def test_what_is_not_of_a_store_stays(run_toys: RunToys, database: Database, store: ArtefactStore) -> None:
+    run_toys("toys", "a")
+    write(store, "notes/mine.txt", "controller/waiting.json")
+    age_all(store)
+    assert unneeded(database, store) == []
 
 
 def test_young_files_stay(run_toys: RunToys, database: Database, store: ArtefactStore) -> None:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -19,6 +18,7 @@ from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.packed import UNREADABLE
+from creamtea.replacing import replacing
 
 FORMAT = "creamtea bundle 1"
 MANIFEST = "manifest.json"
@@ -82,21 +82,19 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
             f"{len(files):,} files and {size:,} bytes unpacked, more than a bundle may have "
             f"({MAX_FILES:,} and {MAX_BYTES:,}); leave campaigns with media out"
         )
-    part = path.with_name(f".{path.name}.part")
     try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        with (
+            replacing(path) as partial,
+            zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
+        ):
             for name in sorted(files):
                 info = zipfile.ZipInfo(name, FIRST_DATE)
                 # pictures, sound and films are compressed already
                 method = zipfile.ZIP_STORED if name.startswith("media/") else zipfile.ZIP_DEFLATED
                 info.compress_type, info.create_system, info.external_attr = method, UNIX, PLAIN_FILE
                 archive.writestr(info, files[name])
-        part.replace(path)
     except OSError as error:
         raise InputError(f"--out {path}: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 class Archive:

@@ -88,12 +88,13 @@ def _ingest(
     points = _by_step(archive, Point)
     differences: list[Difference] = []
     for number, key in enumerate(session.scalars(select(StepRow.key).order_by(StepRow.key)).all()):
-        files = []
+        files, texts = [], {}
         for row in step_files[key]:
             file = from_row(StoredFile, row)
             if file.name in TEXT_FILES:
                 place = place_of(places.get(key, key), file.name)
-                there = _put(store, archive.read(place), folder / str(number), file.name)
+                texts[file.name] = archive.read(place)
+                there = _put(store, texts[file.name], folder / str(number), file.name)
                 if there != file:
                     differences.append(Difference(f"{place}: SHA-256", file.digest, there.digest))
                 file = there
@@ -102,7 +103,7 @@ def _ingest(
         result = StepResult(
             [from_row(MetricRow, row) for row in metrics[key]], [from_row(PointRow, row) for row in curves]
         )
-        ingest(session, key, result, files, store)
+        ingest(session, key, result, files, texts)
     return differences
 
 

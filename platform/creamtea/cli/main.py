@@ -123,12 +123,14 @@ def _told(error: Exception) -> tuple[str, int]:
         return str(error), error.exit_code
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
         return "the folder that you are in has been deleted: `cd` to another one, and try again", 2
-    if type(error).__name__ == "OperationalError" and "sqlalchemy" in sys.modules:
-        from sqlalchemy.exc import OperationalError
+    if "sqlalchemy" in sys.modules:
+        from sqlalchemy.exc import SQLAlchemyError
 
-        if isinstance(error, OperationalError):
+        from creamtea.store.outages import is_outage, reason_of
+
+        if isinstance(error, SQLAlchemyError) and is_outage(error):
             return (
-                f"the database failed: {str(error.orig).strip()}. What was committed is safe. When it is "
+                f"the database failed: {reason_of(error)}. What was committed is safe. When it is "
                 f"back, run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)",
                 1,
             )

@@ -6,7 +6,6 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ import typer
 from creamtea.cli.workplace import AsJson, existing_database, existing_or_empty_database, study_asked_for
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import NAMES as PAPERS
+from creamtea.replacing import replacing
 from creamtea.report.export import Format, export
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document
@@ -218,15 +218,8 @@ def _replace(target: Path, page: Callable[[], str]) -> None:
     if target.exists():
         with target.open("a"):  # as an unwritable file would refuse to be written
             pass
-    partial = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex[:8]}")
-    try:
-        with partial.open("x", encoding="utf-8") as sink:
-            sink.write(page())
-        if target.exists():
-            partial.chmod(target.stat().st_mode & 0o777)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(target) as partial, partial.open("x", encoding="utf-8") as sink:
+        sink.write(page())
 
 
 def _build_paper(database: Database, paper: str, table: int | None, figure: int | None) -> Document:

@@ -14,19 +14,10 @@ from rich.table import Column, Table
 
 from creamtea.cli import workplace
 from creamtea.report.terminal import make_console
+from creamtea.store.areas import AREAS
 from creamtea.store.inventory import Entry
 from creamtea.upkeep.usage import Use, usage
 
-AREAS = {
-    "objects": "outputs",
-    "checkpoints": "checkpoints",
-    "logs": "logs",
-    "progress": "progress",
-    "live": "curves and examples of trainings",
-    "room": "offers of more workers",
-    "tmp": "temporary files",
-    "uploads": "unfinished uploads",
-}
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
 DU_EXAMPLES = "Examples: `creamtea du` · `creamtea du demo --json`"
 
@@ -65,7 +56,7 @@ def gc(
         return
     table = Table("unneeded", Column("files", justify="right"), Column("size", justify="right"))
     for area, sums in areas.items():
-        table.add_row(AREAS[area], str(sums["files"]), in_units(sums["bytes"]))
+        table.add_row(AREAS[area].files, str(sums["files"]), in_units(sums["bytes"]))
     make_console().print(table)
     total = in_units(sum(entry.size for entry in garbage))
     typer.echo(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from creamtea.engine import absent, events, growing, settling, state
 from creamtea.engine import lease as leases
@@ -23,7 +23,7 @@ from creamtea.engine.task import GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
-from creamtea.store.outages import is_outage, wait_out
+from creamtea.store.outages import is_outage, reason_of, wait_out
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
@@ -123,7 +123,7 @@ class Controller:
     def _release(self, lease: leases.Lease) -> None:
         try:
             leases.release(self._database, lease)
-        except DBAPIError as error:
+        except SQLAlchemyError as error:
             if not is_outage(error):
                 raise
             self._emit(
@@ -162,12 +162,14 @@ class Controller:
         for task in self._wait_out(lambda: state.renew(self._database, tasks)):
             self._stop(task)
             self._emit(events.StepStopped(task.key, task.node))
-        for running in [running for running in self._running.values() if running.overdue()]:
-            self._time_out(running.task)
+        for task in [running.task for running in self._running.values() if running.overdue()]:
+            why = f"ran longer than {task.resources.timeout_minutes:g} minutes, its limit"
+            self._give_up(task, "timeout", why, "timeout_minutes")
         for running in self._running.values():
             self._report_progress(running)
-        for running in [running for running in self._running.values() if running.silent()]:
-            self._give_up(running.task)
+        for task in [running.task for running in self._running.values() if running.silent()]:
+            why = f"its worker reported nothing for {task.resources.silent_minutes:g} minutes and was stopped"
+            self._give_up(task, "infrastructure", why, "silent_minutes")
         self._offer_room()
         if self._live_studies(lease) != self._queue.studies or time.monotonic() >= self._next_load:
             self._load(lease)
@@ -256,6 +258,11 @@ class Controller:
             kind, message = describe(error)
             self._fail(task, kind, storable(message))
             return
+        except DBAPIError as error:  # nor would it be by a later attempt, or another controller
+            if is_outage(error):
+                raise
+            self._fail(task, "deterministic", f"the database refuses its result: {reason_of(error)}")
+            return
         if ready is None:
             self._emit(events.StepStopped(task.key, task.node))
             return
@@ -309,25 +316,10 @@ class Controller:
             self._wait_out(lambda: settling.end(self._database, studies))
             self._queue.studies -= set(studies)
 
-    def _time_out(self, task: StepTask) -> None:
+    def _give_up(self, task: StepTask, kind: str, why: str, limit: str) -> None:
+        """Stop the step and fail it. `limit`: the key of the resource that it has passed."""
         self._stop(task)
-        minutes = task.resources.timeout_minutes
-        self._fail(
-            task,
-            "timeout",
-            f"ran longer than {minutes:g} minutes, its limit; "
-            f"resources.{task.kind}.timeout_minutes in the study sets another",
-        )
-
-    def _give_up(self, task: StepTask) -> None:
-        self._stop(task)
-        minutes = task.resources.silent_minutes
-        self._fail(
-            task,
-            "infrastructure",
-            f"its worker reported nothing for {minutes:g} minutes and was stopped; "
-            f"resources.{task.kind}.silent_minutes in the study sets another limit",
-        )
+        self._fail(task, kind, f"{why}; resources.{task.kind}.{limit} in the study sets another limit")
 
     def _stop(self, task: StepTask) -> None:
         self._executor.cancel(task)

@@ -84,7 +84,8 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
                     f"study (its machine slept, or was too busy), and by now {refusal(live)}"
                 )
     except BaseException:
-        release(database, lease)
+        with suppress(SQLAlchemyError):  # what ended it is what a person has to know; the lease runs out
+            release(database, lease)
         raise
     return replace(lease, study_id=study_id)
 

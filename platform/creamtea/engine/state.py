@@ -26,7 +26,7 @@ from creamtea.errors import InfrastructureError
 from creamtea.orders.rows import LIVE, add_events
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
-from creamtea.store.ingest import ingest
+from creamtea.store.ingest import ingest, read_texts
 from creamtea.store.queries import batches
 from creamtea.store.tables import Controller, StepFile, StepInput, StepRow, StudyRow, StudyStep
 
@@ -159,6 +159,7 @@ def finish(
     is discarded. StepError for a result that cannot be stored, InfrastructureError where its files cannot be
     read; the step is then still running.
     """
+    texts = read_texts(store, outcome.files)
     with database.transaction() as session:
         now = database.now(session)
         if not _end(session, task, now, SUCCEED):
@@ -166,7 +167,7 @@ def finish(
             row = session.get(StepRow, task.key)
             ours = row is not None and (row.fence, row.state) == (task.fence, "succeeded")
             return mark_ready(session, behind) if ours else None
-        ingest(session, task.key, outcome.result, outcome.files, store)
+        ingest(session, task.key, outcome.result, outcome.files, texts)
         # after the ingest, which refuses facts that no database can hold
         session.connection().execute(STORE_FACTS, {"step": task.key, "found": outcome.result.facts})
         add_events(session, [task.key], now, "succeeded")

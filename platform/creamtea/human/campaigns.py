@@ -37,6 +37,7 @@ from creamtea.human.proposals import Proposal, add_proposals
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
 from creamtea.human.tutorial import tutorial_items
+from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_study
@@ -148,6 +149,7 @@ def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> N
         raise InputError("Enter a campaign name", about="name")
     if not name.isprintable():
         raise InputError(f"Enter a campaign name of printable characters, not {name!r}", about="name")
+    check_length(name)
     systems = request.systems
     if not protocol.min_systems <= len(systems) <= protocol.max_systems:
         raise InputError(
@@ -160,6 +162,14 @@ def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> N
         raise InputError(f"--ratings must be at least 1, not {request.ratings_per_item}")
     if not 0 <= request.seed < 2**63:
         raise InputError(f"--seed must be a whole number from 0, below 2^63, not {request.seed}")
+
+
+def check_length(name: str) -> None:
+    """InputError for a name that is too long for an index."""
+    if len(name) > MAX_INDEXED:
+        raise InputError(
+            f"Enter a campaign name of at most {MAX_INDEXED} characters, not {len(name):,}", about="name"
+        )
 
 
 def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:

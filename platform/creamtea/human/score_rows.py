@@ -16,10 +16,12 @@ Integers = NDArray[np.int64]
 
 
 def read_scores(session: Session, campaign_id: int) -> tuple[Integers, Integers]:
-    """(assignments, 4): number, item, rater, moment of its answer (s since 1970), ascending. (ratings, 4):
-    assignment, system, revision, step."""
+    """(assignments, 4): number, item, rater, whole seconds from 1970 to its answer, ascending.
+    (ratings, 4): assignment, system, revision, step."""
     mine = Item.campaign_id == campaign_id
-    moment = func.coalesce(cast(extract("epoch", Assignment.submitted_at), BigInteger), 0)
+    seconds = extract("epoch", Assignment.submitted_at)
+    # as a whole number PostgreSQL would round it, SQLite cuts off the fraction
+    moment = func.coalesce(cast(seconds - seconds % 1, BigInteger), 0)
     assignments = _numbers(
         session,
         (Assignment.id, Assignment.item_id, Assignment.rater_id, moment),

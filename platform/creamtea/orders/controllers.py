@@ -28,7 +28,7 @@ def live_controller(database: Database) -> Controller | None:
 
 
 def is_alive(row: Controller, now: datetime) -> bool:
-    """False where its lease has run out, or where this process would see the controller's and does not."""
+    """False where its lease has run out, or where its process was of this host and is gone."""
     if row.lease_until <= now:
         return False
     if (owner := OWNER.fullmatch(row.owner)) is None or owner["host"] != socket.gethostname():
@@ -36,8 +36,10 @@ def is_alive(row: Controller, now: datetime) -> bool:
     pid = int(owner["pid"])
     if owner["ticks"] is not None:
         # another boot is perhaps another machine of this name: its lease soon runs out if it is not
-        elsewhere = (owner["boot"], owner["namespace"]) != (boot(), namespace())
-        return elsewhere or owner["ticks"] == ticks(pid)
+        if (owner["boot"], owner["namespace"]) != (boot(), namespace()):
+            return True
+        since = ticks(pid)
+        return exists(pid) if since is None else since == owner["ticks"]
     started = started_at(pid)
     # correcting the clock can move the reported start time by a second
     return started is not None and abs(started - int(owner["start"])) <= 2
@@ -72,12 +74,24 @@ def started_at(pid: int) -> int | None:
 
 
 def ticks(pid: int) -> str | None:
-    """When the process started, in ticks since the boot; None if it is gone, or where there is no /proc."""
+    """When the process started, in ticks since the boot; "" if it has ended and its parent does not know yet.
+    None if it is gone, is another user's and hidden (/proc with hidepid), or where there is no /proc."""
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        return None if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
+        return "" if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
     except (OSError, IndexError):
         return None
+
+
+def exists(pid: int) -> bool:
+    """Whether there is a process of this number, of whatever user. Never on Windows: there this ends it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it may not be signalled
+        return True
+    return True
 
 
 def boot() -> str:

@@ -1,13 +1,6 @@
 """Artefacts: content-addressed files under one root, a local folder or any fsspec address.
 
-    objects/ab/<sha256>        an output file of a step, or a file beside a source; never changed
-    checkpoints/<key>/<name>   what a running step resumes from
-    progress/<key>.json        how far a running step is
-    room/<key>.json            with how many workers it could go on
-    live/<key>.json            what a running step shows of itself
-    logs/<key>/                the logs of its attempts (`store.logs`)
-    controller/waiting.json    why the controller does not start steps now
-    tmp/                       what is being written
+`store.areas` lists the folders below the root and what is in them.
 
 No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
 """
@@ -15,6 +8,7 @@ No file is visible before it is complete: it is written under tmp/, synced, and 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import time
@@ -30,10 +24,11 @@ from pydantic import TypeAdapter
 
 from creamtea.contract.step import Checkpoints, LiveView
 from creamtea.errors import CreamteaError, InfrastructureError, InputError
+from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
 from creamtea.store.local_files import checked_name, copy_hashing, copy_to_disk, digest_of, files_below
-from creamtea.store.remote import explain, is_object_store, open_root
+from creamtea.store.remote import GuardedReads, explain, is_object_store, open_root
 
 RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -123,8 +118,8 @@ class ArtefactStore:
         path = self._object(digest)
         with self.failures(path):
             file = self.fs.open(path, "rb")
-        with file:
-            yield file
+        with io.BufferedReader(GuardedReads(file, lambda: self.failures(path))) as reader:
+            yield reader
 
     def read(self, digest: str) -> bytes:
         with self.open(digest) as file:
@@ -169,8 +164,7 @@ class ArtefactStore:
             target.symlink_to(source)
 
     def _download(self, file: StoredFile, source: str, target: Path) -> None:
-        partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
-        try:
+        with replacing(target) as partial:
             with self.fs.open(source, "rb") as remote, partial.open("wb") as copy:
                 digest = copy_hashing(remote, copy)
             if digest != file.digest:
@@ -178,10 +172,7 @@ class ArtefactStore:
                     f"artefact {source} ({file.name}) is damaged: its content does not match its name; "
                     "delete it, and the next run creates it again"
                 )
-            partial.replace(target)
-            target.chmod(0o444)
-        finally:
-            partial.unlink(missing_ok=True)
+            partial.chmod(0o444)
 
     # ------------------------------------------------------------ checkpoints and progress
 

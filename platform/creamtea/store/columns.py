@@ -11,6 +11,10 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
+# characters of a text in an index: PostgreSQL takes 2,704 bytes of all that an entry is made of, which may be
+# the key of a step and two texts, of four bytes each character
+MAX_INDEXED = 300
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware UTC datetime on every database (SQLite has no time zones)."""

@@ -22,9 +22,14 @@ from sqlalchemy.pool import NullPool
 
 from creamtea.errors import InputError
 from creamtea.settings import Settings, path_of
+from creamtea.store.outages import reason_of
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
+# of a process: a report holds one for seconds, and raters' pages need theirs at once. PostgreSQL's default is
+# 100 of all processes
+MAX_CONNECTIONS = 50
+KEPT_CONNECTIONS = 5  # of them, when nobody needs them
 CONNECT_TIMEOUT = 10  # seconds that PostgreSQL has to answer
 
 # JSON columns: NaN is an error on both databases (SQLite would store it, PostgreSQL refuse it)
@@ -76,7 +81,13 @@ def describe(url: URL) -> str:
 def make_engine(url: URL, *, migrating: bool = False) -> Engine:
     """An engine; `migrating` turns foreign keys off on SQLite, which table rebuilds need, and the pool
     too."""
-    pool: dict[str, Any] = {"poolclass": NullPool} if migrating else {"pool_pre_ping": True}
+    pool: dict[str, Any] = {"poolclass": NullPool}
+    if not migrating:
+        pool = {
+            "pool_pre_ping": True,
+            "pool_size": KEPT_CONNECTIONS,
+            "max_overflow": MAX_CONNECTIONS - KEPT_CONNECTIONS,
+        }
     if is_sqlite(url):
         # isolation_level None is the driver's autocommit: it never begins on its own
         arguments: dict[str, Any] = {"isolation_level": None}
@@ -129,14 +140,12 @@ def check_reachable(engine: Engine) -> None:
         with engine.connect() as connection:
             connection.exec_driver_sql("SELECT 1 FROM sqlite_master" if is_sqlite(url) else "SELECT 1")
     except DBAPIError as error:
-        lines = [line.strip() for line in str(error.orig).splitlines() if line.strip()]
-        reason = lines[0] if lines else type(error.orig).__name__
         remedy = (
             "name another file in CREAMTEA_DATABASE_URL"
             if is_sqlite(url)
             else "check that the server is running and that CREAMTEA_DATABASE_URL is right"
         )
-        raise InputError(f"cannot open {describe(url)}: {reason}; {remedy}") from None
+        raise InputError(f"cannot open {describe(url)}: {reason_of(error)}; {remedy}") from None
 
 
 def _check_file(path: Path) -> None:

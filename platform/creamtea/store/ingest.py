@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from itertools import islice
 from typing import Annotated, Any
 
@@ -19,23 +20,31 @@ from sqlalchemy.orm import Session
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.tables import Base, Hypothesis, Metric, Point, Segment, SegmentScore, StepFile
 
 BATCH = 2000  # rows per INSERT
 NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # as JSON writes it
 
 Row = dict[str, Any]
+Texts = Mapping[str, bytes]  # by the names of their files, of TABLES
 OF_STEP = (StepFile, Metric, Point, Segment, Hypothesis, SegmentScore)
 HAS_ROWS = select(or_(*(exists().where(table.step_key == bindparam("step")) for table in OF_STEP)))
 
 
+def read_texts(store: ArtefactStore, files: list[StoredFile]) -> Texts:
+    """Of a step's files those that become rows. A store may take long to answer, so they are read before the
+    transaction that is to write them begins. InfrastructureError for one that cannot be read."""
+    return {file.name: store.read(file.digest) for file in files if file.name in TABLES}
+
+
 def ingest(
-    session: Session, step_key: str, result: StepResult, files: list[StoredFile], store: ArtefactStore
+    session: Session, step_key: str, result: StepResult, files: list[StoredFile], texts: Texts
 ) -> None:
     """Write the step's files, metrics, points and rows in the caller's transaction.
 
-    Replaces what an earlier call wrote for the same step, whose row must exist. A StepError names the file
-    and line, or the metric, that cannot be stored.
+    `texts`: what `read_texts` gives. Replaces what an earlier call wrote for the same step, whose row must
+    exist. A StepError names the file and line, or the metric, that cannot be stored.
     """
     _checked(StoredFacts, result, "the step's result")
     if session.scalar(HAS_ROWS, {"step": step_key}):
@@ -44,10 +53,8 @@ def ingest(
     _write(session, StepFile, step_key, (vars(file) for file in files))
     _write(session, Metric, step_key, stored_metrics(result))
     _write(session, Point, step_key, _points(result))
-    for file in files:
-        if file.name in TABLES:
-            with store.open(file.digest) as lines:
-                _write(session, TABLES[file.name][0], step_key, stored_lines(file.name, lines))
+    for name, text in texts.items():
+        _write(session, TABLES[name][0], step_key, stored_lines(name, BytesIO(text)))
 
 
 def _write(session: Session, table: type[Base], step_key: str, rows: Iterator[Row]) -> None:
@@ -92,6 +99,7 @@ def _json(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(_text)]
+Indexed = Annotated[Text, Field(max_length=MAX_INDEXED)]
 Document = Annotated[Any, AfterValidator(_document)]
 Index = Annotated[int, Field(ge=0, lt=2**31)]
 Number = Annotated[float, BeforeValidator(_plain)]
@@ -125,8 +133,8 @@ class ScoreLine(Stored):
 
 
 class StoredMetric(Stored):
-    name: Text
-    subject: Text
+    name: Indexed
+    subject: Indexed
     value: Number | None
     low: Number | None
     high: Number | None
@@ -135,7 +143,7 @@ class StoredMetric(Stored):
 
 
 class StoredPoint(Stored):
-    series: Text
+    series: Indexed
     x: Number
     y: Number
     label: Text

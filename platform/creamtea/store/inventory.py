@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from creamtea.store.ages import modified_at
+from creamtea.store.areas import UPLOADS
 from creamtea.store.artefacts import ArtefactStore
-
-UPLOADS = "uploads"  # the area of uploads in parts that have not ended; not a folder
 
 
 @dataclass(frozen=True)
 class Entry:
     """A file in the store."""
 
-    area: str  # the folder below the root (see `store.artefacts`), or UPLOADS
+    area: str  # the folder below the root, or UPLOADS (see `store.areas`)
     owner: str  # whose it is: a digest in objects/, a step's key elsewhere
     path: str
     size: int  # bytes

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from creamtea.errors import StepError
+from creamtea.store.columns import MAX_INDEXED
 
 CHUNK = 1 << 20  # bytes
 
@@ -34,6 +35,10 @@ def checked_name(name: str) -> str:
         raise StepError(f"the file name {name!r} is not valid UTF-8") from None
     if not parts or name.startswith("/") or ".." in parts or "/".join(parts) != name or "\0" in name:
         raise StepError(f"the file name {name!r} is not a plain relative path")
+    if len(name) > MAX_INDEXED:
+        raise StepError(
+            f"the file name {name!r} has {len(name)} characters; at most {MAX_INDEXED} are stored"
+        )
     return name
 
 

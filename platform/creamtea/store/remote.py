@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from fsspec.core import url_to_fs
@@ -61,3 +64,26 @@ def explain(error: BaseException, root: str) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
+
+
+class GuardedReads(io.RawIOBase):
+    """A file for reading; each read is within `failures`, which says what its errors mean. What else goes
+    wrong while the file is open is not an error of the file system."""
+
+    def __init__(self, file: IO[bytes], failures: Callable[[], AbstractContextManager[None]]) -> None:
+        self._file = file
+        self._failures = failures
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._failures():
+            content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        with self._failures():
+            self._file.close()
+        super().close()

@@ -20,6 +20,7 @@ from sqlalchemy import Select, exists, select, union
 
 from creamtea.contract.parts import halves
 from creamtea.errors import InfrastructureError, InputError
+from creamtea.store.areas import AREAS, Kept
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries, remove
@@ -45,16 +46,19 @@ class Needed:
         return cls(digests, frozenset(key for key, _ in steps), unfinished)
 
     def includes(self, entry: Entry) -> bool:
-        match entry.area:
-            case "objects":
+        if entry.area not in AREAS:  # it is not ours
+            return True
+        match AREAS[entry.area].kept:
+            case Kept.REFERENCED:
                 return entry.owner in self.digests
-            case "checkpoints" | "progress" | "room":
+            case Kept.UNFINISHED:
                 return entry.owner in self.unfinished
-            case "logs" | "live":
+            case Kept.STEP:
                 return entry.owner in self.steps
-            case "tmp" | "uploads":
+            case Kept.ALWAYS:
+                return True
+            case Kept.WRITING:
                 return False
-        return True  # the notice of a controller, and what is not ours
 
 
 def needs_no_files(database: Database) -> bool:

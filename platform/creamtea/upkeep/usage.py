@@ -8,20 +8,12 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.store.areas import AREAS
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
 from creamtea.store.tables import Campaign, CampaignMedia, StepFile, StepRow, StudyRow, StudyStep
 
-# by the folder below the store's root
-PARTS = {
-    "objects": "outputs",
-    "checkpoints": "checkpoints",
-    "logs": "logs",
-    "progress": "progress",
-    "live": "progress",
-    "room": "progress",
-}
 MEDIA = "campaign"  # the kind of files beside sources
 
 
@@ -32,7 +24,7 @@ class Use:
     # names; submissions of one name count as one study, and a campaign without a study as one
     studies: tuple[str, ...]
     kind: str  # of step, or MEDIA; empty for what neither has
-    part: str  # one of PARTS, "media", or "other" for what no step has
+    part: str  # of an Area, "media", or "other" for what no step has
     files: int
     size: int  # bytes
 
@@ -83,7 +75,7 @@ def _owners(session: Session) -> Owners:
 
 
 def _place(entry: Entry, owners: Owners) -> tuple[tuple[str, ...], str, str]:
-    if entry.area in PARTS and entry.owner in owners:
+    if entry.area in AREAS and entry.owner in owners:
         kind, studies = owners[entry.owner]
-        return studies, kind, "media" if kind == MEDIA else PARTS[entry.area]
+        return studies, kind, "media" if kind == MEDIA else AREAS[entry.area].part
     return (), "", "other"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -104,3 +105,15 @@ def test_another_file(tmp_path: Path) -> None:
         read_mqm(written(tmp_path, LINES, "rater,score"), FACTS, NOW)
     with pytest.raises(InputError, match="--format mqm are of mqm"):
         read_mqm(written(tmp_path, LINES), ImportFacts("ted", "da"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "rater", "said"),
+    [("c" * 301, "ann", "campaign name of at most 300"), ("c", "ann" * 101, "'annann.*at most 300")],
+)
+def test_names_that_are_too_long_for_an_index(
+    database: Database, tmp_path: Path, name: str, rater: str, said: str
+) -> None:
+    path = written(tmp_path, f"A|t|1|1|{rater}|s|t|Style|Minor\n")
+    with pytest.raises(InputError, match=said):
+        import_campaign(database, path, "mqm", replace(FACTS, name=name), "test", dry_run=True)

@@ -38,7 +38,14 @@ from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
 from creamtea.human.exchange.pearmut_export import write_pearmut
 from creamtea.human.exchange.pearmut_import import read_pearmut, read_with_files
 from creamtea.human.exchange.plain import read_ratings
-from creamtea.human.exchange.storing import Imported, amounts, check_free, collect, store_campaign
+from creamtea.human.exchange.storing import (
+    Imported,
+    amounts,
+    check_free,
+    check_lengths,
+    collect,
+    store_campaign,
+)
 from creamtea.human.exchange.whole_test_set import whole_test_set
 from creamtea.human.media.files import FileStore
 from creamtea.human.settings import settings_of
@@ -187,6 +194,7 @@ def import_campaign(
     if facts.leave_out:
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
+    check_lengths(content)
     media = MediaFiles()
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path

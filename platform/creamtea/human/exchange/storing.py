@@ -13,10 +13,11 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import audit
-from creamtea.human.campaigns import find_campaign
+from creamtea.human.campaigns import check_length, find_campaign
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.exchange.losses import NotKept
 from creamtea.human.media.keeping import store_media
+from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StudyRow
@@ -148,6 +149,17 @@ def check_free(session: Session, name: str) -> None:
     """InputError where a campaign of this name exists."""
     if session.scalar(select(Campaign.id).where(Campaign.name == name)) is not None:
         raise InputError(f"campaign {name!r} exists already: import under another name", about="name")
+
+
+def check_lengths(content: Content) -> None:
+    """InputError where the campaign's name or a rater's pseudonym is too long for an index."""
+    check_length(content.name)
+    for rater in content.raters:
+        if len(rater.pseudonym) > MAX_INDEXED:
+            raise InputError(
+                f"rater {rater.pseudonym[:40]!r}… has a pseudonym of {len(rater.pseudonym):,} characters; "
+                f"allowed: at most {MAX_INDEXED}"
+            )
 
 
 def store_campaign(
