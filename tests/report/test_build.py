@@ -297,6 +297,18 @@ def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(
     assert notes(report, "reading/notes")[1] == "The study measures no latency."
 
 
+def test_outcomes_that_as_many_steps_have_stand_by_their_names(filled: Database, fill: Fill) -> None:
+    changes = {
+        "decode/softmax-greedy": FAILED,
+        "decode/softmax-lexicon": UNAVAILABLE,
+        "decode/softmax-nvs": {"state": "failed", "error_kind": "upstream"},
+        "train/softmax": {"state": "cancelled"},
+    }
+    fill(filled, changes=changes)
+    (steps,) = (fact.value for fact in build_report(filled, "teatime").facts if fact.label == "steps")
+    assert steps == "41 succeeded, 1 cancelled, 1 failed, 1 not run, 1 unavailable"
+
+
 def test_the_newest_study_of_a_name_or_the_one_with_the_number(filled: Database, fill: Fill) -> None:
     first = fill(filled)
     second = fill(filled, state="running", code_version="0.2")

@@ -172,6 +172,18 @@ def test_two_raters_of_one_segment(tmp_path: Path) -> None:
     assert len(content.answers) == 2
 
 
+def test_the_first_line_whose_errors_cost_nothing_that_is_known_is_named(tmp_path: Path) -> None:
+    awful = rated({**ERROR, "severity": "awful"})
+    lines = [f"{system}\t{awful}\tann" for system in "ABC"]
+    outputs = {f"system-outputs/en-de/{system}.txt": "x\n" * 3 for system in "ABC"}
+    scores = "".join(f"{system} -1\n" * 3 for system in "CBA")
+    names = ("human-scores/en-de.mqm.seg.rating", "human-scores/en-de.mqm.seg.score")
+    ratings = "".join(f"{line}\n" * 3 for line in lines)
+    folder = written(tmp_path, **outputs, **dict(zip(names, (ratings, scores), strict=True)))
+    with pytest.raises(InputError, match=r"seg\.rating, line 1: .*awful"):
+        read_mt_metrics_eval(folder, facts("mqm"), NOW)
+
+
 SEG = "human-scores/en-de.da.seg.score"
 
 
