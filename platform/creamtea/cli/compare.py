@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.cli.report import check_page, write_page
 from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison
 
@@ -101,13 +102,13 @@ def compare(
     if as_json:
         from creamtea.report.values import to_values
 
-        typer.echo(json.dumps(to_values(report), ensure_ascii=False, allow_nan=False, indent=1))
+        say(json.dumps(to_values(report), ensure_ascii=False, allow_nan=False, indent=1))
     else:
         from creamtea.report.terminal import make_console, render
 
         render(report, make_console())
     for line in (*advise(outcome), *([] if as_json else _next_steps(made))):
-        typer.echo(line, err=True)
+        say(line, err=True)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -14,6 +14,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
 
 FORMATS = ("ctranslate2", "safetensors")
@@ -99,12 +100,12 @@ def export(
             shutil.move(file, folder / file.name)
     differences = done.proof["differences"]
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
+        say(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
     else:
         also = f"; {beam_words(done)}" if made["beam"] else ""
-        typer.echo(f"{folder}: {step.node.name} for {to}; {proof_words(done)}{also}")
+        say(f"{folder}: {step.node.name} for {to}; {proof_words(done)}{also}")
     if differences and not quantize:
-        typer.echo(
+        say(
             f"creamtea: {len(differences):,} of {done.proof['sentences']:,} outputs differ from creamtea's; "
             f"{difference_words(differences[0])}. {folder}/README.md lists the first {SHOWN}",
             err=True,

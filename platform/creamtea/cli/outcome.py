@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 
+from creamtea.cli.printing import say
 from creamtea.orders.submission import Submission
 from creamtea.store.database import Database
 from creamtea.store.queries import steps_of, study_nodes
@@ -75,7 +76,7 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
     if as_json:
         warnings = [warning.values() for warning in (*submission.warnings, *report.warnings())]
         facts = {"reused": submission.reused, "seconds": round(time.monotonic() - started, 1)}
-        typer.echo(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
+        say(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
     else:
         from creamtea.cli.workplace import show_warnings
         from creamtea.report.terminal import make_console, render
@@ -83,7 +84,7 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
         render(report, make_console())
         show_warnings(submission.warnings)
         for text in advise(outcome):
-            typer.echo(text, err=True)
+            say(text, err=True)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from creamtea.cli.printing import say
 from creamtea.durations import duration
 from creamtea.engine import events
+from creamtea.report.terminal import PrintingConsole
 
 Display = Callable[[events.EngineEvent], None]
 
@@ -46,7 +46,7 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
     if quiet:
         yield trouble_alone
         return
-    console = Console(stderr=True, highlight=False)
+    console = PrintingConsole(stderr=True, highlight=False)
     if not console.is_terminal:
         yield PlainLines(counts)
         return
@@ -63,7 +63,7 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
 
 def trouble_alone(event: events.EngineEvent) -> None:
     if isinstance(event, events.Notice) and event.trouble:
-        print(f"creamtea: {event.message}", file=sys.stderr, flush=True)
+        say(f"creamtea: {event.message}", err=True)
 
 
 class LiveLines:
@@ -129,7 +129,7 @@ class PlainLines:
 
     def _print(self, text: str) -> None:
         elapsed = time.monotonic() - self._started
-        print(f"[{elapsed:7.1f}s] {text}", file=sys.stderr, flush=True)
+        say(f"[{elapsed:7.1f}s] {text}", err=True)
 
 
 def line(event: events.EngineEvent) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
 
 EXAMPLES = "Example: `creamtea retry demo`"
@@ -60,6 +61,6 @@ def retry(
             return
         requeue(database, store, study.id, make_anew=make_anew)
     if as_json:
-        typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
+        say(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
     else:
-        typer.echo(f"queued {name} for the controller, {live}; follow with `creamtea status {name} --watch`")
+        say(f"queued {name} for the controller, {live}; follow with `creamtea status {name} --watch`")

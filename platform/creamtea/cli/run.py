@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.cli.stopping import stoppable
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
@@ -117,7 +118,7 @@ def control(
         cancel(database, submission.study_id)
         raise
     if interrupted and cancel(database, submission.study_id):
-        typer.echo(
+        say(
             f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, continues from "
             "here: finished steps are kept, and training resumes from its last checkpoint",
             err=True,

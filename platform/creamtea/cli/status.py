@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace
 from creamtea.cli.follow import Patience, nobody
+from creamtea.cli.printing import say
 from creamtea.report.terminal import make_console
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -43,7 +44,7 @@ def status(
     """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
     with workplace.existing_database() as database:
         if as_json:
-            typer.echo(json.dumps(_facts(database, name), ensure_ascii=False))
+            say(json.dumps(_facts(database, name), ensure_ascii=False))
             return
         console = make_console()
         facts = _facts(database, name)

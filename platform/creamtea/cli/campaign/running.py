@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Name, plural, show
+from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import audit, campaigns, launching, progress, raters
 from creamtea.store.item_kinds import ItemKind
@@ -123,7 +124,7 @@ def close(
     """End the rating for good. What raters saved stays."""
     with existing_database() as database:
         launching.close(database, name, ACTOR, reason)
-    typer.echo(f"campaign {name} is closed")
+    say(f"campaign {name} is closed")
 
 
 def remove(
