@@ -18,6 +18,12 @@ from creamtea.store.item_kinds import ItemKind
 if TYPE_CHECKING:
     from creamtea.human.preview import Preview
 
+# of a rater in `status --json`; who a rater is, and said of themselves, is for `raters list`
+PROGRESS = (
+    *("id", "pseudonym", "created_at", "consented_at", "excluded_at", "forgotten_at"),
+    *("submitted", "skipped", "tutorial", "attention", "last_submit"),
+)
+
 
 def register(commands: typer.Typer) -> None:
     commands.command(epilog="Example: `creamtea campaign preview first`")(preview)
@@ -166,8 +172,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
         people = raters.overview(database, summary.id)
     values = dataclasses.asdict(summary) | {
         "kinds": kinds,
-        # without the names, which are for `raters list`
-        "raters": [{k: v for k, v in vars(person).items() if k != "name"} for person in people],
+        "raters": [{field: getattr(person, field) for field in PROGRESS} for person in people],
         "registered": registered,
         "changed": changed,
     }
