@@ -30,7 +30,7 @@ HOSTILE = 'a & b_c 100% $x$ #1 {\\input{/etc/passwd}} ~^ <i> "q" [x] *'
 BLEU = Column("bleu", "BLEU", 1, "higher")
 
 
-def test_a_disk_that_fills_up_leaves_the_folder_empty(
+def test_a_disk_that_fills_up_leaves_nothing(
     report: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = Path.write_bytes
@@ -44,7 +44,7 @@ def test_a_disk_that_fills_up_leaves_the_folder_empty(
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InputError, match="No space left"):
         export(report, tmp_path / "out", [Format.CSV])
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["評価" * 60, "é" * 200, "x" * 300, "/"])

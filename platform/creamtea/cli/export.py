@@ -16,6 +16,7 @@ from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
+from creamtea.new_folder import check_new
 
 FORMATS = ("ctranslate2", "safetensors")
 QUANTIZATIONS = (("ctranslate2", "int8"),)
@@ -67,8 +68,7 @@ def export(
         raise InputError(f"--to {to}: unknown format; use {' or '.join(FORMATS)}")
     if quantize is not None and (to, quantize) not in QUANTIZATIONS:
         raise InputError(f"--quantize {quantize}: unknown for {to}; use --to ctranslate2 --quantize int8")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: there is something already; give a new folder, or an empty one")
+    check_new(folder, "FOLDER")
     sentences = None if proof is None else _sentences(proof)
 
     from creamtea.engine.reopened import opened, translating_step
