@@ -134,7 +134,7 @@ def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    lines = read_text(path).removeprefix("\ufeff").removesuffix("\n").split("\n")
+    lines = read_text(path).removesuffix("\n").split("\n")
     header = lines[0].rstrip("\r").split("\t")[: len(FIELDS)]
     if tuple(OTHER_FIELDS.get(field, field) for field in header) != FIELDS:
         raise InputError(

@@ -158,7 +158,9 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
 
 
 def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in lines)
+    # readers drop a byte-order mark: behind one, a text that begins with this character comes back whole
+    return f"\ufeff{text}" if text.startswith("\ufeff") else text
 
 
 def _line(text: str | None, what: str, segment: int) -> str:
