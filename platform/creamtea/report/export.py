@@ -16,6 +16,7 @@ from creamtea.contract.columns import Column
 from creamtea.new_folder import new_folder
 from creamtea.report.latex import to_latex
 from creamtea.report.model import Cell, Document, Figure, Table
+from creamtea.spreadsheets import text_to_cell
 
 
 class Format(StrEnum):
@@ -26,7 +27,6 @@ class Format(StrEnum):
 
 
 MAX_STEM = 120  # bytes of a file's name before its ending; file systems have room for 255 of a name
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -179,4 +179,4 @@ def _csv(fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _plain(value: Any) -> Any:
     """Text that a spreadsheet would take for a formula stays text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return text_to_cell(value) if isinstance(value, str) else value

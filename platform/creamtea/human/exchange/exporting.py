@@ -17,7 +17,6 @@ from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.appraise_export import write_appraise
-from creamtea.human.exchange.columns import text_to_cell
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
@@ -43,6 +42,7 @@ from creamtea.human.exchange.whole_test_set import whole_test_set
 from creamtea.human.media.files import FileStore
 from creamtea.human.settings import settings_of
 from creamtea.new_folder import new_folder, write_texts
+from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater
 
