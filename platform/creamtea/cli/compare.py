@@ -74,7 +74,8 @@ def compare(
     The study is stored in the database like any other, so that its page shows the outputs side by side and a
     campaign can be made on it. The same files again: nothing is computed.
 
-    Exit code 0: done; 1: a step failed; 2: a file or an option is wrong; 130: interrupted.
+    Exit code 0: done, even if a metric is unavailable; 1: a step failed; 2: a file or an option is wrong;
+    130: interrupted.
     """
     if html is not None:
         check_page(html, [source, *reference, *outputs, *([] if labels is None else [labels])])

@@ -35,7 +35,7 @@ class StudyOutcome:
     study: str
     study_id: int
     state: str
-    steps: dict[str, int]  # by state
+    steps: dict[str, int]  # by outcome: state, and of what failed whether it is unavailable or was not run
     failed: list[StepProblem]
     unavailable: list[StepProblem]
     left_out: list[StepProblem]  # not run, because an earlier step failed
@@ -60,7 +60,7 @@ def outcome_of(database: Database, study_id: int) -> StudyOutcome:
         study=study.name,
         study_id=study.id,
         state=study.state,
-        steps=dict(Counter(node.state for node in steps.values())),
+        steps=dict(Counter(node.outcome for node in steps.values())),
         failed=by_kind["failed"],
         unavailable=by_kind["unavailable"],
         left_out=by_kind["upstream"],

@@ -33,8 +33,9 @@ def retry(
     wrong store, with `--make-anew`. After a change to the study's file use `creamtea run`. The steps run
     here, or in the controller that `creamtea submit` started if it is still running.
 
-    Exit code 0: done, or queued for that controller; 1: a step failed; 2: no such study, it has not ended, or
-    all of its steps have succeeded; 130: interrupted.
+    Exit code 0: done, even if optional steps (scores, say) are unavailable, or queued for that controller;
+    1: a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130:
+    interrupted.
     """
     from creamtea.cli.follow import nobody
     from creamtea.cli.run import carry_out

@@ -40,7 +40,8 @@ def run(
 ) -> None:
     """Run a study and print its report. Steps that have succeeded before are reused.
 
-    Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
+    Exit code 0: done, even if optional steps (scores, say) are unavailable; 1: a step failed; 2: the study or
+    an option is wrong; 130: interrupted.
     """
     from creamtea.engine.lease import AnotherController
 

@@ -25,7 +25,10 @@ from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
 
 REFRESH = 1.0  # seconds
-STYLES = {"running": "bold cyan", "succeeded": "green", "failed": "bold red", "cancelled": "yellow"}
+STYLES = {
+    **{"running": "bold cyan", "succeeded": "green", "failed": "bold red"},
+    **dict.fromkeys(("cancelled", "unavailable", "not run"), "yellow"),
+}
 EXAMPLES = """Examples:
 
 `creamtea status`
@@ -109,6 +112,7 @@ def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
         "key": node.key,
         "kind": node.kind,
         "state": node.state,
+        "outcome": node.outcome,
         "attempts": node.attempts,
         "progress": progress and asdict(progress),
         "seconds": seconds,
@@ -151,7 +155,7 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
     for step in facts["steps"]:
         table.add_row(
             escape(step["node"]),
-            _styled(step["state"]),
+            _styled(step["outcome"]),
             str(step["attempts"]),
             escape(_progress(step["progress"])),
             "" if step["seconds"] is None else f"{step['seconds']:.1f}",
@@ -171,8 +175,8 @@ def _progress(progress: dict[str, Any] | None) -> str:
 def _error(step: dict[str, Any]) -> str:
     if step["state"] == "succeeded" or not step["error"]:
         return ""
-    kind = "not run" if step["error_kind"] == "upstream" else step["error_kind"]
-    return f"{kind}: {step['error'].splitlines()[0]}"
+    kind = f"{step['error_kind']}: " if step["outcome"] == "failed" else ""
+    return f"{kind}{step['error'].splitlines()[0]}"
 
 
 def _styled(state: str) -> Text:
