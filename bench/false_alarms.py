@@ -224,8 +224,6 @@ def holds(means: Array, half: Array, true: float) -> bool:
 
 
 Method = Callable[[Campaign, np.random.Generator], list[Result]]
-WITHOUT_VIEWS = {"views": 0.0}  # what raters have in common is not in these
-
 
 AIMED = tuple(f"aimed, {how}" for how in ("at any look", "never given up", "at the end", "unbiased"))
 

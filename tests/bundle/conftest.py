@@ -233,7 +233,7 @@ def changed(home, tmp_path: Path) -> Callable[[str, Change], Verification]:
         if name.endswith(".jsonl"):
             rows = [json.loads(line) for line in files[name].splitlines()]
             change(rows)
-            files[name] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+            files[name] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
         else:
             value = json.loads(files[name])
             change(value)

@@ -141,6 +141,24 @@ def test_a_p_value(changed) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "column", "value"),
+    [
+        ("study", 1, "code_version", "half \ud800"),
+        ("metric", 3, "subject", "\udfff"),
+        ("step", 2, "params", {"kind": ["\ud83d"]}),
+        ("item", 5, "outputs", ["a\0b"]),
+        ("item", 1, "guidance", {"\ud800": 1}),
+    ],
+)
+def test_text_that_no_database_can_hold(changed, name: str, number: int, column: str, value: Any) -> None:
+    def change(rows: Any) -> None:
+        rows[number - 1][column] = value
+
+    with pytest.raises(InputError, match=rf"tables/{name}\.jsonl, line {number}, column {column}: found a"):
+        changed(f"tables/{name}.jsonl", change)
+
+
 @pytest.mark.slow
 def test_an_output(changed, home) -> None:
     name = next(name for name in home.files if "outputs/nllb" in name)

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from rated_study import fill_study
+from sqlalchemy import update
 
 from creamtea.store.database import open_database
+from creamtea.store.tables import Rater
 
 LINK = ("campaign", "link", "first")
+LIST = ["raters", "list"]
 TWO = ("--rater", "anna", "--rater", "ben")
 
 
@@ -48,3 +51,17 @@ def test_none_of_several_raters_is_left_out(
     assert (unknown.returncode, unknown.stdout) == (2, ""), "nothing was done"
     done = creamtea("campaign", *command, "first", *TWO, *more)
     assert done.stdout.splitlines() == [said.format("anna"), said.format("ben")]
+
+
+def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> None:
+    creamtea(*LINK, "--rater", "anna")
+    who = {"name": "Annika Tee", "participant": "prolific-7", "answers": {"age?": "thirty-one"}}
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    with database.transaction() as session:
+        session.execute(update(Rater).values(**who))
+    database.close()
+    status, listed = (creamtea("campaign", *words, "first", "--json").stdout for words in (["status"], LIST))
+    private = ("Annika", "prolific-7", "thirty-one")
+    assert [words in status for words in private] == [False] * 3
+    assert [words in listed for words in private] == [True] * 3
+    assert '"pseudonym": "anna"' in status

@@ -35,6 +35,15 @@ def test_quiet_does_not_hide_that_a_run_is_stuck(capsys: pytest.CaptureFixture[s
     assert told == "creamtea: the database does not answer (disk is full); trying again in 1 s\n"
 
 
+def test_steps_without_a_result_are_counted_in_the_words_of_a_report() -> None:
+    counts = StepCounts(9, 2)
+    for kind in ("unavailable", "deterministic", "upstream", "unavailable", "timeout"):
+        counts.count(events.StepFailed("k", "score/a/1/test/bleu", kind, ""))
+    counts.count(events.StepSucceeded("k", "corpus/a", 1.0))
+    assert str(counts) == "3 of 9 steps done, 2 reused, 2 failed, 2 unavailable, 1 not run"
+    assert counts.ended == 8
+
+
 def test_a_step_that_does_not_say_how_far_it_is_has_nothing_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

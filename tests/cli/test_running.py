@@ -114,6 +114,10 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
     assert "the metric's model cannot be had here" in done.stdout
     assert len(done.stderr.splitlines()) == 1
     assert "unavailable" in done.stderr
+    shown = creamtea("status", "tiny").stdout
+    assert (shown.count("unavailable"), "failed" in shown) == (2, False)
+    facts = creamtea.json("run", study, *INLINE, "--quiet", FAKES='{"score": "unavailable"}')
+    assert facts["steps"] == {"succeeded": 9, "unavailable": 2}
     again = creamtea.json("run", study, *INLINE, "--quiet")
     assert (again["steps"], again["reused"]) == ({"succeeded": 11}, 9)
 

@@ -321,7 +321,7 @@ def test_an_exported_model_loads_as_its_card_says(
 
     code, _, errors = here(*study, str(folder))
     assert code == 2
-    assert "there is something already" in errors
+    assert "it is not empty" in errors
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:

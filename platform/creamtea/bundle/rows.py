@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Boolean, Float, Integer, String
 
 from creamtea.errors import InputError
+from creamtea.human.storable import check_json
 from creamtea.store.tables import (
     Assignment,
     Base,
@@ -92,6 +93,11 @@ def from_values(table: type[Base], lines: Iterable[Any], place: str) -> list[dic
 def _read(column: Any, value: Any, place: str) -> Any:
     if value is None and column.nullable:
         return None
+    try:
+        check_json(value)
+    except (ValueError, RecursionError) as error:
+        why = error if isinstance(error, ValueError) else "nested too deeply"
+        raise InputError(f"{place}: found a value {why}, which the table cannot hold") from None
     kind = column.type
     if isinstance(kind, UtcDateTime):
         try:

@@ -11,6 +11,7 @@ import typer
 
 from creamtea.blame.labels import Origin
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 
 if TYPE_CHECKING:
     from creamtea.report.model import Document, Table
@@ -68,7 +69,7 @@ def blame(
         percent = 100 * done // total
         if not quiet and (percent >= last + 5 or done == total):
             last = percent
-            typer.echo(f"{done:,} of {total:,} outputs, {system}", err=True)
+            say(f"{done:,} of {total:,} outputs, {system}", err=True)
 
     store = workplace.artefact_store(writable=False)
     with workplace.existing_database() as database:
@@ -80,13 +81,13 @@ def blame(
 
         table = _table(report)
         origins = None if table is None else to_values(table)
-        typer.echo(json.dumps({**asdict(gathered), "origins": origins}, ensure_ascii=False))
+        say(json.dumps({**asdict(gathered), "origins": origins}, ensure_ascii=False))
         return
     for line in shares(report):
-        typer.echo(line)
+        say(line)
     for system, count in gathered.others.items():
-        typer.echo(f"{system}: {count:,} marked outputs are not translations by this study", err=True)
-    typer.echo(
+        say(f"{system}: {count:,} marked outputs are not translations by this study", err=True)
+    say(
         f"{gathered.now:,} outputs looked into, {gathered.before:,} before; all of it: "
         f"creamtea campaign report {quote(campaign)}",
         err=True,

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say, say_instead
 from creamtea.errors import InputError
+from creamtea.printable import printable
 
 if TYPE_CHECKING:
     from creamtea.bundle.verifying import Verification
@@ -59,7 +61,7 @@ def bundle(
     if path.exists():
         raise InputError(f"{path}: there is something already; name another file with --out")
     write_archive(files, path)
-    typer.echo(
+    say(
         f"wrote {path}: {len(files)} files, {path.stat().st_size:,} bytes; check it: "
         f"creamtea verify {quote(str(path))}"
     )
@@ -82,22 +84,20 @@ def verify(
 
     shows = not quiet and not as_json and sys.stderr.isatty()
 
-    def progress(place: str) -> None:
-        typer.echo(f"\r\033[K{place}", err=True, nl=False)
-
-    checked = verified(file, progress) if shows else verified(file)
+    checked = verified(file, say_instead) if shows else verified(file)
     if shows:
-        typer.echo("\r\033[K", err=True, nl=False)
+        say_instead("")
     if as_json:
-        typer.echo(json.dumps(asdict(checked), ensure_ascii=False, indent=1))
+        say(json.dumps(asdict(checked), ensure_ascii=False, indent=1))
     else:
         for line in lines(checked):
-            typer.echo(line)
+            say(line)
     raise typer.Exit(1 if checked.differences else 0)
 
 
 def lines(checked: Verification) -> list[str]:
-    """For people: what was computed again, what was not and why, and what differs."""
+    """For people: what was computed again, what was not and why, and what differs. A bundle has any texts:
+    none of them makes a line of its own."""
     out = [f"{checked.study} (number {checked.number}), packed by creamtea {checked.packed_by}"]
     other = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
     out += [f"packed with {', '.join(other)}: differences may come from that"] if other else []
@@ -113,10 +113,9 @@ def lines(checked: Verification) -> list[str]:
         out.append(f"  {difference.place}: stored {stored}, recomputed {recomputed}")
     if count > SHOWN:
         out.append(f"  … and {count - SHOWN:,} more (--json has all)")
-    return out
+    return [printable(line) for line in out]
 
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    return printable if len(printable) <= 200 else f"{printable[:200]} …"
+    return text if len(text) <= 200 else f"{text[:200]} …"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import typer
-
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
 
 EXAMPLES = "Example: `creamtea cancel demo`"
@@ -28,6 +27,6 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
         if not cancelling.cancel(database, study.id):
             raise InputError(f"study {name} has already ended ({study.state}): there is nothing to cancel")
     if as_json:
-        typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))
+        say(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))
     else:
-        typer.echo(f"cancelled {name}; `creamtea retry {name}` continues it")
+        say(f"cancelled {name}; `creamtea retry {name}` continues it")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.cli.report import check_page, write_page
 from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison
 
@@ -73,7 +74,8 @@ def compare(
     The study is stored in the database like any other, so that its page shows the outputs side by side and a
     campaign can be made on it. The same files again: nothing is computed.
 
-    Exit code 0: done; 1: a step failed; 2: a file or an option is wrong; 130: interrupted.
+    Exit code 0: done, even if a metric is unavailable; 1: a step failed; 2: a file or an option is wrong;
+    130: interrupted.
     """
     if html is not None:
         check_page(html, [source, *reference, *outputs, *([] if labels is None else [labels])])
@@ -101,13 +103,13 @@ def compare(
     if as_json:
         from creamtea.report.values import to_values
 
-        typer.echo(json.dumps(to_values(report), ensure_ascii=False, allow_nan=False, indent=1))
+        say(json.dumps(to_values(report), ensure_ascii=False, allow_nan=False, indent=1))
     else:
         from creamtea.report.terminal import make_console, render
 
         render(report, make_console())
     for line in (*advise(outcome), *([] if as_json else _next_steps(made))):
-        typer.echo(line, err=True)
+        say(line, err=True)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.cli.stopping import Stop, stoppable
 from creamtea.engine.lease import AnotherController
 from creamtea.orders.controllers import live_controller
@@ -67,7 +68,7 @@ def controller(
                 if not stop.is_set() and state.all_ended(database):
                     return  # otherwise a study was queued while the lease was released
     if stop.is_set():
-        typer.echo("creamtea: the controller was stopped; the next one continues", err=True)
+        say("creamtea: the controller was stopped; the next one continues", err=True)
         # a service manager stops a controller with SIGTERM, which is no failure
         raise typer.Exit(0 if stop.number == signal.SIGTERM else 130)
 
@@ -79,7 +80,7 @@ def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
         if live.study_id is None and until_idle:
             return False
         if not announced:
-            typer.echo(f"waiting for another controller: {live}", err=True)
+            say(f"waiting for another controller: {live}", err=True)
             announced = True
         if stop.wait(WAIT_SECONDS):
             return False

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson
 from creamtea.settings import Settings
 from creamtea.store import schema
@@ -57,10 +58,10 @@ def current(database: Url = None, as_json: AsJson = False) -> None:
     revision, needed = schema.current(url), schema.head()
     there = missing_file(parse_url(url)) is None
     if as_json:
-        typer.echo(json.dumps({"database": place, "revision": revision, "needed": needed}))
+        say(json.dumps({"database": place, "revision": revision, "needed": needed}))
         return
     state = _word(revision) if there else "not there"
-    typer.echo(f"{place}: {state}; this creamtea needs revision {needed}")
+    say(f"{place}: {state}; this creamtea needs revision {needed}")
 
 
 @commands.command(epilog="Example: `creamtea db check && creamtea run studies/demo.yaml`")
@@ -72,9 +73,9 @@ def check(database: Url = None, as_json: AsJson = False) -> None:
     option = "" if database is None else f" --database {quote(parsed.render_as_string())}"  # without password
     schema.check_revision(parsed, revision, f"creamtea db upgrade{option}")
     if as_json:
-        typer.echo(json.dumps({"database": place, "revision": revision, "usable": True}))
+        say(json.dumps({"database": place, "revision": revision, "usable": True}))
         return
-    typer.echo(f"{place}: {_word(revision)}, as this creamtea needs it")
+    say(f"{place}: {_word(revision)}, as this creamtea needs it")
 
 
 def _address(database: str | None) -> tuple[str, str]:
@@ -93,8 +94,8 @@ def _move(move: Callable[[str, str], None], revision: str, database: str | None,
     move(url, revision)
     after = schema.current(url)
     if as_json:
-        typer.echo(json.dumps({"database": place, "before": before, "revision": after}))
+        say(json.dumps({"database": place, "before": before, "revision": after}))
     elif before == after:
-        typer.echo(f"{place}: {_word(after)} already")
+        say(f"{place}: {_word(after)} already")
     else:
-        typer.echo(f"{place}: {_word(before)} → {_word(after)}")
+        say(f"{place}: {_word(before)} → {_word(after)}")

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
 from creamtea.settings import LOOPBACK
 
@@ -42,12 +43,12 @@ def docs(
         ) from None
     with server, contextlib.suppress(KeyboardInterrupt):
         address = f"http://{LOOPBACK[0]}:{server.server_port}/"
-        typer.echo(f"the documentation is at {address} (stop with Ctrl-C)")
+        say(f"the documentation is at {address} (stop with Ctrl-C)")
         sys.stdout.flush()
         if browser and sys.stdout.isatty():
             webbrowser.open(address)
         server.serve_forever()
-    typer.echo("stopped")
+    say("stopped")
 
 
 def site_folder(package: Path = PACKAGE) -> Path:

@@ -14,7 +14,9 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
+from creamtea.new_folder import check_new
 
 FORMATS = ("ctranslate2", "safetensors")
 QUANTIZATIONS = (("ctranslate2", "int8"),)
@@ -66,8 +68,7 @@ def export(
         raise InputError(f"--to {to}: unknown format; use {' or '.join(FORMATS)}")
     if quantize is not None and (to, quantize) not in QUANTIZATIONS:
         raise InputError(f"--quantize {quantize}: unknown for {to}; use --to ctranslate2 --quantize int8")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: there is something already; give a new folder, or an empty one")
+    check_new(folder, "FOLDER")
     sentences = None if proof is None else _sentences(proof)
 
     from creamtea.engine.reopened import opened, translating_step
@@ -99,12 +100,12 @@ def export(
             shutil.move(file, folder / file.name)
     differences = done.proof["differences"]
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
+        say(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
     else:
         also = f"; {beam_words(done)}" if made["beam"] else ""
-        typer.echo(f"{folder}: {step.node.name} for {to}; {proof_words(done)}{also}")
+        say(f"{folder}: {step.node.name} for {to}; {proof_words(done)}{also}")
     if differences and not quantize:
-        typer.echo(
+        say(
             f"creamtea: {len(differences):,} of {done.proof['sentences']:,} outputs differ from creamtea's; "
             f"{difference_words(differences[0])}. {folder}/README.md lists the first {SHOWN}",
             err=True,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 
 if TYPE_CHECKING:
     from creamtea.study.start.text import FirstStudy
@@ -68,15 +69,15 @@ def init(
         force=force,
         timed=not no_timing,
     )
-    begun = begin(options, lambda words: typer.echo(f"{words} …", err=True))
+    begun = begin(options, lambda words: say(f"{words} …", err=True))
     facts = _facts(begun)
     if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        say(json.dumps(facts, ensure_ascii=False))
         return
     from creamtea.study.start.text import data_option, doubts, duration
 
     text, recipe = begun.text, begun.recipe
-    typer.echo(
+    say(
         f"{text.usable:,} pairs to train on, of {text.pairs:,}: {text.empty:,} with an empty side, "
         f"{text.long:,} too long, {text.uneven:,} of uneven lengths, {text.repeated:,} repeated\n"
         f"{_side(begun.languages[0], text.source)}; {_side(begun.languages[1], text.target)}\n"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
+from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import links
 from creamtea.human.links import Link
@@ -30,12 +31,12 @@ def list_links(
     with existing_database() as database:
         listed = links.listed(database, opening=not every)
     if json:
-        typer.echo(as_json([dataclasses.asdict(link) for link in listed]))
+        say(as_json([dataclasses.asdict(link) for link in listed]))
         return
     if not listed:
-        typer.echo("no links")
+        say("no links")
     for link in listed:
-        typer.echo(_line(link))
+        say(_line(link))
 
 
 @commands.command(epilog="Example: `creamtea links revoke 1`")
@@ -52,7 +53,7 @@ def revoke(
     """
     with existing_database() as database:
         links.revoke(database, number, ACTOR, reason.strip())
-    typer.echo(f"link {number} withdrawn")
+    say(f"link {number} withdrawn")
 
 
 def _line(link: Link) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.follow import Patience, nobody
+from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InputError
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import UNFINISHED
@@ -42,17 +43,17 @@ def logs(
         node = _node(database, name, step)
         names = [log for log in list_logs(store, node.key) if log.worker == worker]
         for earlier in names[:-1] if every else []:
-            typer.echo(read_log(store, node.key, earlier), nl=False)
+            hand_over(read_log(store, node.key, earlier), nl=False)
         last = names[-1] if names else None
         if follow:
             node, last = _follow(database, store, (name, step, worker), last)
         elif last is not None:
-            typer.echo(read_log(store, node.key, last), nl=False)
+            hand_over(read_log(store, node.key, last), nl=False)
     if last is None:
         raise InputError(_no_log(list_logs(store, node.key), node, worker))
     if node.state == "failed":
         first_line = (node.error or "").partition("\n")[0]
-        typer.echo(f"{step} failed ({node.error_kind}): {first_line}", err=True)
+        say(f"{step} failed ({node.error_kind}): {first_line}", err=True)
 
 
 def _no_log(others: list[LogName], node: Node, worker: int) -> str:
@@ -83,13 +84,13 @@ def _follow(
             content = read_log(store, node.key, log)
             if node.state in UNFINISHED:
                 content = content[: content.rfind("\n") + 1]  # whole lines
-            typer.echo(news(shown, content), nl=False)
+            hand_over(news(shown, content), nl=False)
             shown = content
         if node.state not in UNFINISHED:
             return node, last
         alive = live_controller(database) is not None
         if not alive and not told:
-            typer.echo(f"creamtea: {nobody()}", err=True)
+            say(f"creamtea: {nobody()}", err=True)
         told = not alive
         patience.check(alive, f"step {step} has not ended, and {nobody()}")
         time.sleep(POLL_SECONDS)

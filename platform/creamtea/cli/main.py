@@ -16,6 +16,7 @@ import typer
 
 import creamtea
 from creamtea.cli.lazy import HELP_OPTIONS, Entry, lazy_group
+from creamtea.cli.printing import say
 from creamtea.errors import CreamteaError
 
 # What a command imports has very many objects, among which Python would look for garbage again and again.
@@ -71,7 +72,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"creamtea {creamtea.__version__}")
+        say(f"creamtea {creamtea.__version__}")
         raise typer.Exit
 
 
@@ -113,7 +114,7 @@ def _run() -> None:
         message, code = _told(error)
         if not message or TRACEBACK in sys.argv:
             raise
-        typer.echo(f"creamtea: {message}", err=True)
+        say(f"creamtea: {message}", err=True)
         sys.exit(code)
 
 

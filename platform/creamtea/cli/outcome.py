@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 
+from creamtea.cli.printing import say
 from creamtea.orders.submission import Submission
 from creamtea.store.database import Database
 from creamtea.store.queries import steps_of, study_nodes
@@ -34,7 +35,7 @@ class StudyOutcome:
     study: str
     study_id: int
     state: str
-    steps: dict[str, int]  # by state
+    steps: dict[str, int]  # by outcome: state, and of what failed whether it is unavailable or was not run
     failed: list[StepProblem]
     unavailable: list[StepProblem]
     left_out: list[StepProblem]  # not run, because an earlier step failed
@@ -59,7 +60,7 @@ def outcome_of(database: Database, study_id: int) -> StudyOutcome:
         study=study.name,
         study_id=study.id,
         state=study.state,
-        steps=dict(Counter(node.state for node in steps.values())),
+        steps=dict(Counter(node.outcome for node in steps.values())),
         failed=by_kind["failed"],
         unavailable=by_kind["unavailable"],
         left_out=by_kind["upstream"],
@@ -75,7 +76,7 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
     if as_json:
         warnings = [warning.values() for warning in (*submission.warnings, *report.warnings())]
         facts = {"reused": submission.reused, "seconds": round(time.monotonic() - started, 1)}
-        typer.echo(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
+        say(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
     else:
         from creamtea.cli.workplace import show_warnings
         from creamtea.report.terminal import make_console, render
@@ -83,7 +84,7 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
         render(report, make_console())
         show_warnings(submission.warnings)
         for text in advise(outcome):
-            typer.echo(text, err=True)
+            say(text, err=True)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.plugins import Additions, Plugin
 
 EXAMPLES = "Example: `creamtea plugins`, and `creamtea plugins --all` with creamtea's own kinds"
@@ -25,9 +26,9 @@ def plugins(
     """
     rows = _rows(everything)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        say(json.dumps(rows, indent=2))
     elif not rows:
-        typer.echo("no plug-ins are installed; `creamtea plugins --all` lists creamtea's own kinds")
+        say("no plug-ins are installed; `creamtea plugins --all` lists creamtea's own kinds")
     else:
         _show(rows)
     if any(row["state"] == "broken" for row in rows):

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from creamtea.cli.printing import say
 from creamtea.durations import duration
 from creamtea.engine import events
+from creamtea.report.terminal import PrintingConsole
+from creamtea.store.queries import outcome_word
 
 Display = Callable[[events.EngineEvent], None]
 
 
 class StepCounts:
-    """How many steps are done; `total` is None if the studies are not known in advance."""
+    """How many steps are done, and what became of the others, in the words that a report has for it; `total`
+    is None if the studies are not known in advance."""
 
     def __init__(self, total: int | None, reused: int) -> None:
         self.total = total
         self.reused = reused
         self.ran = 0
-        self.failed = 0
+        self.without = dict.fromkeys(("failed", "unavailable", "not run"), 0)
+
+    @property
+    def ended(self) -> int:
+        return self.ran + self.reused + sum(self.without.values())
 
     def count(self, event: events.EngineEvent) -> None:
         self.ran += isinstance(event, events.StepSucceeded)
-        self.failed += isinstance(event, events.StepFailed)
+        if isinstance(event, events.StepFailed):
+            self.without[outcome_word(event.kind)] += 1
 
     def __str__(self) -> str:
         of = "steps" if self.total is None else f"of {self.total} steps"
         parts = [f"{self.ran + self.reused} {of} done"]
         parts += [f"{self.reused} reused"] if self.reused else []
-        parts += [f"{self.failed} failed"] if self.failed else []
-        return ", ".join(parts)
+        return ", ".join([*parts, *(f"{count} {word}" for word, count in self.without.items() if count)])
 
 
 @contextmanager
@@ -46,7 +52,7 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
     if quiet:
         yield trouble_alone
         return
-    console = Console(stderr=True, highlight=False)
+    console = PrintingConsole(stderr=True, highlight=False)
     if not console.is_terminal:
         yield PlainLines(counts)
         return
@@ -63,7 +69,7 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
 
 def trouble_alone(event: events.EngineEvent) -> None:
     if isinstance(event, events.Notice) and event.trouble:
-        print(f"creamtea: {event.message}", file=sys.stderr, flush=True)
+        say(f"creamtea: {event.message}", err=True)
 
 
 class LiveLines:
@@ -90,8 +96,7 @@ class LiveLines:
         text = line(event)
         if text and not isinstance(event, events.StepStarted | events.StepSucceeded):
             self._progress.console.print(text, markup=False)
-        completed = self._counts.ran + self._counts.reused + self._counts.failed
-        self._progress.update(self._all, completed=completed, message=str(self._counts))
+        self._progress.update(self._all, completed=self._counts.ended, message=str(self._counts))
 
 
 class PlainLines:
@@ -129,7 +134,7 @@ class PlainLines:
 
     def _print(self, text: str) -> None:
         elapsed = time.monotonic() - self._started
-        print(f"[{elapsed:7.1f}s] {text}", file=sys.stderr, flush=True)
+        say(f"[{elapsed:7.1f}s] {text}", err=True)
 
 
 def line(event: events.EngineEvent) -> str:
@@ -144,7 +149,7 @@ def line(event: events.EngineEvent) -> str:
         case events.StepFailed(kind="upstream"):
             return f"not run   {event.node}: {first_line(event.error)}"
         case events.StepFailed(kind="unavailable"):
-            return f"no result {event.node}: {first_line(event.error)}"
+            return f"unavailable {event.node}: {first_line(event.error)}"
         case events.StepFailed():
             return f"FAILED    {event.node}: {first_line(event.error)}"
         case events.StepStopped():

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from creamtea.cli.printing import hand_over, say
 from creamtea.cli.workplace import AsJson, existing_database, existing_or_empty_database, study_asked_for
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import NAMES as PAPERS
@@ -156,16 +157,16 @@ class Printing:
 
     def show(self, built: Document) -> None:
         if self._as_json:
-            typer.echo(json.dumps(to_values(built), ensure_ascii=False, allow_nan=False, indent=1))
+            say(json.dumps(to_values(built), ensure_ascii=False, allow_nan=False, indent=1))
         elif self._html is not None:
             from creamtea.report.html import to_html
 
             write_page(self._html, lambda: to_html(built))
         elif self._export is not None:
             written = export(built, self._export, self._formats)
-            typer.echo(f"wrote {len(written)} files into {self._export}")
+            say(f"wrote {len(written)} files into {self._export}")
         elif self._markdown:
-            typer.echo(to_markdown(built), nl=False)
+            hand_over(to_markdown(built), nl=False)
         else:
             render(built, make_console())
 
@@ -210,7 +211,7 @@ def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> N
             _replace(path.resolve(), page)
     except OSError as error:
         raise InputError(f"--html {path}: {error.strerror or error}") from None
-    typer.echo(f"wrote {path}", err=on_error)
+    say(f"wrote {path}", err=on_error)
 
 
 def _replace(target: Path, page: Callable[[], str]) -> None:

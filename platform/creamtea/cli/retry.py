@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
 
 EXAMPLES = "Example: `creamtea retry demo`"
@@ -32,8 +33,9 @@ def retry(
     wrong store, with `--make-anew`. After a change to the study's file use `creamtea run`. The steps run
     here, or in the controller that `creamtea submit` started if it is still running.
 
-    Exit code 0: done, or queued for that controller; 1: a step failed; 2: no such study, it has not ended, or
-    all of its steps have succeeded; 130: interrupted.
+    Exit code 0: done, even if optional steps (scores, say) are unavailable, or queued for that controller;
+    1: a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130:
+    interrupted.
     """
     from creamtea.cli.follow import nobody
     from creamtea.cli.run import carry_out
@@ -60,6 +62,6 @@ def retry(
             return
         requeue(database, store, study.id, make_anew=make_anew)
     if as_json:
-        typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
+        say(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
     else:
-        typer.echo(f"queued {name} for the controller, {live}; follow with `creamtea status {name} --watch`")
+        say(f"queued {name} for the controller, {live}; follow with `creamtea status {name} --watch`")

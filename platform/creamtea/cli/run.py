@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.cli.stopping import stoppable
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
@@ -39,7 +40,8 @@ def run(
 ) -> None:
     """Run a study and print its report. Steps that have succeeded before are reused.
 
-    Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
+    Exit code 0: done, even if optional steps (scores, say) are unavailable; 1: a step failed; 2: the study or
+    an option is wrong; 130: interrupted.
     """
     from creamtea.engine.lease import AnotherController
 
@@ -117,7 +119,7 @@ def control(
         cancel(database, submission.study_id)
         raise
     if interrupted and cancel(database, submission.study_id):
-        typer.echo(
+        say(
             f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, continues from "
             "here: finished steps are kept, and training resumes from its last checkpoint",
             err=True,

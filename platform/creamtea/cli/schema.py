@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import typer
+from creamtea.cli.printing import say
 
 EXAMPLES = """Example: `creamtea schema > creamtea.schema.json`, and as first line of a study:
 
@@ -19,4 +19,4 @@ def schema() -> None:
     """
     from creamtea.study.schema import study_schema
 
-    typer.echo(json.dumps(study_schema(), ensure_ascii=False, indent=1))
+    say(json.dumps(study_schema(), ensure_ascii=False, indent=1))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from creamtea.cli.printing import say
 from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human import access
@@ -60,7 +61,7 @@ def serve(
 
     with contextlib.suppress(KeyboardInterrupt):
         server.serve(host, port, ready, sign_in, url)
-    typer.echo("stopped")
+    say("stopped")
 
 
 def link(
@@ -88,7 +89,7 @@ def link(
             with database.session() as session:
                 study_id = find_study(session, study).id
         secret = access.create_link(database, role, study_id=study_id, lifetime=timedelta(days=days))
-    typer.echo(link_to(url, secret))
+    say(link_to(url, secret))
 
 
 def link_to(url: str, secret: str) -> str:
@@ -102,15 +103,15 @@ def _link(role: str, url: str) -> str:
 
 
 def _greet(organiser_link: str, url: str, host: str) -> None:
-    typer.echo(f"creamtea is served at {url}; open this link, it works once:\n\n    {organiser_link}\n")
+    say(f"creamtea is served at {url}; open this link, it works once:\n\n    {organiser_link}\n")
     if host not in LOOPBACK:
-        typer.echo(
+        say(
             f"Other machines can reach {host}. Put HTTPS in front of it: over plain HTTP others on the "
             "network can read what is shown.\n",
             err=True,
         )
     for broken in added_protocols().broken:
-        typer.echo(
+        say(
             f"The rating protocol {broken.kind!r} of {broken.plugin} cannot be used ({broken.reason}): "
             "update the plug-in or uninstall it\n",
             err=True,
@@ -118,7 +119,7 @@ def _greet(organiser_link: str, url: str, host: str) -> None:
     with opened_database() as database:
         launched = [campaign.name for campaign in summaries(database) if campaign.state == "launched"]
     if launched:  # raters see nothing of the others
-        typer.echo(
+        say(
             f"A link for a rater: creamtea campaign link {quote(launched[-1])} --rater NAME "
             f"--url {quote(url)}\n"
         )

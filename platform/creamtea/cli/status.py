@@ -18,13 +18,17 @@ from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace
 from creamtea.cli.follow import Patience, nobody
+from creamtea.cli.printing import say
 from creamtea.report.terminal import make_console
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
 
 REFRESH = 1.0  # seconds
-STYLES = {"running": "bold cyan", "succeeded": "green", "failed": "bold red", "cancelled": "yellow"}
+STYLES = {
+    **{"running": "bold cyan", "succeeded": "green", "failed": "bold red"},
+    **dict.fromkeys(("cancelled", "unavailable", "not run"), "yellow"),
+}
 EXAMPLES = """Examples:
 
 `creamtea status`
@@ -43,7 +47,7 @@ def status(
     """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
     with workplace.existing_database() as database:
         if as_json:
-            typer.echo(json.dumps(_facts(database, name), ensure_ascii=False))
+            say(json.dumps(_facts(database, name), ensure_ascii=False))
             return
         console = make_console()
         facts = _facts(database, name)
@@ -108,6 +112,7 @@ def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
         "key": node.key,
         "kind": node.kind,
         "state": node.state,
+        "outcome": node.outcome,
         "attempts": node.attempts,
         "progress": progress and asdict(progress),
         "seconds": seconds,
@@ -150,7 +155,7 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
     for step in facts["steps"]:
         table.add_row(
             escape(step["node"]),
-            _styled(step["state"]),
+            _styled(step["outcome"]),
             str(step["attempts"]),
             escape(_progress(step["progress"])),
             "" if step["seconds"] is None else f"{step['seconds']:.1f}",
@@ -170,8 +175,8 @@ def _progress(progress: dict[str, Any] | None) -> str:
 def _error(step: dict[str, Any]) -> str:
     if step["state"] == "succeeded" or not step["error"]:
         return ""
-    kind = "not run" if step["error_kind"] == "upstream" else step["error_kind"]
-    return f"{kind}: {step['error'].splitlines()[0]}"
+    kind = f"{step['error_kind']}: " if step["outcome"] == "failed" else ""
+    return f"{kind}{step['error'].splitlines()[0]}"
 
 
 def _styled(state: str) -> Text:

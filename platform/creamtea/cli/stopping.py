@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event
 from types import FrameType
 
-import typer
+from creamtea.cli.printing import say
 
 
 class Stop(Event):
@@ -16,7 +16,7 @@ class Stop(Event):
 
     def pause(self, reason: str, seconds: float) -> bool:
         """Wait for the database; False if this is set."""
-        typer.echo(f"the database does not answer ({reason}); trying again in {seconds:g} s", err=True)
+        say(f"the database does not answer ({reason}); trying again in {seconds:g} s", err=True)
         return not self.wait(seconds)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.errors import CreamteaError, InputError
 from creamtea.settings import Settings
 from creamtea.store.database import Database
@@ -67,7 +68,7 @@ def submit(
         if not _serves(live, address) and starts:
             log = str(_start_controller(database, executor, address, behind=live))
         elif live is None:
-            typer.echo("no controller is running now: the study waits until the service is back", err=True)
+            say("no controller is running now: the study waits until the service is back", err=True)
         if not wait:
             _print_queued(submission.study_id, submission.name, log, as_json)
             return
@@ -77,7 +78,7 @@ def submit(
                 for event in follow(database, store, submission, log):
                     display(event)
         except KeyboardInterrupt:
-            typer.echo(
+            say(
                 f"creamtea: the study continues; follow it with `creamtea status {submission.name} --watch`",
                 err=True,
             )
@@ -131,8 +132,8 @@ def _start_controller(
 
 def _print_queued(study_id: int, name: str, log: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"study": name, "study_id": study_id, "state": "queued", "log": log}))
+        say(json.dumps({"study": name, "study_id": study_id, "state": "queued", "log": log}))
         return
-    typer.echo(f"queued {name} (submission {study_id}); its log is {log}")
-    typer.echo(f"follow: creamtea status {name} --watch   stop: creamtea cancel {name}")
-    typer.echo(f"result: creamtea report {name}")
+    say(f"queued {name} (submission {study_id}); its log is {log}")
+    say(f"follow: creamtea status {name} --watch   stop: creamtea cancel {name}")
+    say(f"result: creamtea report {name}")

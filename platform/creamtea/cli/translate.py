@@ -11,6 +11,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
+from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,18 +78,18 @@ def translate(
         opened_system = lines.OpenSystem.of_step(context)
         prompt = sys.stdin.isatty()
         if prompt:
-            typer.echo(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
+            say(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
         number = 0
         given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
             for row in opened_system.translate(batch, selected, best, word or ""):
                 number += 1
-                typer.echo(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores, number))
+                hand_over(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores, number))
             sys.stdout.flush()
 
 
 def _prompt() -> None:
-    typer.echo("> ", nl=False, err=True)
+    say("> ", nl=False, err=True)
 
 
 def _check_best(count: int, search: Search, system: str) -> None:

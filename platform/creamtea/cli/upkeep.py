@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.report.terminal import make_console
 from creamtea.store.areas import AREAS
 from creamtea.store.inventory import Entry
@@ -49,17 +50,17 @@ def gc(
         clear_abandoned()
     areas = _sums(garbage)
     if as_json:
-        typer.echo(json.dumps({"deleted": delete, "areas": areas}))
+        say(json.dumps({"deleted": delete, "areas": areas}))
         return
     if not garbage:
-        typer.echo(f"nothing to delete in {store.root}")
+        say(f"nothing to delete in {store.root}")
         return
     table = Table("unneeded", Column("files", justify="right"), Column("size", justify="right"))
     for area, sums in areas.items():
         table.add_row(AREAS[area].files, str(sums["files"]), in_units(sums["bytes"]))
     make_console().print(table)
     total = in_units(sum(entry.size for entry in garbage))
-    typer.echo(
+    say(
         f"deleted {total} from {store.root}"
         if delete
         else f"`creamtea gc --delete` frees {total} in {store.root}"
@@ -92,7 +93,7 @@ def du(
         store = workplace.artefact_store()
         uses = [use for use in usage(database, store) if name is None or name in use.studies]
     if as_json:
-        typer.echo(json.dumps([asdict(use) for use in uses]))
+        say(json.dumps([asdict(use) for use in uses]))
         return
     make_console().print(_usage_table(uses))
 
@@ -144,12 +145,12 @@ def remove(
         removed = remove_study(database, name, older)
         emptied = needs_no_files(database)
     if as_json:
-        typer.echo(json.dumps({"study": name, **asdict(removed)}))
+        say(json.dumps({"study": name, **asdict(removed)}))
         return
     frees = "`creamtea gc` shows the files that this frees"
     if emptied:
         frees = f"nothing else is stored: delete {workplace.artefact_store().root} to free its space"
-    typer.echo(f"removed {name}: {removed.submissions} submissions, {removed.steps} steps; {frees}")
+    say(f"removed {name}: {removed.submissions} submissions, {removed.steps} steps; {frees}")
 
 
 def in_units(size: int) -> str:

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
-from rich.console import Console
 from rich.table import Table
 
 from creamtea.cli import workplace
+from creamtea.cli.printing import say
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.report import describe
+from creamtea.report.terminal import PrintingConsole
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
@@ -51,14 +52,14 @@ def validate(
         if not as_json:
             raise
         lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
-        typer.echo(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
+        say(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
         raise typer.Exit(error.exit_code) from None
     warnings = warnings_of(loaded.study, planned, folder, loaded.place_of)
     summary = _summary(loaded.study, planned)
     if as_json:
         summary["warnings"] = [warning.values() for warning in warnings]
         facts = {"valid": True, "files_checked": not no_files, "config_hash": loaded.config_hash}
-        typer.echo(json.dumps({**facts, **summary}, ensure_ascii=False))
+        say(json.dumps({**facts, **summary}, ensure_ascii=False))
     else:
         _show(summary, study, no_files)
         workplace.show_warnings(warnings)
@@ -105,7 +106,7 @@ def _in_words(model: BaseModel) -> str:
 
 
 def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
-    console = Console(highlight=False)
+    console = PrintingConsole(highlight=False)
     variants = Table("variant", "objective", "NVS head", "corpus", "subwords", "seeds", title="Variants")
     for variant in summary["variants"]:
         seeds = ", ".join(map(str, variant["seeds"]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from creamtea.cli.printing import say
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.scratch import scratch_folder
@@ -84,7 +85,7 @@ def existing_or_empty_database() -> Iterator[Database]:
         with opened_database() as database:
             yield database
         return
-    typer.echo(f"creamtea: there is no database at {missing}, so that nothing here is of a study", err=True)
+    say(f"creamtea: there is no database at {missing}, so that nothing here is of a study", err=True)
     with scratch_folder("empty") as folder:
         database = open_database(f"sqlite:///{Path(folder) / 'empty.db'}")
         try:
@@ -162,4 +163,4 @@ def submit_study(
 def show_warnings(warnings: Sequence[StudyWarning]) -> None:
     """A line each, to stderr."""
     for warning in dict.fromkeys(warnings):
-        typer.secho(f"warning: {warning.line()}", err=True, fg=typer.colors.YELLOW)
+        say(f"warning: {warning.line()}", err=True, color=typer.colors.YELLOW)

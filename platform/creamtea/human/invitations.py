@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human import access, audit, raters
 from creamtea.human.campaigns import find_campaign
-from creamtea.human.exchange.columns import text_to_cell
+from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
 

@@ -1,4 +1,5 @@
-"""Whether a table or figure is reproduced, as what our studies say of themselves."""
+"""Whether creamtea's authors have run the studies of a table or figure, as docs/results has them. It says
+nothing of the studies in a reader's own database."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from creamtea.papers.model import Collection, Drawing, Exhibit, Paper, Source
 
 
 class Status(StrEnum):
-    PAPER_SIZE = "reproduced at the paper's size"
-    OUR_SIZE = "reproduced at our size"
+    PAPER_SIZE = "run at the paper's size"
+    OUR_SIZE = "run at our size"
     NOT_RUN = "specified, not run"
     NOT_SPECIFIED = "not specified"
     NO_RESULT = "not a result"
 
 
 def status_of(paper: Paper, exhibit: Exhibit) -> Status:
-    """Of the collections that have it: "reproduced" says that they ran, not what came out."""
+    """Of the collections that have it: that they ran, not what came out."""
     used = collections_of(paper, exhibit).values()
     if not exhibit.result:
         return Status.NO_RESULT

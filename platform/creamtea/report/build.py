@@ -48,7 +48,7 @@ from creamtea.report.tables import (
 )
 from creamtea.report.warnings import result_warnings
 from creamtea.store.database import Database
-from creamtea.store.queries import Node, find_study
+from creamtea.store.queries import Node, find_study, steps_of
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
 
@@ -115,8 +115,9 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
 
 def _steps(nodes: Iterable[Node]) -> str:
     """As "36 succeeded, 1 failed, 3 unavailable"."""
-    counts = Counter(state for _, state in {(node.key, node.outcome) for node in nodes})
-    return ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    counts = Counter(node.outcome for node in steps_of(nodes).values())
+    ranked = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+    return ", ".join(f"{count} {state}" for state, count in ranked)
 
 
 # ---------------------------------------------------------------- systems and figures

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.contract.columns import Column
-from creamtea.errors import InputError
+from creamtea.new_folder import new_folder
 from creamtea.report.latex import to_latex
 from creamtea.report.model import Cell, Document, Figure, Table
+from creamtea.spreadsheets import text_to_cell
 
 
 class Format(StrEnum):
@@ -26,7 +27,6 @@ class Format(StrEnum):
 
 
 MAX_STEM = 120  # bytes of a file's name before its ending; file systems have room for 255 of a name
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,13 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
 def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format)) -> list[Path]:
     """Write every table and figure in these formats into a folder that is new or empty. Returns the files.
 
-    InputError for another folder, before anything is drawn. What was written until the disk was full goes, so
-    that the folder is empty for the next time.
+    InputError for another folder, before anything is drawn, and as `new_folder`.
     """
     written: list[Path] = []
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            what = "it is not empty" if folder.is_dir() else "it is a file"
-            raise InputError(f"--export {folder}: {what}; give a new folder or an empty one")
-        folder.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder, "--export"):
         for name, file in _files(report, formats):
             written.append(folder / name)
             written[-1].write_bytes(file.make())
-    except OSError as error:
-        for path in written:
-            path.unlink(missing_ok=True)
-        raise InputError(f"--export {folder}: {error.strerror or error}") from None
     return written
 
 
@@ -189,4 +180,4 @@ def _csv(fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _plain(value: Any) -> Any:
     """Text that a spreadsheet would take for a formula stays text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return text_to_cell(value) if isinstance(value, str) else value

@@ -16,17 +16,6 @@ from creamtea.document.warning import StudyWarning
 from creamtea.stats.seeds import Spread, p_with_seeds, widened
 
 CONTENTS_LEVELS = 2  # of headings in a table of contents
-# "ok": all there. "partial": a mean over some of the seeds. The rest have no value, and `note` says why.
-CELL_STATES = (
-    "ok",
-    "partial",
-    "pending",
-    "running",
-    "failed",
-    "unavailable",
-    "cancelled",
-    "absent",  # not part of the study, or nothing to measure
-)
 
 # ---------------------------------------------------------------- cells
 
@@ -92,6 +81,9 @@ class Percent:
 
 @dataclass(frozen=True)
 class Cell:
+    """`state` is "ok", all there; "partial", a mean over some of the seeds; or one of `text.STATE_WORDS`, and
+    then there is no value, and `note` says why."""
+
     state: str
     note: str = ""
     value: float | None = None  # mean over seeds

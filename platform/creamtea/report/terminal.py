@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import assert_never
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
+from creamtea.printable import printable_lines
 from creamtea.report import text
 from creamtea.report.grid import print_table
 from creamtea.report.model import (
@@ -27,9 +30,17 @@ from creamtea.report.model import (
 WIDTH = 180
 
 
-def make_console() -> Console:
+class PrintingConsole(Console):
+    """One whose terminal obeys nothing in the texts that it prints (`creamtea.printable`)."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
+
+
+def make_console() -> PrintingConsole:
     """The terminal, or, where the output goes to a file or a pipe, WIDTH columns: one whole table."""
-    console = Console()
+    console = PrintingConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
     return console

@@ -10,13 +10,13 @@ from decimal import ROUND_DOWN, Decimal
 from creamtea.contract.columns import Column
 from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
 
-STATE_WORDS = {
+STATE_WORDS = {  # of cells without a value
     "pending": "pending",
     "running": "running",
     "failed": "failed",
     "unavailable": "unavailable",
     "cancelled": "cancelled",
-    "absent": "none",  # its note says why there is nothing to measure
+    "absent": "none",  # not part of the study, or nothing to measure
 }
 
 ENDED_WITHOUT = ("failed", "unavailable", "cancelled")  # of a step: for good, and with nothing to show

@@ -141,9 +141,13 @@ class Node:
 
     @property
     def outcome(self) -> str:
-        """The state; of a failed step whether it is unavailable, or was not run."""
-        words = {"unavailable": "unavailable", "upstream": "not run"}
-        return words.get(self.error_kind or "", self.state) if self.state == "failed" else self.state
+        """The state; of a failed step `outcome_word`."""
+        return outcome_word(self.error_kind) if self.state == "failed" else self.state
+
+
+def outcome_word(error_kind: str | None) -> str:
+    """What became of a step in the state "failed", for people: unavailable, not run, or failed indeed."""
+    return {"unavailable": "unavailable", "upstream": "not run"}.get(error_kind or "", "failed")
 
 
 def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.human.exchange import columns
-from creamtea.human.exchange.columns import Column, text_from_cell, text_to_cell
+from creamtea.human.exchange.columns import Column
+from creamtea.spreadsheets import text_from_cell, text_to_cell
 
 MOMENT, WEIGHT = Column(columns.Moment), Column(columns.Weight)
 NASTY = st.text(st.sampled_from("'=+-@\t\ra"), max_size=6)

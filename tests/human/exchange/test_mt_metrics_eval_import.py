@@ -104,6 +104,30 @@ def _readable(folder: Path) -> Path:
     return folder
 
 
+def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
+    marked = {
+        name: f"\ufeff{text}"
+        for name, text in {
+            "sources/en-de.txt": "one\n two \nthree\n",
+            "system-outputs/en-de/A.txt": "Eins\nZwei\nDrei\n",
+            "documents/en-de.docs": "news\ta\nnews\ta\nnews\tb\n",
+            "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
+        }.items()
+    }
+    content, _ = read_mt_metrics_eval(written(tmp_path, **marked), facts("da", "da"), NOW)
+    first = content.items[0]
+    assert (first.source, first.outputs, first.document) == ("one", ("Eins",), "a")
+
+
+def test_a_text_that_begins_with_that_character_comes_back(database: Database, tmp_path: Path) -> None:
+    sources = {"sources/en-de.txt": "\ufeff\ufeffone\n two \nthree\n"}
+    folder = written(tmp_path, **sources)
+    import_campaign(database, folder, "mt-metrics-eval", facts("da", "da"), "test")
+    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
+    content, _ = read_mt_metrics_eval(tmp_path / "out", facts("da", "da"), NOW)
+    assert content.items[0].source == "\ufeffone"
+
+
 def test_scores_of_a_scale(tmp_path: Path) -> None:
     content, _ = read_mt_metrics_eval(written(tmp_path), facts("da", "da"), NOW)
     assert sorted(score.step for answer in content.answers for score in answer.scores) == [50, 70]
@@ -170,6 +194,18 @@ def test_two_raters_of_one_segment(tmp_path: Path) -> None:
     assert len(content.answers) == 4
     content, _ = read_mt_metrics_eval(folder, facts("mqm.merged"), NOW)
     assert len(content.answers) == 2
+
+
+def test_the_first_line_whose_errors_cost_nothing_that_is_known_is_named(tmp_path: Path) -> None:
+    awful = rated({**ERROR, "severity": "awful"})
+    lines = [f"{system}\t{awful}\tann" for system in "ABC"]
+    outputs = {f"system-outputs/en-de/{system}.txt": "x\n" * 3 for system in "ABC"}
+    scores = "".join(f"{system} -1\n" * 3 for system in "CBA")
+    names = ("human-scores/en-de.mqm.seg.rating", "human-scores/en-de.mqm.seg.score")
+    ratings = "".join(f"{line}\n" * 3 for line in lines)
+    folder = written(tmp_path, **outputs, **dict(zip(names, (ratings, scores), strict=True)))
+    with pytest.raises(InputError, match=r"seg\.rating, line 1: .*awful"):
+        read_mt_metrics_eval(folder, facts("mqm"), NOW)
 
 
 SEG = "human-scores/en-de.da.seg.score"

@@ -23,6 +23,10 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 LOAD = 1_771_311_126.5
 FOX = "Der 🦊\nrennt."
 MARK = {"start_i": 0, "end_i": 1}
+OWN = {
+    **{"position": 0, "segment": 0, "document": "", "kind": "rated", "weight": 1.0, "context": []},
+    **{"original": None, "degraded": None, "page": None},
+}
 
 
 def item(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -246,6 +250,10 @@ def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
         ([line([{}, {}])], "line 1: found 2 annotations of 1 segments"),
         ([line([[]])], "line 1: annotation 0: allowed: an object"),
         ([line([{"C": response()}])], "line 1: annotation 0: the item has no output of 'C'"),
+        (
+            [line([{"A": response()}], [item(creamtea={**OWN, "systems": ["A", "C", "D", "E"]})])],
+            "line 1: creamtea.systems: the item has no output of 'C'",
+        ),
         ([line([{"A": {"score": "70"}}])], "line 1: annotation 0.A.score"),
         ([line([{"A": response(101)}])], "line 1, column payload: "),
         ([line([{"A": response(1, (3, 2, "minor"))}])], "line 1: A: an error from 3 to 2"),

@@ -241,7 +241,7 @@ def test_a_folder_with_something_in_it_is_left_alone(database: Database, tmp_pat
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "notes").write_text("mine")
-    with pytest.raises(InputError, match="something is there already"):
+    with pytest.raises(InputError, match="it is not empty"):
         export_campaign(database, rated.name, "csv", folder, "test")
     assert [path.name for path in folder.iterdir()] == ["notes"]
 

@@ -4,7 +4,9 @@ the protocol's widget to answer with.
 A Streamlit component without an iframe; its files lie beside this one. Texts reach the page as data and
 are set by `textContent` only. What the browser gets: the assignment's id, texts, languages, progress and
 the draft. What it sends: `draft` (state), {"assignment", "revision", "answers", "document", "comment"}, and
-`act` (trigger), {"kind", "assignment", …} with a kind of `ACTS`. Both are unchecked: they may be anything.
+`act` (trigger), {"kind", "assignment", …}. The kind is what a rater asks for: "save" the answers, "skip" the
+item, "continue" after a practice item's answer, list the "earlier" items, or go back to the "current" one and
+leave an earlier item as it was. Both are unchecked: they may be anything.
 """
 
 from __future__ import annotations
@@ -32,10 +34,6 @@ SCRIPTS = (
     *("asides.js", "segment.js", "whole.js", "board.js"),
 )
 STYLES = ("board.css", "sources.css", "outputs.css", "acts.css", "widths.css", "edit.css", "spans.css")
-
-# What a rater may ask for: save the answers, skip the item, go on after a practice item's answer, list the
-# earlier items, and leave an earlier item as it was.
-ACTS = ("save", "skip", "continue", "earlier", "current")
 
 
 @dataclass(frozen=True)

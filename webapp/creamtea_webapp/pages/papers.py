@@ -9,7 +9,7 @@ from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
 from creamtea.papers.model import Exhibit, Kind
-from creamtea.report.papers.build import exhibit_document, list_exhibits
+from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhibits
 from creamtea.report.papers.ours import Reports, members_of
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
@@ -42,7 +42,8 @@ def page() -> None:
 def _list() -> None:
     show(TEMPLATE, "head")
     for name, paper in papers().items():
-        show(TEMPLATE, "paper", name=name, paper=paper, entries=list_exhibits(session.database(), name))
+        entries = list_exhibits(session.database(), name)
+        show(TEMPLATE, "paper", name=name, paper=paper, entries=entries, documented=DOCUMENTED)
 
 
 def _exhibit(name: str, asked: Exhibit) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from creamtea.cli.campaign.running import rater_lines
 from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, plural, show, text_of
+from creamtea.cli.printing import hand_over, say
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.errors import InputError
@@ -113,9 +114,9 @@ def link(
             text = _organisers_link(database, campaign, subject, url)
         else:
             text = _raters_link(database, campaign, named[0], subject, url)
-    typer.echo(text)
+    hand_over(text)
     if campaign.state == "draft" and not organiser:
-        typer.echo(
+        say(
             f"campaign {name} is a draft: raters see nothing until `creamtea campaign launch {quote(name)}`",
             err=True,
         )
@@ -149,7 +150,7 @@ def revoke(name: Name, rater: RaterNames) -> None:
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
             revoked = access.revoke_rater(database, rater_id, ACTOR)
-            typer.echo(f"{plural(revoked, 'link')} of {who} withdrawn")
+            say(f"{plural(revoked, 'link')} of {who} withdrawn")
 
 
 def list_raters(name: Name, json_output: AsJson = False) -> None:
@@ -164,7 +165,7 @@ def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
             raters.exclude(database, rater_id, ACTOR, reason)
-            typer.echo(f"the ratings of {who} no longer count")
+            say(f"the ratings of {who} no longer count")
 
 
 def include(name: Name, rater: RaterNames, reason: Reason) -> None:
@@ -172,7 +173,7 @@ def include(name: Name, rater: RaterNames, reason: Reason) -> None:
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
             raters.include(database, rater_id, ACTOR, reason)
-            typer.echo(f"the ratings of {who} count again")
+            say(f"the ratings of {who} count again")
 
 
 def forget(
@@ -188,7 +189,7 @@ def forget(
             if not yes:
                 typer.confirm(f"delete the identity of {who} for good?", abort=True)
             raters.forget(database, rater_id, ACTOR, reason)
-            typer.echo(f"the identity of {who} is deleted")
+            say(f"the identity of {who} is deleted")
 
 
 def _found(database: Database, campaign: str, pseudonyms: list[str]) -> list[tuple[str, int]]:

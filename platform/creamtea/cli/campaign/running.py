@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Name, plural, show
+from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import audit, campaigns, launching, progress, raters
 from creamtea.store.item_kinds import ItemKind
 
 if TYPE_CHECKING:
     from creamtea.human.preview import Preview
+
+# of a rater in `status --json`; who a rater is, and said of themselves, is for `raters list`
+PROGRESS = (
+    *("id", "pseudonym", "created_at", "consented_at", "excluded_at", "forgotten_at"),
+    *("submitted", "skipped", "tutorial", "attention", "last_submit"),
+)
 
 
 def register(commands: typer.Typer) -> None:
@@ -123,7 +130,7 @@ def close(
     """End the rating for good. What raters saved stays."""
     with existing_database() as database:
         launching.close(database, name, ACTOR, reason)
-    typer.echo(f"campaign {name} is closed")
+    say(f"campaign {name} is closed")
 
 
 def remove(
@@ -165,8 +172,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
         people = raters.overview(database, summary.id)
     values = dataclasses.asdict(summary) | {
         "kinds": kinds,
-        # without the names, which are for `raters list`
-        "raters": [{k: v for k, v in vars(person).items() if k != "name"} for person in people],
+        "raters": [{field: getattr(person, field) for field in PROGRESS} for person in people],
         "registered": registered,
         "changed": changed,
     }

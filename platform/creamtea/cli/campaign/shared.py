@@ -14,8 +14,10 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from pydantic import BaseModel
 
+from creamtea.cli.printing import say
 from creamtea.errors import InputError
 from creamtea.human import audit
+from creamtea.printable import printable
 from creamtea.regular import read_text
 
 Options = TypeVar("Options")
@@ -79,9 +81,9 @@ def names(option: str, listed: str) -> list[str]:
 
 
 def show(json_output: bool, values: Any, lines: Iterable[str]) -> None:
-    """The values as JSON where that was asked for, else the lines."""
+    """The values as JSON where that was asked for, else the lines; no text in one begins another."""
     for line in [as_json(values)] if json_output else lines:
-        typer.echo(line)
+        say(printable(line))
 
 
 def as_json(value: Any) -> str:

@@ -18,10 +18,10 @@ from creamtea.human.exchange.appraise import HEADERS, MISSING, MTURK_HEADER, PAR
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import AnswerContent, Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, CountedScore, counted_scores
-from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
 
 FILE = "scores.csv"
@@ -29,7 +29,7 @@ TYPES = {ItemKind.BAD_REFERENCE: "BAD", ItemKind.REPEAT: "CHK"}
 
 
 def write_appraise(content: Content, path: Path) -> list[Path]:
-    """Write the file into the folder, new or empty. InputError for a protocol or a document that the format
+    """Write the file into the folder. InputError for a protocol or a document that the format
     does not have."""
     if not find_protocol(content.protocol).reads_appraise:
         known = ", ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
@@ -52,9 +52,7 @@ def write_appraise(content: Content, path: Path) -> list[Path]:
     if first in HEADERS or first.split()[0] == MTURK_HEADER or first.startswith("\ufeff"):
         writer.writerow([HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this rater is taken for a header
     writer.writerows(rows)
-    make_empty_folder(path)
-    (path / FILE).write_bytes(out.getvalue().encode())
-    return [path / FILE]
+    return write_texts(path, {FILE: out.getvalue()})
 
 
 def _row(content: Content, counted: CountedScore) -> list[Any]:

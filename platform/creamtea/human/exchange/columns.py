@@ -3,10 +3,8 @@
 A column's type is an annotation of pydantic's with a text that says what is allowed. The dataclasses of
 `content` and `rows` are made of these types, and `columns_of` makes columns of their fields.
 
-Text in a CSV cell: a spreadsheet takes a cell that begins with = + - @ (or a tab or carriage return) for a
-formula and may run it. Such a text is written with an apostrophe before it, and so is one that begins with
-apostrophes and then one of these; reading takes one apostrophe away from exactly those. Every text comes back
-as it was. JSON has no such trouble, and no apostrophes are added there.
+Text in a CSV cell is no formula of a spreadsheet (`creamtea.spreadsheets`). JSON has no such trouble, and no
+apostrophes are added there.
 """
 
 from __future__ import annotations
@@ -24,12 +22,11 @@ from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import GROUP, protocol_names
 from creamtea.human.protocols.registry import OWN
 from creamtea.human.storable import check_json, check_text
+from creamtea.spreadsheets import text_from_cell, text_to_cell
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import CAMPAIGN_STATES
 
 MAX_INTEGER = 2**31 - 1  # of an INTEGER column
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_APOSTROPHE = re.compile(r"'+[=+\-@\t\r]")
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN = 60  # characters of a wrong value in a message
 
@@ -193,14 +190,6 @@ def columns_of(rows: type, leave_out: Sequence[str] = ()) -> dict[str, Column]:
 
 
 # ---------------------------------------------------------------- cells
-
-
-def text_to_cell(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def text_from_cell(cell: str) -> str:
-    return cell[1:] if _APOSTROPHE.match(cell) else cell
 
 
 def _to_cell(written: Any) -> str:

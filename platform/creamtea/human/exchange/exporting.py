@@ -17,7 +17,6 @@ from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.appraise_export import write_appraise
-from creamtea.human.exchange.columns import text_to_cell
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
@@ -49,6 +48,8 @@ from creamtea.human.exchange.storing import (
 from creamtea.human.exchange.whole_test_set import whole_test_set
 from creamtea.human.media.files import FileStore
 from creamtea.human.settings import settings_of
+from creamtea.new_folder import new_folder, write_texts
+from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater
 
@@ -108,7 +109,7 @@ def export_campaign(
     has the files beside its sources, where it has any.
 
     No rater's name or sign-in is in any file. Raises InputError, and then the folder is as it was, for what
-    the format cannot hold.
+    the format cannot hold, and where the folder cannot be written.
     """
     if kind not in EXPORTS:
         raise InputError(f"--format {kind}: it is one of {', '.join(EXPORTS)}")
@@ -116,18 +117,19 @@ def export_campaign(
     if kind in MEDIA_FOLDERS:
         check_kept(content, store)
     left_out: tuple[str, ...] = ()
-    if kind == MT_METRICS_EVAL:
-        whole = whole_test_set(database, content)
-        files, left_out = write_mt_metrics_eval(content, whole, path), whole.left_out
-    else:
-        files = WRITERS[kind](content, path)
-    if kind in FORMATS:
-        files += _write_answers(database, name, path)
-    if kind in MEDIA_FOLDERS:
-        files += write_media(content, store, path / MEDIA_FOLDERS[kind])
-    with database.transaction() as session:
-        campaign = find_campaign(session, name)
-        audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
+    with new_folder(path, "--output"):
+        if kind == MT_METRICS_EVAL:
+            whole = whole_test_set(database, content)
+            files, left_out = write_mt_metrics_eval(content, whole, path), whole.left_out
+        else:
+            files = WRITERS[kind](content, path)
+        if kind in FORMATS:
+            files += _write_answers(database, name, path)
+        if kind in MEDIA_FOLDERS:
+            files += write_media(content, store, path / MEDIA_FOLDERS[kind])
+        with database.transaction() as session:
+            campaign = find_campaign(session, name)
+            audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
     return Exported(tuple(files), content.ratings, not_held(content, kind), left_out)
 
 
@@ -147,9 +149,7 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
     for person in people:
         answers = [str((person.answers or {}).get(question, "")) for question in questions]
         table.writerow([text_to_cell(cell) for cell in (person.pseudonym, *answers)])
-    path = folder / "raters.csv"
-    path.write_bytes(text.getvalue().encode())
-    return [path]
+    return write_texts(folder, {"raters.csv": text.getvalue()})
 
 
 def import_campaign(

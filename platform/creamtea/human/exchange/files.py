@@ -7,6 +7,7 @@ order; unknown, missing and repeated ones are refused, not guessed.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -99,9 +100,10 @@ def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str,
 
 
 def read_text(path: Path) -> str:
-    """The file's text with every line end as it is. InputError: no such file, not UTF-8 (with the line)."""
+    """The file's text without a byte-order mark, with every line end as it is. InputError: no such file, not
+    UTF-8 (with the line)."""
     try:
-        data = path.read_bytes()
+        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; give a file that can be read") from None
     try:
@@ -156,7 +158,7 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
 def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of a CSV without the checks of columns: (line, cells); blank lines are left out."""
     csv.field_size_limit(MAX_CELL)
-    text = read_text(path).removeprefix("\ufeff")
+    text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
     while True:
         line = reader.line_num + 1  # where the record begins

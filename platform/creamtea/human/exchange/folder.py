@@ -26,6 +26,7 @@ from creamtea.human.exchange.files import (
     read_records,
 )
 from creamtea.human.exchange.rows import COLUMNS, given_rating, rows_of
+from creamtea.new_folder import write_texts
 
 FORMAT = "creamtea campaign 3"  # raised with every change of a column
 _ADDED_TO_3 = (
@@ -63,11 +64,8 @@ SIDECAR = columns_of(Sidecar)
 
 
 def write_folder(content: Content, path: Path, kind: str) -> list[Path]:
-    """Write the export into a folder that is new or empty; the files, campaign.json last.
-
-    Raises InputError for a folder with something in it, and with its place for a value that no file can hold
-    (a NUL character).
-    """
+    """Write the export into a folder; the files, campaign.json last. Raises InputError with its place for a
+    value that no file can hold (a NUL character)."""
     name = f"ratings.{kind}"
     texts = {
         "items.jsonl": jsonl_text(ITEM, content.items, "items.jsonl"),
@@ -80,20 +78,7 @@ def write_folder(content: Content, path: Path, kind: str) -> list[Path]:
     ]
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in texts.items()}
     texts["campaign.json"] = json_text(SIDECAR, Sidecar(FORMAT, header, raters, digests), "campaign.json")
-    make_empty_folder(path)
-    for file, text in texts.items():
-        (path / file).write_bytes(text.encode())
-    return [path / file for file in texts]
-
-
-def make_empty_folder(path: Path) -> None:
-    """InputError where something lies already: an export never overwrites."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(f"--output {path}: something is there already; give a folder that is new or empty")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--output {path}: {error.strerror or error}") from None
+    return write_texts(path, texts)
 
 
 # ---------------------------------------------------------------- reading

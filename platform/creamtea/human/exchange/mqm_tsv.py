@@ -25,10 +25,10 @@ from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import CountedScore, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
-from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
+from creamtea.new_folder import write_texts
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docSegId": "doc_id", "globalSegId": "seg_id"}
@@ -134,7 +134,7 @@ def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    lines = read_text(path).removeprefix("\ufeff").removesuffix("\n").split("\n")
+    lines = read_text(path).removesuffix("\n").split("\n")
     header = lines[0].rstrip("\r").split("\t")[: len(FIELDS)]
     if tuple(OTHER_FIELDS.get(field, field) for field in header) != FIELDS:
         raise InputError(
@@ -227,9 +227,7 @@ def write_mqm(content: Content, path: Path) -> list[Path]:
         lines += _written(counted, numbers[segment])
     if len(lines) == 1:
         raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
-    make_empty_folder(path)
-    (path / FILE).write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return [path / FILE]
+    return write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})
 
 
 def _numbers_within_documents(content: Content) -> dict[int, int]:

@@ -37,13 +37,14 @@ from creamtea.human.exchange.columns import checked_text
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.counted import CountedScore, counted_scores, first_opinions
 from creamtea.human.exchange.files import text_lines
-from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.whole_test_set import WholeTestSet
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.new_folder import write_texts
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
 REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's name
+MAX_FILE_NAME = 255  # bytes
 _NO_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]+|^\.+")
 
 Means = dict[tuple[int, str], Fraction]  # (line, system) → score
@@ -88,17 +89,25 @@ class RatedUnit:
 
 
 def write_mt_metrics_eval(content: Content, whole: WholeTestSet, path: Path) -> list[Path]:
-    """Write the folder, which must be new or empty. Returns its files.
+    """Write the folder. Returns its files.
 
-    Raises InputError for a text with a line end within, for names that become the same, for documents that
-    are not contiguous, and where there is nothing to write.
+    Raises InputError for a text with a line end within, for names that become the same or are too long for a
+    file, for documents that are not contiguous, and where there is nothing to write.
     """
     texts = _texts(content, whole)
-    make_empty_folder(path)
-    for name, text in texts.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(text.encode())
-    return [path / name for name in texts]
+    for name in texts:
+        _check_length(name)
+    return write_texts(path, texts)
+
+
+def _check_length(name: str) -> None:
+    file = Path(name).name
+    if len(file.encode()) > MAX_FILE_NAME:
+        raise InputError(
+            f"a file would be called {file[:60]}… ({len(file.encode())} bytes; file systems allow "
+            f"{MAX_FILE_NAME}), as names of systems, metrics and raters are part of this format's file "
+            "names; export as csv or jsonl"
+        )
 
 
 def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
@@ -149,7 +158,9 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
 
 
 def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in lines)
+    # readers drop a byte-order mark: behind one, a text that begins with this character comes back whole
+    return f"\ufeff{text}" if text.startswith("\ufeff") else text
 
 
 def _line(text: str | None, what: str, segment: int) -> str:

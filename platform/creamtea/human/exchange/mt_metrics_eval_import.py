@@ -354,9 +354,11 @@ def _whole(score: _Score) -> int:
 
 def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Sequence[_Marked]]) -> int:
     differ = 0
-    for cell in set(scores) & set(marked):
+    for cell, ratings in marked.items():
+        if cell not in scores:
+            continue
         values = []
-        for rating in marked[cell]:
+        for rating in ratings:
             try:
                 values.append(mqm.scale.value(mqm.read_answer({"spans": rating.errors}, "").step))
             except ValueError as error:

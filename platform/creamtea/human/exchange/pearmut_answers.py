@@ -96,8 +96,9 @@ class Answers:
         self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, systems: tuple[str, ...]
     ) -> None:
         key = self._key(segment, kind, item, systems)
-        if unknown := set(systems) - set(item.tgt):
-            raise InputError(f"{place}: creamtea.systems: the item has no output of {unknown.pop()!r}")
+        for system in systems:
+            if system not in item.tgt:
+                raise InputError(f"{place}: creamtea.systems: the item has no output of {system!r}")
         outputs = {system: item.tgt[system] for system in systems}
         known = self.items.get(key)
         if known is None:

@@ -12,7 +12,6 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.exchange.counted import WITH_CONTROLS
-from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.pearmut import (
     ANSWERS,
     CAMPAIGN,
@@ -29,6 +28,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.human.settings import settings_of
+from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import shown_of
 
@@ -39,7 +39,7 @@ Document = tuple[ItemContent, ...]
 
 
 def write_pearmut(content: Content, path: Path) -> list[Path]:
-    """Write campaign.json, for `pearmut add`, and annotations.jsonl into the folder, new or empty.
+    """Write campaign.json, for `pearmut add`, and annotations.jsonl into the folder.
 
     InputError for a protocol that Pearmut does not have, for names of systems that its page takes for numbers
     or HTML, and for texts that it would run as HTML.
@@ -69,14 +69,11 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
             lines += _lines(user, f"welcome_{number}", document, answered, files)
         for number, document in enumerate(task):
             lines += _lines(user, number, document, answered, files)
-    make_empty_folder(path)
     texts = {
         CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
         ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
     }
-    for name, text in texts.items():
-        (path / name).write_bytes(text.encode())
-    return [path / name for name in texts]
+    return write_texts(path, texts)
 
 
 def _check(content: Content) -> None:

@@ -35,6 +35,7 @@ from creamtea.report.papers.verdict import (
 from creamtea.store.database import Database
 
 NO_VALUE = "–"  # neither the paper nor we have one
+DOCUMENTED = "in creamtea's documentation"  # what its authors have run, whatever the database has
 NOT_IN_COPY = "our copy of the paper has lost this value"
 
 
@@ -66,13 +67,13 @@ def exhibit_document(reports: Reports, exhibit: Exhibit) -> Document:
         kind="paper",
         name=f"{found.short}, {exhibit.label}",
         number=exhibit.number,
-        state=str(status_of(found, exhibit)),
+        state=f"studies here: {sum(reports.has(*member) for member in members)} of {len(members)}",
         about=exhibit.title,
         facts=(
             Fact("paper", f"{found.authors} {found.year}"),
             Fact("page", exhibit.page),
             Fact("section", exhibit.section),
-            Fact("studies here", f"{sum(reports.has(*member) for member in members)} of {len(members)}"),
+            Fact(DOCUMENTED, str(status_of(found, exhibit))),
         ),
         test_sets=(),
         sections=(
@@ -105,7 +106,11 @@ def list_exhibits(database: Database, paper: str) -> list[Listed]:
 def build_list(database: Database, paper: str) -> Document:
     """The tables and figures of a paper, each with its status and how many of its studies are here."""
     found = find_paper(paper)
-    columns = (Column("page", "page", 0), Column("here", "studies here", 0), Column("status", "status", 0))
+    columns = (
+        Column("page", "page", 0),
+        Column("here", "studies here", 0),
+        Column("status", DOCUMENTED, 0),
+    )
     rows = tuple(
         Row(
             listed.exhibit.label,

@@ -98,7 +98,7 @@ def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     latency = study.data.get("latency")
     if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
         yield LATENCY.name
-    for kind in {kind_of(block) for _, block in study.blocks("analyses")}:
+    for kind in dict.fromkeys(kind_of(block) for _, block in study.blocks("analyses")):
         analysis = ANALYSES.kinds.get(kind)
         if analysis is None or analysis.rows != "system":
             continue
