@@ -173,7 +173,7 @@ def test_what_the_authors_have_run_is_not_said_of_this_database(no_studies: Data
     document = build_exhibit(no_studies, "entmax", "table", 1)
     facts = {fact.label: fact.value for fact in document.facts}
     assert document.state.startswith("studies here: 0 of ")
-    assert facts["in creamtea's documentation"] == "run at our size"
+    assert facts["in creamtea's documentation"] == "reproduced at our size"
 
 
 @pytest.mark.slow
@@ -182,7 +182,7 @@ def test_the_list_of_a_paper_has_them_all(our_size: Database) -> None:
     table = document.table("list/exhibits")
     assert [row.name for row in table.rows] == [exhibit.label for exhibit in exhibits("scones")]
     assert table.rows[2].cells["here"].words == "1 of 7"
-    assert table.rows[2].cells["status"].words == "run at our size"
+    assert table.rows[2].cells["status"].words == "reproduced at our size"
 
 
 # ---------------------------------------------------------------- one by one

@@ -17,10 +17,10 @@ generated (`make docs`) from `platform/creamtea/papers/`, where every published 
 test keeps it true.
 
 `creamtea report --paper scones --table 3` shows one of them in the paper's own rows and columns: published
-values, ours with their intervals, and a verdict on each claim. The status says what creamtea's authors have
-run, not what came out: that is in the verdicts and in [claims](results/claims.md). Pages are counted from the
-paper's first. Left out are drawings of models and losses and a listing, which show no data: SCONES, Figures 1
-and 10; NVS, Figure 2; entmax, Figures 1 and 2."""
+values, ours with their intervals, and a verdict on each claim. *Reproduced* says that creamtea's authors have
+run our study, not what came out: that is in the verdicts and in [claims](results/claims.md). Pages are
+counted from the paper's first. Left out are drawings of models and losses and a listing, which show no data:
+SCONES, Figures 1 and 10; NVS, Figure 2; entmax, Figures 1 and 2."""
 
 
 def markdown() -> str:

@@ -9,8 +9,8 @@ from creamtea.papers.model import Collection, Drawing, Exhibit, Paper, Source
 
 
 class Status(StrEnum):
-    PAPER_SIZE = "run at the paper's size"
-    OUR_SIZE = "run at our size"
+    PAPER_SIZE = "reproduced at the paper's size"
+    OUR_SIZE = "reproduced at our size"
     NOT_RUN = "specified, not run"
     NOT_SPECIFIED = "not specified"
     NO_RESULT = "not a result"
