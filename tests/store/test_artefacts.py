@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.errors import InfrastructureError, InputError, StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 
@@ -40,18 +39,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def no_name_is_a_folder(files: dict[str, bytes]) -> bool:
     return not any(other.startswith(f"{name}/") for name in files for other in files)
-
-
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtefactStore:
-    return ArtefactStore(
-        str(tmp_path / "root") if request.param == "local" else f"memory://{uuid.uuid4().hex}"
-    )
-
-
-@pytest.fixture
-def local(tmp_path: Path) -> ArtefactStore:
-    return ArtefactStore(tmp_path / "root")
 
 
 def object_path(store: ArtefactStore, digest: str) -> Path:
@@ -340,7 +327,7 @@ def test_a_relative_root_is_fixed_when_the_store_is_made(
     assert ArtefactStore("root").root == str(tmp_path / "root")
 
 
-# ---------------------------------------------------------------- checkpoints and progress
+# ---------------------------------------------------------------- checkpoints
 
 
 def loaded_bytes(store: ArtefactStore) -> bytes | None:
@@ -392,30 +379,3 @@ def test_a_crash_while_saving_keeps_the_old_checkpoint(
         patch.setattr(os, "fsync", lambda descriptor: os._exit(9))
         assert in_child(lambda: local.checkpoints("key").save("state.pt", source)) == 9
     assert loaded_bytes(local) == b"first"
-
-
-def test_progress_is_read_as_written(store: ArtefactStore) -> None:
-    assert store.read_progress("key", 7) is None
-    store.write_progress("key", 7, 1.0, 4.0, "süß")
-    store.write_progress("key", 7, 2.0, 4.0, "süß")
-    progress = store.read_progress("key", 7)
-    assert progress is not None
-    assert progress.at <= time.time()
-    assert (progress.done, progress.total, progress.message) == (2.0, 4.0, "süß")
-    assert store.read_progress("key", 8) is None, "an earlier attempt's"
-
-
-def test_what_a_step_shows_is_that_of_its_last_attempt(store: ArtefactStore) -> None:
-    example = LiveExample("süß", "sweet", [(20, "suess"), (40, "süß")])
-    view = LiveView([PointRow("train_loss", 20, 1.5)], [example], None)
-    store.write_live("key", 7, view)
-    assert store.read_live("key", 7) == view
-    assert store.read_live("key", 8) is None
-    assert store.read_progress("key", 7) is None
-
-
-@pytest.mark.parametrize("content", [b"", b'{"done": 1', b"\xff", b"[1]"])
-def test_progress_that_cannot_be_read_is_none(store: ArtefactStore, content: bytes) -> None:
-    store.write_progress("key", 7, 1.0, 4.0, "")
-    store.fs.pipe_file(store.path_of("progress", "key.json"), content)
-    assert store.read_progress("key", 7) is None

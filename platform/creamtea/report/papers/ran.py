@@ -41,8 +41,8 @@ def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Wa
             found = f"{count} not as in {collection.file}: {named}"
             remedy = f"Its values are not of that study, which `{collection.command(member)}` runs."
             warnings.append(StudyWarning("other-settings", study, found, remedy))
-    blocks = (Warnings("warnings", tuple(warnings)), Facts("ran", "", tuple(facts)))
-    return tuple(block for block, there in zip(blocks, (warnings, facts), strict=True) if there)
+    told = (Warnings("warnings", tuple(warnings)),) if warnings else ()
+    return (*told, Facts("ran", "", tuple(facts))) if facts else ()
 
 
 def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
