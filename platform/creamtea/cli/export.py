@@ -53,8 +53,8 @@ def export(
     first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. A vocabulary
     selection is not exported.
 
-    Weights are in fp32, with `--quantize int8` in 8-bit integers. With these, outputs may differ: how many are identical is measured, and the card says it, as it
-    does of the beam search of a system that has one.
+    Weights are in fp32, with `--quantize int8` in 8-bit integers. With these, outputs may differ: how many
+    are identical is measured, and the card says it, as it does of the beam search of a system that has one.
 
     CTranslate2 has Transformers with subwords, trained with any objective; it needs
     `pip install 'creamtea[export]'`. safetensors has every model, for `creamtea_workers.export.load`.
