@@ -120,14 +120,14 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
     if available is None or available >= asked:
         return
     whole = available // batch * batch
-    outcome = f": {whole} will be timed, not {asked}"
+    found = f"{name} has {available} sentences: {whole} will be timed, not {asked}"
     if not whole:
-        outcome = f", fewer than a batch of {batch}: the latency run will fail"
+        found = f"{name} has {available} sentences, fewer than a batch of {batch}: the latency run will fail"
     keys = "latency.sentences and latency.batch_size" if batch > 1 else "latency.sentences"
     yield StudyWarning(
         "few-to-time",
         place_of(("latency", "sentences")),
-        f"{name} has {available} sentences{outcome}",
+        found,
         f"Lower {keys}, or time systems on a larger test set.",
     )
 
