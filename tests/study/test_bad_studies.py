@@ -143,19 +143,6 @@ BAD = {
         ("baseline: greedy", "baseline: greedy\nlatency: {test_set: dev}"),
         'study.yaml:23: latency.test_set: found "dev", allowed a test set: test',
     ),
-    "a batch that the timed sentences do not fill": (
-        (
-            "baseline: greedy",
-            "baseline: greedy\nlatency: {test_set: test, sentences: 10, batch_size: 4}",
-        ),
-        "study.yaml:23: latency.batch_size: found 4, and 10 sentences, "
-        "allowed a size that divides latency.sentences (8, say), for batches of one size",
-    ),
-    "a batch larger than what is timed": (
-        ("baseline: greedy", "baseline: greedy\nlatency: {test_set: test, batch_size: 64}"),
-        "study.yaml:23: latency.batch_size: found 64, and 20 sentences, "
-        "allowed a size that divides latency.sentences (64, say), for batches of one size",
-    ),
     "latency over two subword models": (
         (
             "variants:\n  softmax:\n    corpus: grammar\n    subwords: joint\n",
