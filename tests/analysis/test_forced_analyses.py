@@ -13,10 +13,11 @@ import torch
 from step_context import Context
 
 from creamtea.contract.kind import StepKind
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import MetricRow, StepResult
 from creamtea.methods.analyses.calibration import Calibration
 from creamtea.methods.analyses.support_density import SupportDensity
 from creamtea_workers.analysis import forced
+from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import BOS, EOS, output_logits
@@ -126,6 +127,7 @@ def test_ece_by_hand() -> None:
     expected = 0.2 * 0.05 + 0.2 * 0.9 + 0.2 * 0.93
     rows = {row.name: row for row in calibration.metrics(sums, 10, "")}
     assert rows["ece"].value == pytest.approx(expected)
+    assert [row.detail.get("interval") for row in rows.values()] == ["basic bootstrap", None, None]
     assert rows["accuracy"].value == pytest.approx(3 / 5)
     assert rows["confidence"].value == pytest.approx(3.08 / 5)
     points = [(point.x, point.y, point.label) for point in calibration.points(sums.sum(axis=0))]
@@ -134,6 +136,39 @@ def test_ece_by_hand() -> None:
         (pytest.approx(0.1), 1.0, "1"),
         (pytest.approx(2.93 / 3), pytest.approx(2 / 3), "3"),
     ]
+
+
+def test_the_interval_of_a_small_ece_covers_it_where_percentiles_lie_above_it() -> None:
+    """A true ECE of 0.005, which resamples put at about 0.019. Of 300 sentences with 15 positions."""
+    rng, truth, runs, covered = np.random.default_rng(1), 0.005, 8, 0
+    for _ in range(runs):
+        confidence = rng.beta(3, 1, (300, 15))
+        right = rng.random((300, 15)) < confidence - truth
+        sentences = np.stack([confidence, right], axis=2)
+        sums = np.stack([calibration.bin_sums(sentence, 10) for sentence in sentences])
+        percentile = ratio_row("ece", sums, calibration.expected_calibration_error)
+        basic = calibration.reflected(percentile)
+        assert percentile.low is not None
+        assert basic.value is not None
+        assert basic.low is not None
+        assert basic.high is not None
+        assert percentile.low > truth
+        covered += basic.low <= truth <= basic.high
+        assert ("above its own interval" in basic.note) == (basic.value > basic.high)
+    assert covered >= 6
+
+
+def test_the_reflected_interval_is_never_below_zero() -> None:
+    row = calibration.reflected(MetricRow("ece", 0.01, 0.008, 0.03, note="of the largest σ"))
+    assert (row.low, row.high, row.note) == (0.0, pytest.approx(0.012), "of the largest σ")
+    above = calibration.reflected(MetricRow("ece", 0.01, 0.012, 0.03))
+    assert (above.high, above.note) == (pytest.approx(0.008), calibration.ABOVE)
+
+
+def test_one_sentence_has_no_interval_of_its_ece() -> None:
+    sums = calibration.bin_sums(np.array([[0.4, 0.0], [0.9, 1.0]]), 10)[None]
+    ece = calibration.metrics(sums, 10, "")[0]
+    assert (ece.low, ece.high) == (None, None)
 
 
 def test_confidence_is_at_most_one_and_of_equal_ones_the_lowest_id_is_meant() -> None:

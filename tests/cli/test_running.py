@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 from limits import ANSWER
-from sqlalchemy import select
 
 from creamtea.cli.outcome import StepProblem, StudyOutcome, advise
 from creamtea.engine import lease as leases
 from creamtea.store.database import open_database
-from creamtea.store.tables import StepRow
 
 Wait = Callable[..., None]
 INLINE = ("--executor", "inline")
@@ -43,19 +41,6 @@ def test_an_error_without_words_is_advised_on_too() -> None:
     problem = StepProblem("train/softmax/1", "deterministic", "", 1)
     (line,) = advise(StudyOutcome("tiny", 1, "failed", {"failed": 1}, [problem], [], []))
     assert line.startswith("train/softmax/1: a retry would fail again")
-
-
-def test_a_system_of_a_plug_in_that_is_gone_is_not_opened(creamtea, study: Path) -> None:
-    creamtea("run", study, *INLINE)
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    with database.transaction() as session:
-        for step in session.scalars(select(StepRow).where(StepRow.kind == "decode")):
-            step.resources = {**step.resources, "plugins": {"tea-searches": "1.2"}}
-            step.params = {**step.params, "search": {"kind": "steeped"}}
-    database.close()
-    done = creamtea("translate", "tiny", "softmax-greedy")
-    assert done.returncode == 1
-    assert "planned with the plug-in tea-searches 1.2, and it is not installed here" in done.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_refused(creamtea, study: Path) -> None:

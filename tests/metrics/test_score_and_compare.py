@@ -13,6 +13,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
+from creamtea.contract.kind import StepKind
 from creamtea.errors import StepError
 from creamtea.steps.systems import COMPARE, SCORE
 
@@ -68,6 +69,22 @@ def test_bleu_has_its_value_interval_signature_and_length_ratio(
     assert [row["index"] for row in rows] == list(range(60))
     assert [row["value"] for row in rows] == pytest.approx(expected)
     assert context.progresses[-1][:2] == (2, 2)
+
+
+@pytest.mark.parametrize("step", [SCORE, COMPARE], ids=["score", "compare"])
+def test_one_segment_has_a_note_in_place_of_its_interval(
+    step: StepKind[Any], make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+) -> None:
+    given, own = [decode_folder(HYPOTHESES[:1])], [decode_folder(REFERENCES[:1], "own")]
+    texts = {"decode": given} if step is SCORE else {"baseline": given, "system": own}
+    params: dict[str, Any] = {"metric": {"kind": "bleu"}}
+    if step is COMPARE:
+        params["significance"] = {"samples": 100, "trials": 100, "seed": 1}
+    row = (
+        make_context(step, params, {"test_set": [test_set_folder(REFERENCES[:1])], **texts}).run().metrics[0]
+    )
+    assert (row.low, row.high, row.note) == (None, None, "only one segment: no spread to judge by")
+    assert row.detail.get("p_two_sided", 1.0) == 1.0
 
 
 def test_chrf_has_no_length_ratio(

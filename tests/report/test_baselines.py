@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp
 from typing import Any
 
 import pytest
@@ -71,7 +72,9 @@ def test_batches_have_a_speed_which_the_figure_shows(
     assert titles["latency_p90"].note == "p90 of a batch of 4 sentences"
     assert titles["sentences_per_second"].better == "higher"
     greedy = rows_of(report)["softmax-greedy"].cells["sentences_per_second"]
-    assert (greedy.value, greedy.low, greedy.high) == (10.64, 10.14, 11.64)
+    half = 0.75 / 10.64
+    bounds = (10.64 * exp(-half), 10.64 * exp(half))  # 10.64 ± 0.75 on the scale of logarithms
+    assert (greedy.value, greedy.low, greedy.high) == pytest.approx((10.64, *bounds))
     nvs = rows_of(report)["softmax-nvs"].cells["sentences_per_second"]
     assert text.percents(nvs) == ["26 % [24, 29]"]
     assert (
@@ -87,6 +90,43 @@ def test_batches_have_a_speed_which_the_figure_shows(
     assert (cells["latency_mean"].value, cells["latency_mean_p90"].value) == (20.0, 20.0)
     assert cells["latency_mean_p50"].state == "unavailable"  # this fixture has not measured it
     assert means.about.startswith("Of a batch of 4 sentences: means over repetitions")
+
+
+def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["latency"] |= {"sentences": 128, "batch_size": 64, "repetitions": 5}
+    measured = {"sentences": 30, "batch_size": 64, "repetitions": 3, "threads": 2}
+    rows = [
+        {**row, "name": name, "detail": row["detail"] | measured}
+        for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "sentences_per_second")
+        for row in latency_rows(name, [30.0, 20.0, 10.0])
+    ]
+    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
+    report = build_report(filled, "teatime")
+    note = notes(report, "reading/notes")[1]
+    assert "per batch of 30 sentences, 2 threads, 30 sentences of test × 3 repetitions" in note
+    columns = {column.key: column for column in report.table("systems/test/systems").columns}
+    assert columns["latency_p50"].note == "p50 of a batch of 30 sentences"
+    assert report.table("latency").about.startswith("Of a batch of 30 sentences")
+
+
+def test_intervals_of_means_of_two_repetitions_stay_above_zero(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    wide = {"low": -11.0, "high": 392.0}
+    rows = [
+        {**row, "name": name, "low": row["value"] - 40, "high": row["value"] + 40}
+        for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "sentences_per_second")
+        for row in latency_rows(name, [30.0, 20.0, 10.0])
+    ]
+    for row in rows:
+        row["detail"]["percent_of"] = [{"value": 190.5, **wide} for _ in range(3)]
+    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
+    cells = build_report(filled, "teatime").table("latency").rows[2].cells
+    for key in ("latency_mean", "sentences_per_second"):
+        assert cells[key].low == pytest.approx(10 * exp(-4))
+        assert cells[key].percents["softmax-greedy"].low == pytest.approx(190.5 * exp(-201.5 / 190.5))
 
 
 def test_a_step_of_an_earlier_version_has_no_table_of_means(filled: Database, fill: Fill) -> None:

@@ -180,7 +180,7 @@ def test_means_have_the_t_interval_over_repetitions_and_ratios_are_paired() -> N
 def test_batches_hold_neighbouring_lengths_and_are_timed_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = given(tmp_path, [SYSTEMS[0], SYSTEMS[1]], sentences=7, batch_size=3)
+    context = given(tmp_path, [SYSTEMS[0], SYSTEMS[1]], sentences=9, batch_size=3)
     sizes: list[list[int]] = []
     translate = Translator.translate
 
@@ -191,7 +191,7 @@ def test_batches_hold_neighbouring_lengths_and_are_timed_as_one(
     monkeypatch.setattr(Translator, "translate", counted)
     result = context.run()
     assert len(sizes) == 2 * (1 + 3 * 3)  # systems × (warm-up + repetitions × batches)
-    assert {len(size) for size in sizes[2:]} == {3, 1}
+    assert {len(size) for size in sizes} == {3}
     assert all(size == sorted(size) for size in sizes)
     rows = read_rows(tmp_path / "out" / "latency.jsonl")
     firsts = result.facts["segments"][::3]
@@ -202,8 +202,20 @@ def test_batches_hold_neighbouring_lengths_and_are_timed_as_one(
         of_system = [row["seconds"] for row in rows if row["system"] == system]
         totals = np.array(of_system).reshape(3, 3).sum(axis=1)
         speed = by_subject["sentences_per_second", str(system)]
-        assert speed.value == pytest.approx((7 / totals).mean(), rel=1e-2)
+        assert speed.value == pytest.approx((9 / totals).mean(), rel=1e-2)
         assert speed.detail["batch_size"] == 3
+
+
+def test_a_small_test_set_gives_the_whole_batches_that_it_has(tmp_path: Path) -> None:
+    result = given(tmp_path, [SYSTEMS[0]], sentences=100, batch_size=5).run()  # of 12 segments
+    assert len(result.facts["segments"]) == 10
+    assert {row.detail["sentences"] for row in result.metrics} == {10}
+
+
+def test_a_test_set_smaller_than_a_batch_is_refused(tmp_path: Path) -> None:
+    context = given(tmp_path, [SYSTEMS[0]], sentences=64, batch_size=64)
+    with pytest.raises(StepError, match="12 sentences, fewer than a batch of 64"):
+        context.run()
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,33 @@ def test_a_true_difference_is_found_and_covered() -> None:
 def test_what_cannot_be_paired_is_refused(baseline: list[Array], system: list[Array], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         paired_bootstrap(baseline, system, mean_score)
+
+
+@pytest.mark.parametrize(
+    ("segments", "groups", "reason"),
+    [
+        (1, None, "only one segment: no spread to judge by"),
+        (1, ["a"], "only one segment: no spread to judge by"),
+        (3, ["a", "b", "c"], "only one segment of each group: no spread to judge by"),
+    ],
+)
+def test_resamples_that_cannot_differ_give_no_interval_and_no_evidence(
+    segments: int, groups: list[str] | None, reason: str
+) -> None:
+    rng = np.random.default_rng(4)
+    base, system = (as_statistics(rng.normal(50, 10, segments)) for _ in range(2))
+    interval = bootstrap_interval(base, mean_score, groups)
+    assert (interval.low, interval.high, interval.half_width) == (None, None, None)
+    paired = paired_bootstrap([base], [system], mean_score, groups=groups)
+    assert (paired.low, paired.high, paired.p_value, paired.p_two_sided) == (None, None, 1.0, 1.0)
+    assert interval.reason == paired.reason == reason
+
+
+def test_a_group_of_two_segments_is_enough_for_an_interval() -> None:
+    values = as_statistics(np.array([40.0, 50.0, 60.0]))
+    interval = bootstrap_interval(values, mean_score, ["a", "b", "b"])
+    assert (interval.low, interval.high, interval.reason) == (
+        pytest.approx(140 / 3),
+        pytest.approx(160 / 3),
+        "",
+    )

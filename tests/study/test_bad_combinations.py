@@ -1,4 +1,4 @@
-"""Parts of a study that do not fit together: adaptation, IBM-3, searches, precisions, analyses."""
+"""Parts of a study that do not fit together: adaptation, IBM-3, searches, precisions, analyses, latency."""
 
 from __future__ import annotations
 
@@ -23,6 +23,19 @@ ADAPTATION = "  adapted: {corpus: grammar, subwords: joint, objective: {kind: so
 GRAMMAR = "  grammar: {kind: synthetic}"
 FILES = "  text: {kind: files, train: [{source: a, target: b}], dev: {source: a, target: b}"
 BAD = {
+    "a batch that the timed sentences do not fill": (
+        (
+            "baseline: greedy",
+            "baseline: greedy\nlatency: {test_set: test, sentences: 10, batch_size: 4}",
+        ),
+        "study.yaml:23: latency.batch_size: found 4, and 10 sentences, "
+        "allowed a size that divides latency.sentences (8, say), for batches of one size",
+    ),
+    "a batch larger than what is timed": (
+        ("baseline: greedy", "baseline: greedy\nlatency: {test_set: test, batch_size: 64}"),
+        "study.yaml:23: latency.batch_size: found 64, and 20 sentences, "
+        "allowed a size that divides latency.sentences (64, say), for batches of one size",
+    ),
     "starts from nobody": (
         (
             ADAPTED,

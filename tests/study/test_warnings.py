@@ -100,6 +100,28 @@ def test_samples_too_few_for_any_mark(samples: int, kinds: list[str], write_text
         assert "Raise samples to 160 or more" in found[0].remedy
 
 
+@pytest.mark.parametrize(
+    ("latency", "outcome"),
+    [
+        ("sentences: 100, batch_size: 4", "test has 11 sentences: 8 will be timed, not 100"),
+        ("sentences: 64, batch_size: 64", "test has 11 sentences, fewer than a batch of 64: the latency run"),
+        ("sentences: 12", "test has 11 sentences: 11 will be timed, not 12"),
+        ("sentences: 11", None),
+    ],
+)
+def test_a_test_set_smaller_than_what_is_to_be_timed(
+    latency: str, outcome: str | None, write_texts: Write
+) -> None:
+    timed = ("baseline: greedy", f"baseline: greedy\nlatency: {{test_set: test, {latency}}}")
+    path = write_texts(trained(GOOD), timed)
+    for side in ("en", "de"):
+        Path(f"test.{side}").write_text("".join(f"{side} line {n}\n" for n in range(11)))
+    warnings = warned(path)
+    assert [warning.kind for warning in warnings] == ["few-to-time"] * (outcome is not None)
+    assert all(warning.found.startswith(str(outcome)) for warning in warnings)
+    assert warned(path, None) == []  # how many there are is not known without the text
+
+
 def test_an_adaptation_may_be_short(write_texts: Write) -> None:
     own = VARIANT.replace("softmax:", "adapted:").replace(
         "}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}"

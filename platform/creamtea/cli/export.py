@@ -50,13 +50,13 @@ def export(
 ) -> None:
     """Write a trained model that other tools load, with a model card, and prove that it is the same model.
 
-    The folder has the weights in fp32, the subwords, and README.md: what the model is and was trained on,
-    its scores, Python that loads it, and the proof. For that, creamtea and the exported model both translate
-    the system's first test set by greedy search over the whole vocabulary. A vocabulary selection is not
-    exported.
+    The folder has the weights, the subwords, and README.md: what the model is and was trained on, its scores,
+    Python that loads it, and the proof. For that, creamtea and the exported model both translate the system's
+    first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. A vocabulary
+    selection is not exported.
 
-    With `--quantize int8` outputs may differ: how many are identical is measured, and the card says it, as it
-    does of the beam search of a system that has one.
+    Weights are in fp32, with `--quantize int8` in 8-bit integers. With these, outputs may differ: how many
+    are identical is measured, and the card says it, as it does of the beam search of a system that has one.
 
     CTranslate2 has Transformers with subwords, trained with any objective; it needs
     `pip install 'creamtea[export]'`. safetensors has every model, for `creamtea_workers.export.load`.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +20,7 @@ from creamtea.errors import InputError
 if TYPE_CHECKING:
     from creamtea.methods.searches import Search
 
+SHOWN = 10  # symbols of a warning
 EXAMPLES = """Examples:
 
 `creamtea translate demo softmax-beam4`
@@ -57,7 +61,11 @@ def translate(
 
     Selection, search and precision are the system's. Translations go to standard output, a line each; at a
     terminal there is a prompt, which Ctrl-D ends. JSON has an object for each line: source, text, score (of
-    the model; a log-probability for softmax), length in subwords, and the size of the allowed vocabulary.
+    the model; a log-probability for softmax), length in subwords, the size of the allowed vocabulary, and
+    what of the source the model has never seen (`unknown`), of which there is also a warning.
+
+    A line for a system of words is written as its sources are, with the language as a symbol and the tags of
+    the form, if it has any: `<ady>абан`, `<zulu>hamba<V><PST>`.
 
     With --nbest N a line of output has the number of the line that it translates, a score and a translation,
     separated by tabs, best first; JSON has them as `best`. N is at most the width of the system's beam
@@ -79,13 +87,57 @@ def translate(
         prompt = sys.stdin.isatty()
         if prompt:
             say(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
-        number = 0
+        number, doubts = 0, Doubts(opened_system.example)
         given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
             for row in opened_system.translate(batch, selected, best, word or ""):
                 number += 1
+                doubts.add(row)
                 hand_over(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores, number))
             sys.stdout.flush()
+            if prompt:
+                doubts.tell()
+        doubts.tell()
+
+
+@dataclass
+class Doubts:
+    """Lines whose translations mean little, counted until they are told."""
+
+    example: str  # a source of the system with its language; "" for a system whose sources have none
+    unknown: Counter[str] = field(default_factory=Counter)
+    with_unknown: int = 0  # [lines]
+    otherwise: int = 0  # [lines] without the language, or the tags
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self.unknown.update(row["unknown"])
+        self.with_unknown += bool(row["unknown"])
+        ends = [(line.startswith("<"), line.endswith(">")) for line in (row["source"], self.example)]
+        self.otherwise += bool(self.example) and ends[0] != ends[1]
+
+    def tell(self) -> None:
+        """On standard error, each kind once."""
+        if self.otherwise:
+            tags = " and its tags last" if self.example.endswith(">") else ""
+            say(
+                f"creamtea: {_lines(self.otherwise, 'is', 'are')} not written as this system's sources, with "
+                f"the language first{tags}, as in {self.example}",
+                err=True,
+            )
+        if self.with_unknown:
+            symbols = ", ".join(f"{symbol} ({count})" for symbol, count in self.unknown.most_common(SHOWN))
+            more = f" and {len(self.unknown) - SHOWN} others" if len(self.unknown) > SHOWN else ""
+            say(
+                f"creamtea: {_lines(self.with_unknown, 'has', 'have')} what the model has never seen: "
+                f"{symbols}{more}",
+                err=True,
+            )
+        self.unknown.clear()
+        self.with_unknown = self.otherwise = 0
+
+
+def _lines(count: int, one: str, several: str) -> str:
+    return f"{count:,} line{'s' * (count != 1)} {one if count == 1 else several}"
 
 
 def _prompt() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.engine.runner import Context
 from creamtea.engine.state import task_of
@@ -39,8 +40,8 @@ def translating_step(
     plug-ins are not those that are installed here."""
     with database.session() as session:
         study_id = find_study(session, study).id
-        node = _choose(study_nodes(session, study_id, DECODE.name), study, system, seed)
-        inputs = set(session.scalars(select(StepInput.input_key).where(StepInput.step_key == node.key)))
+        node = _choose(session, study_nodes(session, study_id, DECODE.name), study, system, seed)
+        inputs = {given.input_key for given in _inputs(session, node)}
         needed = (other for other in study_nodes(session, study_id) if other.key in inputs)
         if unmade := next((other for other in needed if other.state != "succeeded"), None):
             raise InputError(f"system {system} cannot translate: {_why(unmade, study)}")
@@ -57,12 +58,22 @@ def _why(node: Node, study: str | int) -> str:
     return f"{node.name} is {node.outcome}, {reason}; see `creamtea status {study}`"
 
 
-def _choose(nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:
+def _inputs(session: Session, node: Node) -> Sequence[StepInput]:
+    return session.scalars(select(StepInput).where(StepInput.step_key == node.key)).all()
+
+
+def _choose(session: Session, nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:
     nodes = [node for node in nodes if "system" in node.labels]  # the others are of analyses
     of_system = [node for node in nodes if node.labels["system"] == system]
     if not of_system:
         systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))
         raise InputError(f"study {study} trains no system {system!r}; it trains {systems or 'none'}")
+    models = sum(given.role == "train" for given in _inputs(session, of_system[0]))
+    if seed is not None and models > 1:
+        raise InputError(
+            f"--seed {seed}: system {system} is an ensemble of {models} models, one of each seed; leave "
+            "--seed out, or name a system of one model"
+        )
     of_seed = [node for node in of_system if seed is None or node.labels.get("seed") == seed]
     if not of_seed:
         seeds = ", ".join(dict.fromkeys(str(node.labels.get("seed", "all at once")) for node in of_system))

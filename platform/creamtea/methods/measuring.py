@@ -30,7 +30,8 @@ class Recall(Strict):
 class LatencyProtocol(Strict):
     """How a latency run measures."""
 
-    sentences: Positive = 20  # [segments] timed, evenly spaced over the test set in order of length
+    # [segments] timed, evenly spaced over the test set in order of length; a multiple of `batch_size`
+    sentences: Positive = 20
     repetitions: Annotated[int, Field(ge=2)] = 30  # how many times each is timed
     warmup: Annotated[int, Field(ge=0)] = 3  # [batches] per system before the clock starts
     threads: Count = 1  # [threads] of the processor

@@ -21,6 +21,7 @@ from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.idioms import missed_idioms
+from creamtea.report.latency import latency_note, latency_table, threads_in_words
 from creamtea.report.model import (
     Block,
     Document,
@@ -41,8 +42,6 @@ from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
     corpora_table,
     further_table,
-    latency_baselines,
-    latency_table,
     systems_table,
     trainings_table,
 )
@@ -177,7 +176,7 @@ def _notes(spec: Study, material: Material) -> Iterator[str]:
             "rate it."
         )
     if spec.variants:
-        yield _latency_note(spec, material)
+        yield latency_note(material)
 
 
 def _significance(spec: Study) -> str:
@@ -200,7 +199,7 @@ def _hardware(material: Material) -> tuple[str, ...]:
     for training in material.of("train"):
         if device := training.node.facts.get("device"):
             threads = training.node.facts.get("threads")
-            machines[f"training: {device}" + (f", {_threads(threads)}" if threads else "")] = None
+            machines[f"training: {device}" + (f", {threads_in_words(threads)}" if threads else "")] = None
     for timing in material.of("latency"):
         for metric in timing.metrics:
             if hardware := metric.detail.get("hardware"):
@@ -208,35 +207,10 @@ def _hardware(material: Material) -> tuple[str, ...]:
     return tuple(machines)
 
 
-def _threads(count: int) -> str:
-    return f"{count} thread{'s' * (count != 1)}"
-
-
 def _flat(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {item}" for key, item in value.items())
     return str(value)
-
-
-def _latency_note(spec: Study, material: Material) -> str:
-    if spec.latency is None:
-        return "The study measures no latency."
-    latency = spec.latency
-    note = (
-        f"Latency: milliseconds per {_batch(latency.batch_size)}, {_threads(latency.threads)}, "
-        f"{latency.sentences} sentences of {latency.test_set} × {latency.repetitions} repetitions, systems "
-        f"interleaved, the first seed of each; % of {' / '.join(latency_baselines(spec))}, paired over "
-        "repetitions"
-    )
-    for timing in material.of("latency"):
-        state, reason = state_of(timing.node)
-        if state != "ok":
-            note += f" ({state}: {reason})"
-    return f"{note}."
-
-
-def _batch(size: int) -> str:
-    return "sentence, batch 1" if size == 1 else f"batch of {size} sentences"
 
 
 # ---------------------------------------------------------------- failures, provenance

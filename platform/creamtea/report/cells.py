@@ -211,6 +211,7 @@ def tested_delta(row: MetricValue) -> Delta:
     """What a comparison has left."""
     return Delta(
         "ok",
+        row.note,
         value=row.value,
         low=row.low,
         high=row.high,

@@ -19,25 +19,22 @@ from creamtea.report.cells import (
 )
 from creamtea.report.columns import (
     DEVELOPMENT,
-    LATENCY_MEANS,
     PAIRS,
     RECALL_IDIOM,
     RECALL_MACRO,
     RECALL_SENTENCE,
     RECALL_WORDS,
     SELECTED,
-    latency_columns,
     training_columns,
 )
 from creamtea.report.human.columns import HumanColumns
-from creamtea.report.model import Cell, Percent, Row, Table
+from creamtea.report.latency import NO_MODEL, is_timed_on, latency_cells, timed_columns
+from creamtea.report.model import Cell, Row, Table
 from creamtea.report.scores import NOT_TRANSLATED, differences, score_cell, why_no_score
 from creamtea.report.step_titles import step_title
-from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 
 FURTHER = "further"  # the key of a table
-NO_MODEL = "its outputs are given: no model of this study translates"
 
 
 def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
@@ -45,8 +42,8 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
     spec = material.spec
     columns = _columns(material, test_set, campaigns)
     found = {metric.name(): differences(material, test_set, metric) for metric in spec.metrics}
-    timed = _timed_columns(spec, test_set)
-    latency = _latency_cells(material, timed)
+    timed = timed_columns(material, test_set)
+    latency = latency_cells(material, timed)
     rows = []
     for system in _systems(spec, test_set):
         baseline = spec.baseline_of(system)
@@ -106,7 +103,7 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
         columns += [RECALL_SENTENCE, SELECTED]
     about = (LENGTH, EMPTY) if _length_metric(spec) else (EMPTY,)
     columns += [replace(column, group="outputs") for column in about]
-    return (*columns, *_timed_columns(spec, test_set))
+    return (*columns, *timed_columns(material, test_set))
 
 
 def _length_metric(spec: Study) -> Metric | None:
@@ -119,18 +116,10 @@ def _selects(spec: Study, system: str) -> bool:
     return spec.systems[system].runs and spec.systems[system].selection.kind != "full"
 
 
-def _timed_columns(spec: Study, test_set: str) -> tuple[Column, ...]:
-    return latency_columns(spec.latency.batch_size) if spec.latency and _is_timed_on(spec, test_set) else ()
-
-
-def _is_timed_on(spec: Study, test_set: str) -> bool:
-    return spec.latency is not None and spec.latency.test_set == test_set
-
-
 def _systems(spec: Study, test_set: str) -> list[str]:
     """What translates the test set or is timed on it, in the study's order."""
     shown = set(spec.systems_on(test_set))
-    if spec.latency is not None and _is_timed_on(spec, test_set):
+    if is_timed_on(spec, test_set):
         shown |= set(spec.timed())
     return [name for name in spec.systems if name in shown]
 
@@ -187,80 +176,6 @@ def _length_ratio(material: Material, system: str, test_set: str) -> dict[str, C
     measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
     missing = why_no_score(material.spec, system, test_set)
     return {LENGTH.key: read_cell(measured, lambda step: step.find("length_ratio"), missing)}
-
-
-# ---------------------------------------------------------------- latency
-
-
-def _timed_unit(batch_size: int) -> str:
-    return "one sentence at a time" if batch_size == 1 else f"a batch of {batch_size} sentences"
-
-
-def latency_table(material: Material) -> Table | None:
-    """Means over repetitions, as papers print them; None where no step has measured them."""
-    runs = material.of("latency")
-    if material.spec.latency is None or not any(run.find(LATENCY_MEANS[0].key, "0") for run in runs):
-        return None
-    timed = material.spec.timed()
-    cells = _latency_cells(material, LATENCY_MEANS)
-    rows = [Row(name, {column.key: cells[name, column.key] for column in LATENCY_MEANS}) for name in timed]
-    about = (
-        f"Of {_timed_unit(material.spec.latency.batch_size)}: means over repetitions with their 95 % t "
-        "intervals. A disturbance of the machine moves a mean, and hardly the median of the systems' table."
-    )
-    return Table("latency", "Latency", "system", LATENCY_MEANS, tuple(rows), about, folded=True)
-
-
-def _latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[str, str], Cell]:
-    """By system and column; empty for a study without latency."""
-    spec = material.spec
-    if spec.latency is None:
-        return {}
-    runs = material.of("latency")
-    timed = spec.timed()
-
-    def cell(system: str, key: str) -> Cell:
-        if system not in timed:
-            return absent("the study does not time this system" if spec.systems[system].runs else NO_MODEL)
-
-        def read(run: Measured) -> MetricValue | None:
-            return run.find(key, str(timed.index(system)))
-
-        return read_cell(runs, read, "the plan has no latency step")
-
-    baselines = [name for name in latency_baselines(spec) if name in timed]
-
-    def percents(system: str, key: str) -> dict[str, Percent]:
-        times = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
-        return {
-            name: _percent(own, other, timed.index(name))
-            for name in baselines
-            if (own := times[system]) and (other := times[name])
-        }
-
-    cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in columns}
-    return {
-        (system, key): replace(time, percents=percents(system, key)) if time.value is not None else time
-        for (system, key), time in cells.items()
-    }
-
-
-def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
-    """A system's time as a percentage of the baseline's, as the step has paired them; `position` is the
-    baseline's among the systems. Of a step of version 1 the ratio of both medians, without an interval."""
-    if own.subject == baseline.subject:
-        return Percent(100.0)
-    if (paired := own.detail.get("percent_of")) is not None:
-        return Percent(**paired[position])
-    assert own.value is not None
-    assert baseline.value is not None
-    return Percent(100.0 * own.value / baseline.value)
-
-
-def latency_baselines(spec: Study) -> list[str]:
-    """The systems whose latency is 100 %: those that the study names, or its baseline."""
-    named = spec.latency.baselines if spec.latency else []
-    return named or [spec.baseline]
 
 
 # ---------------------------------------------------------------- trainings and corpora

@@ -29,13 +29,15 @@ _CHUNK_CELLS = 4_000_000  # draws held at once: 32 MB of counts
 
 @dataclass(frozen=True)
 class Interval:
-    """A corpus score with its 95 % percentile interval; sacreBLEU prints `mean` ± `half_width`."""
+    """A corpus score with its 95 % percentile interval; sacreBLEU prints `mean` ± `half_width`. Where there
+    is no interval, `reason` says why."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     mean: float  # of the resamples
-    half_width: float
+    half_width: float | None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,17 @@ class PairedBootstrap:
     than the observed |difference|. Away from zero that is the tail on one side only, chosen after seeing
     the sign: the rule "p_value < 0.05" gives a false alarm in about 10 % of comparisons of equal systems.
     `p_two_sided` counts both tails of the centred difference and keeps to the nominal 5 %.
+    Where resamples cannot differ, both are 1, and `reason` says why there is no interval.
     """
 
     baseline: float  # mean over seeds of the corpus score
     system: float
     delta: float  # system - baseline
-    low: float  # 95 % percentile interval of the difference
-    high: float
+    low: float | None  # 95 % percentile interval of the difference
+    high: float | None
     p_value: float
     p_two_sided: float
+    reason: str = ""
 
 
 def resampled_sums(
@@ -64,6 +68,10 @@ def resampled_sums(
 
     Draws are those of `numpy.random.default_rng(seed).choice(n, (samples, n))`, whatever the chunk size.
     With `groups` (n) the segments of each group are drawn among themselves, so that it keeps its size.
+
+    Resamples of few segments vary too little: their variance has the divisor n, not n - 1. Of ungrouped
+    segments that is as sacreBLEU has it. With groups of n segments a 95 % interval covers 81 % for n = 2,
+    88 % for 3, 91 % for 5 and 93 % for 10 (simulated means over 15 groups of normal values).
     """
     if len(statistics) == 0:
         raise ValueError("no segments to resample")
@@ -75,6 +83,15 @@ def resampled_sums(
     for name in np.unique(names):
         sums += _sums(statistics[names == name], samples, rng)
     return sums
+
+
+def _why_no_spread(segments: int, groups: Sequence[str] | None) -> str:
+    """Why all resamples are the same, whatever the segments are like; "" where they need not be."""
+    if segments == 1:
+        return "only one segment: no spread to judge by"
+    if groups is not None and len(set(groups)) == segments:
+        return "only one segment of each group: no spread to judge by"
+    return ""
 
 
 def _sums(statistics: Array, samples: int, rng: np.random.Generator) -> Array:
@@ -100,11 +117,14 @@ def percentile_interval(scores: Array) -> tuple[float, float]:
 def bootstrap_interval(
     statistics: Array, score: ScoreFunction, groups: Sequence[str] | None = None
 ) -> Interval:
-    """The corpus score of statistics (n, F) and its interval over resampled segments."""
+    """The corpus score of statistics (n, F) and its interval over resampled segments; none of one segment,
+    nor of one of each group."""
     statistics = np.asarray(statistics, dtype=np.float64)
     scores = score(resampled_sums(statistics, SAMPLES, SEED, groups))
     low, high = percentile_interval(scores)
     value = float(score(statistics.sum(axis=0)))
+    if reason := _why_no_spread(len(statistics), groups):
+        return Interval(value, None, None, float(scores.mean()), None, reason)
     return Interval(value, low, high, float(scores.mean()), 0.5 * (high - low))
 
 
@@ -120,6 +140,7 @@ def paired_bootstrap(
 
     With several seeds the compared quantity is the mean over seeds of the corpus score, every seed scored
     on the same resample. The interval covers the choice of segments, not that of training seeds.
+    One segment, or one of each group, has no interval and no evidence.
     Raises ValueError when the arrays differ in their number of segments.
     """
     arrays = paired_arrays(baseline, system)
@@ -135,6 +156,8 @@ def paired_bootstrap(
     differences = resampled[:, split:].mean(axis=1) - resampled[:, :split].mean(axis=1)
     baseline_score, system_score = float(observed[:split].mean()), float(observed[split:].mean())
     delta = system_score - baseline_score
+    if reason := _why_no_spread(len(arrays[0]), groups):
+        return PairedBootstrap(baseline_score, system_score, delta, None, None, 1.0, 1.0, reason)
     low, high = percentile_interval(differences)
     return PairedBootstrap(
         baseline=baseline_score,

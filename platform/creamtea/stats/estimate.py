@@ -99,6 +99,22 @@ def mean_estimate(
     return MeanEstimate(mean, mean - half, mean + half, standard_error=error, df=df)
 
 
+def positive_estimate(estimate: Estimate) -> Estimate:
+    """The interval of something above 0, as a time or a ratio of times, on the scale of logarithms.
+
+    v ± h becomes [v·exp(−h/v), v·exp(h/v)], since log v has the standard error se/v (delta method): it is
+    never below 0, has v inside, and hardly differs where h is small beside v. In simulations
+    (`tests/stats/test_positive_estimate.py`) it covers the true mean as often as v ± h or more often, most so
+    with skewed values, which v ± h leaves out on the upper side. ValueError for a value that is not above 0.
+    """
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return estimate
+    if estimate.value <= 0:
+        raise ValueError(f"an interval on the scale of logarithms for {estimate.value}, which is not above 0")
+    factor = math.exp((estimate.high - estimate.low) / 2 / estimate.value)
+    return Estimate(estimate.value, estimate.value / factor, estimate.value * factor)
+
+
 def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[Array, Array, Array]:
     """The weighted mean of each cluster (clusters,), its weight, and how its variance compares with others'.
 

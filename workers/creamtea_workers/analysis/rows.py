@@ -33,11 +33,12 @@ def ratio_row(
     detail: Mapping[str, Any] = NO_DETAIL,
 ) -> MetricRow:
     """`score` of the summed statistics (segments, F), the first column over the second unless given, with its
-    bootstrap interval over segments."""
+    bootstrap interval over segments; where there is none, the note also says why."""
     interval = bootstrap_interval(statistics, score)
     facts = {"segments": len(statistics), "bootstrap": BOOTSTRAP, **detail}
+    notes = "; ".join(filter(None, [note, interval.reason]))
     return MetricRow(
-        name, interval.value, interval.low, interval.high, subject=subject, note=note, detail=facts
+        name, interval.value, interval.low, interval.high, subject=subject, note=notes, detail=facts
     )
 
 

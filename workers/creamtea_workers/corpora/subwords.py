@@ -136,6 +136,12 @@ class SubwordModel:
 
     encode_targets = encode_lines
 
+    def unknown(self, line: str) -> list[str]:
+        """What has no subword, characters beside each other together, in the order of the line."""
+        text = normalise(line)
+        pieces: list[str] = self._processor.encode(text, out_type=str)
+        return [piece for piece, id_ in zip(pieces, self.encode(text), strict=True) if id_ == UNK]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
         text: str = self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)])

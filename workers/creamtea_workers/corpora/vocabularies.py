@@ -48,6 +48,9 @@ class TextModel(Protocol):
     def encode_targets(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Of targets."""
 
+    def unknown(self, line: str) -> list[str]:
+        """What a source has that the model has never seen, in its order."""
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a target; pad, bos and eos are dropped, what is unknown shows as ⁇."""
 
@@ -79,6 +82,9 @@ class Vocabulary:
 
     def encode(self, line: str) -> list[int]:
         return [self.ids.get(symbol, UNK) for symbol in split(self.kind, normalise(line))]
+
+    def unknown(self, line: str) -> list[str]:
+        return [symbol for symbol in split(self.kind, normalise(line)) if symbol not in self.ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         symbols = [
@@ -126,6 +132,9 @@ class Vocabularies:
 
     def encode_targets(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         return [self.target.encode(line) for line in lines]
+
+    def unknown(self, line: str) -> list[str]:
+        return self.source.unknown(line)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.target.decode(ids)

@@ -9,8 +9,8 @@ from typing import Any
 from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
 from creamtea.steps.systems import DecodeParams
-from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import normalise
+from creamtea_workers.corpora.subwords import UNK, SubwordModel
+from creamtea_workers.corpora.text import normalise, read_jsonl
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.hypothesis import Hypothesis
@@ -28,6 +28,7 @@ class OpenSystem:
     params: DecodeParams
     subwords: TextModel
     translator: Translator
+    example: str = ""  # a source with its language and tags, of a system of words that has such symbols
 
     @classmethod
     def of_step(cls, context: StepContext[DecodeParams]) -> OpenSystem:
@@ -36,15 +37,19 @@ class OpenSystem:
         subwords = load_text_model(context)
         trained = TrainedModel.of_step(context, params.precision)
         translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
-        return cls(params, subwords, translator)
+        own = subwords.source_vocabulary
+        marked = own is not None and own.bracketed > 0
+        example = read_jsonl(context.input("test_set") / "segments.jsonl")[0]["source"] if marked else ""
+        return cls(params, subwords, translator, example)
 
     def translate(
         self, lines: Sequence[str], with_selection: bool = False, count: int = 1, word: str = ""
     ) -> list[dict[str, Any]]:
-        """For each line {source, text, score, length, selected_size}; `with_selection` adds `selected`, the
-        subwords that the sentence may use (None: the full vocabulary), and a `count` above 1 `best`, at most
-        so many of {text, score, length}, best first. A `word` of the target adds `word`: for each of its
-        subwords {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
+        """For each line {source, text, score, length, selected_size, unknown}, the last what of the source
+        the model has never seen; `with_selection` adds `selected`, the subwords that the sentence may use
+        (None: the full vocabulary), and a `count` above 1 `best`, at most so many of
+        {text, score, length}, best first. A `word` of the target adds `word`: for each of its subwords
+        {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
         InputError for a selection of a model without joint subwords.
         """
         joint = self.subwords if isinstance(self.subwords, SubwordModel) else None
@@ -61,7 +66,13 @@ class OpenSystem:
         for number, line in enumerate(lines):
             found = translations[number]
             best = [_translation(translation.hypothesis, self.subwords) for translation in found]
-            row = {"source": line, **best[0], "selected_size": found[0].selected_size}
+            unknown = self.subwords.unknown(line) if UNK in sources[number] else []
+            row = {
+                "source": line,
+                **best[0],
+                "selected_size": found[0].selected_size,
+                "unknown": unknown,
+            }
             rows.append(row if count == 1 else {**row, "best": best})
         if joint is not None and (with_selection or word):
             selection = self.translator.selected(sources)

@@ -74,7 +74,8 @@ class Counted:
         if not self.of_idioms:
             paired = paired_bootstrap([other.rows], [self.rows], ratio)
             found = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
-            return MetricRow(name, paired.delta, paired.low, paired.high, subject, detail={**found, **detail})
+            interval = paired.delta, paired.low, paired.high
+            return MetricRow(name, *interval, subject, paired.reason, {**found, **detail})
         mean = cluster_mean(self.rows[:, 0] - other.rows[:, 0], self.rows[:, 1])
         low = None if mean.low is None else max(-1.0, mean.low)
         high = None if mean.high is None else min(1.0, mean.high)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,6 +14,8 @@ from creamtea.stats.bootstrap import Array
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import ratio_row
 
+ABOVE = "noise adds so much to it that it lies above its own interval"
+
 
 def run(context: StepContext[CalibrationParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
@@ -21,8 +25,16 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     reference's. With M bins of equal width, [m/M, (m+1)/M) and the last one closed, ECE = Σ |B_m|/N
     |acc(B_m) - conf(B_m)|.
 
-    Intervals are over sentences; a resample's ECE is a little higher on average than that of all sentences,
-    as noise adds to it. A bin that holds nothing has no point.
+    Intervals are over sentences. Noise adds to an ECE, as errors that cancel in truth do not cancel in a
+    sample, and adds to a resample's once more. So its interval is the basic one, which takes the second as
+    the size of the first (`reflected`). Coverage of a true ECE in 400 simulations each (10 bins, 15 positions
+    per sentence), and of the percentile interval in brackets:
+
+        sentences   0.005       0.02        0.05
+          300       87 % (0)    91 % (81)   94 % (94)
+        1,000       88 % (12)   90 % (94)   94 % (94)
+
+    Where the basic interval misses, it lies above a small error. A bin that holds nothing has no point.
     """
     references = References.load(context)
     measured = references.measure(confidence_and_accuracy, context)
@@ -59,10 +71,20 @@ def metrics(statistics: Array, bins: int, note: str) -> list[MetricRow]:
     totals = statistics.reshape(len(statistics), 3, bins).sum(axis=2)  # counts, right ones, confidences
     about = {"positions": int(totals[:, 0].sum()), "bins": bins}
     return [
-        ratio_row("ece", statistics, expected_calibration_error, note=note, detail=about),
+        reflected(ratio_row("ece", statistics, expected_calibration_error, note=note, detail=about)),
         ratio_row("accuracy", totals[:, [1, 0]], detail=about),
         ratio_row("confidence", totals[:, [2, 0]], note=note, detail=about),
     ]
+
+
+def reflected(ece: MetricRow) -> MetricRow:
+    """With the basic bootstrap interval in place of the percentile interval [low, high] of a value v:
+    [2v - high, 2v - low], cut at 0 (Davison and Hinkley 1997, section 5.2)."""
+    if ece.value is None or ece.low is None or ece.high is None:
+        return ece
+    low, high = (max(0.0, 2 * ece.value - end) for end in (ece.high, ece.low))
+    note = "; ".join(filter(None, [ece.note, ABOVE if ece.value > high else ""]))
+    return replace(ece, low=low, high=high, note=note, detail={**ece.detail, "interval": "basic bootstrap"})
 
 
 def points(sums: Array) -> list[PointRow]:

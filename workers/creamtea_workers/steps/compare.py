@@ -54,7 +54,8 @@ def run(context: StepContext[CompareParams]) -> StepResult:
         "seed": significance.seed,
         "outputs": {role: len(outputs) for role, outputs in folders.items()},
     }
-    row = MetricRow("delta", result.delta, result.low, result.high, subject=metric.name, detail=detail)
+    interval = result.delta, result.low, result.high
+    row = MetricRow("delta", *interval, subject=metric.name, note=result.reason, detail=detail)
     return StepResult(metrics=[row])
 
 

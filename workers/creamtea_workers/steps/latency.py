@@ -1,6 +1,6 @@
 """Step `latency`: how long a sentence or a batch takes, one at a time, system beside system.
 
-The protocol: batches of one size, by default 1; every system translates every chosen sentence once per
+The protocol: whole batches of one size, by default 1; every system translates every chosen sentence once per
 repetition, the order of the systems drawn anew for each batch, all in one process, so that whatever drifts on
 the machine hits all alike; warm-up excluded; a fixed number of threads; the garbage collector off while the
 clock runs. A batch holds sentences of neighbouring lengths, as in the decode step.
@@ -24,6 +24,8 @@ import numpy as np
 import torch
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.errors import StepError
+from creamtea.methods.measuring import LatencyProtocol
 from creamtea.stats.bootstrap import SEED, Array
 from creamtea.stats.estimate import Estimate, mean_estimate
 from creamtea.stats.medians import RESAMPLES, MedianInterval, median_interval
@@ -52,13 +54,17 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     `percent_of` in the detail has, for each system by its position, the ratio to that system in per cent with
     its 95 % interval, {"value", "low", "high"}: of the percentiles the median over repetitions of the ratio
     in the same repetition, of the means the ratio of both (`creamtea.stats.ratio`).
+
+    A test set with fewer sentences than the protocol asks for gives the whole batches that it has; StepError
+    where it has not one.
     """
     protocol = context.params.latency
     prepare_torch(protocol.threads)
     device = step_device(context.gpus)
     test_set = EncodedTestSet.of_step(context)
     sources = test_set.sources
-    chosen = spread_by_length([len(source) for source in sources], protocol.sentences)
+    count = whole_batches(len(sources), protocol)
+    chosen = spread_by_length([len(source) for source in sources], count)
     systems = load_systems(context, device, test_set.subwords)
     sentences = [sources[n] for n in chosen]
     batches = in_batches(sentences, protocol.batch_size)
@@ -86,6 +92,16 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     return StepResult(metrics=metrics, facts={"segments": indices})
 
 
+def whole_batches(available: int, protocol: LatencyProtocol) -> int:
+    """How many sentences are timed of as many as the test set has: a smaller batch would take less time."""
+    batch = protocol.batch_size
+    if available < batch:
+        raise StepError(
+            f"the test set has {available} sentences, fewer than a batch of {batch} (latency.batch_size)"
+        )
+    return min(available, protocol.sentences) // batch * batch
+
+
 def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
     """At most `count` positions, evenly spaced over the sentences in order of length."""
     order = sorted(range(len(lengths)), key=lambda n: (lengths[n], n))
@@ -94,7 +110,7 @@ def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
 
 
 def in_batches(sentences: Sequence[Sentence], size: int) -> list[Sequence[Sentence]]:
-    """The last one may have fewer sentences."""
+    """Of a multiple of `size` sentences."""
     return [sentences[start : start + size] for start in range(0, len(sentences), size)]
 
 

@@ -15,7 +15,8 @@ from creamtea_workers.metrics.texts import Texts, read_texts
 
 
 def run(context: StepContext[ScoreParams]) -> StepResult:
-    """Corpus score with a 95 % interval (bootstrap over segments), and a score for each segment.
+    """Corpus score with a 95 % interval (bootstrap over segments), and a score for each segment. A note says
+    why there is no interval.
 
     BLEU also gives `length_ratio`: hypothesis over reference tokens of the whole test set, as BLEU's
     tokenizer counts them, end of sentence on neither side.
@@ -51,7 +52,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
             "half_width": interval.half_width,
         },
     }
-    note = "; ".join(filter(None, [metric.note, _of_references(spec, texts, own)]))
+    note = "; ".join(filter(None, [metric.note, _of_references(spec, texts, own), interval.reason]))
     rows = [MetricRow(metric.name, interval.value, interval.low, interval.high, note=note, detail=detail)]
     if spec.counts_length:
         rows.append(length_ratio(statistics, metric.signature()))

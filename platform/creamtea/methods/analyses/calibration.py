@@ -28,11 +28,15 @@ class Calibration(OfFirstSentences):
     over: ClassVar[tuple[str, ...]] = ("ece",)
     step: ClassVar[StepKind[CalibrationParams]] = StepKind(
         "calibration",
-        1,
+        2,
         "analyse calibration",
         CalibrationParams,
         inputs=MODEL_INPUTS,
-        metrics={"ece": "0 to 1", "accuracy": "0 to 1", "confidence": "mean, 0 to 1"},
+        metrics={
+            "ece": "0 to 1; basic bootstrap interval",
+            "accuracy": "0 to 1",
+            "confidence": "mean, 0 to 1",
+        },
         points={"accuracy": "over a bin's mean confidence; label: its positions"},
     )
     tables: ClassVar[tuple[TableLayout, ...]] = (

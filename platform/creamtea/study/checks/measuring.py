@@ -33,9 +33,11 @@ def check_latency(study: RawStudy) -> Iterator[Mistake]:
         return
     yield from study.unknown_key(("latency",), latency, "test_set", "test_sets")
     timed = parsed(Latency, latency)
-    if timed is not None and timed.batch_size > timed.sentences:
+    if timed is not None and timed.sentences % timed.batch_size:
         found = f"{timed.batch_size}, and {timed.sentences} sentences"
-        yield Mistake(("latency", "batch_size"), found, "at most latency.sentences, in batches of one size")
+        fitting = max(1, round(timed.sentences / timed.batch_size)) * timed.batch_size
+        allowed = f"a size that divides latency.sentences ({fitting}, say), for batches of one size"
+        yield Mistake(("latency", "batch_size"), found, allowed)
     path: KeyPath = ("latency",)
     given = [name for name, system in study.blocks("systems") if "outputs" in system or "reference" in system]
     names = [name for name in systems if name not in given]

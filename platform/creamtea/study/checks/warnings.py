@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, dotted
 from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import FilesCorpus, WordCorpus
-from creamtea.methods.test_sets import FilesTestSet, WordTestSet
+from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
 from creamtea.methods.texts import Filters, TextPair
 from creamtea.methods.training import Training
 from creamtea.stats.correction import SIGNIFICANT
@@ -42,6 +43,7 @@ def warnings_of(
     return [
         *_same_systems(planned, place_of),
         *_few_samples(study, place_of),
+        *_few_to_time(study, root, place_of),
         *_untrained_languages(study, place_of),
         *_outside(study, planned, root, place_of),
         *_nothing_left(study, root, place_of),
@@ -107,6 +109,37 @@ def _few_samples(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
                 f"{key} is below {SIGNIFICANT}, so that no difference can be marked",
                 f"Raise {key} to {math.ceil(comparisons / SIGNIFICANT):,} or more, or compare fewer systems.",
             )
+
+
+def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """A test set with fewer sentences than the latency run is to time."""
+    if study.latency is None:
+        return
+    name, asked, batch = study.latency.test_set, study.latency.sentences, study.latency.batch_size
+    available = _max_segments(study.test_sets[name], root)
+    if available is None or available >= asked:
+        return
+    whole = available // batch * batch
+    found = f"{name} has {available} sentences: {whole} will be timed, not {asked}"
+    if not whole:
+        found = f"{name} has {available} sentences, fewer than a batch of {batch}: the latency run will fail"
+    keys = "latency.sentences and latency.batch_size" if batch > 1 else "latency.sentences"
+    yield StudyWarning(
+        "few-to-time",
+        place_of(("latency", "sentences")),
+        found,
+        f"Lower {keys}, or time systems on a larger test set.",
+    )
+
+
+def _max_segments(test_set: Any, root: Path | None) -> int | None:
+    """At most so many segments; None where that is not known before the test set is prepared."""
+    if isinstance(test_set, SyntheticTestSet):
+        return test_set.lines
+    if root is None or not isinstance(test_set, OfFile | WordTestSet):
+        return None
+    files = test_set.named_files() if isinstance(test_set, WordTestSet) else [test_set.source]
+    return sum(sum(1 for _ in islice(lines_of(root / name), test_set.limit)) for name in files)
 
 
 def _untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:

@@ -1,0 +1,157 @@
+"""Latency in the report of a study: in the table of systems, its means, and what was timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from creamtea.contract.columns import Column
+from creamtea.report.cells import Material, Measured, absent, read_cell, state_of
+from creamtea.report.columns import LATENCY_MEANS, latency_columns
+from creamtea.report.model import Cell, Percent, Row, Table
+from creamtea.stats.estimate import Estimate, positive_estimate
+from creamtea.store.queries import MetricValue
+from creamtea.study.spec import Study
+
+_MEANS = {column.key for column in LATENCY_MEANS}
+_Mean = TypeVar("_Mean", MetricValue, Percent)
+NO_MODEL = "its outputs are given: no model of this study translates"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What was timed; before that, what the study asks for, of which a small test set may have less."""
+
+    batch_size: int  # [sentences]
+    sentences: int
+    repetitions: int
+    threads: int
+
+    @property
+    def unit(self) -> str:
+        return "one sentence at a time" if self.batch_size == 1 else f"a batch of {self.batch_size} sentences"
+
+
+def _timed(material: Material) -> Timed | None:
+    """None for a study without latency."""
+    asked = material.spec.latency
+    if asked is None:
+        return None
+    rows = (metric for run in material.of("latency") for metric in run.metrics)
+    detail = next((row.detail for row in rows if "sentences" in row.detail), {})
+    # what version 0.1.0 has stored are single sentences; a batch never held more than there were
+    sentences = detail.get("sentences", asked.sentences)
+    return Timed(
+        min(detail.get("batch_size", asked.batch_size), sentences),
+        sentences,
+        detail.get("repetitions", asked.repetitions),
+        detail.get("threads", asked.threads),
+    )
+
+
+def latency_note(material: Material) -> str:
+    spec, timed = material.spec, _timed(material)
+    if spec.latency is None or timed is None:
+        return "The study measures no latency."
+    unit = "sentence, batch 1" if timed.batch_size == 1 else f"batch of {timed.batch_size} sentences"
+    note = (
+        f"Latency: milliseconds per {unit}, {threads_in_words(timed.threads)}, {timed.sentences} sentences "
+        f"of {spec.latency.test_set} × {timed.repetitions} repetitions, systems interleaved, the first seed "
+        f"of each; % of {' / '.join(latency_baselines(spec))}, paired over repetitions"
+    )
+    for timing in material.of("latency"):
+        state, reason = state_of(timing.node)
+        if state != "ok":
+            note += f" ({state}: {reason})"
+    return f"{note}."
+
+
+def threads_in_words(count: int) -> str:
+    return f"{count} thread{'s' * (count != 1)}"
+
+
+def timed_columns(material: Material, test_set: str) -> tuple[Column, ...]:
+    timed = _timed(material) if is_timed_on(material.spec, test_set) else None
+    return latency_columns(timed.batch_size) if timed is not None else ()
+
+
+def is_timed_on(spec: Study, test_set: str) -> bool:
+    return spec.latency is not None and spec.latency.test_set == test_set
+
+
+def latency_table(material: Material) -> Table | None:
+    """Means over repetitions, as papers print them; None where no step has measured them."""
+    runs, timed = material.of("latency"), _timed(material)
+    if timed is None or not any(run.find(LATENCY_MEANS[0].key, "0") for run in runs):
+        return None
+    cells = latency_cells(material, LATENCY_MEANS)
+    rows = [
+        Row(name, {column.key: cells[name, column.key] for column in LATENCY_MEANS})
+        for name in material.spec.timed()
+    ]
+    about = (
+        f"Of {timed.unit}: means over repetitions with their 95 % t intervals (on the scale of "
+        "logarithms). A disturbance of the machine moves a mean, and hardly the median of the systems' table."
+    )
+    return Table("latency", "Latency", "system", LATENCY_MEANS, tuple(rows), about, folded=True)
+
+
+def latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[str, str], Cell]:
+    """By system and column; empty for a study without latency."""
+    spec = material.spec
+    if spec.latency is None:
+        return {}
+    runs = material.of("latency")
+    timed = spec.timed()
+
+    def cell(system: str, key: str) -> Cell:
+        if system not in timed:
+            return absent("the study does not time this system" if spec.systems[system].runs else NO_MODEL)
+
+        def read(run: Measured) -> MetricValue | None:
+            metric = run.find(key, str(timed.index(system)))
+            return _positive(metric) if metric is not None and key in _MEANS else metric
+
+        return read_cell(runs, read, "the plan has no latency step")
+
+    baselines = [name for name in latency_baselines(spec) if name in timed]
+
+    def percents(system: str, key: str) -> dict[str, Percent]:
+        times = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
+        return {
+            name: _percent(own, other, timed.index(name))
+            for name in baselines
+            if (own := times[system]) and (other := times[name])
+        }
+
+    cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in columns}
+    return {
+        (system, key): replace(time, percents=percents(system, key)) if time.value is not None else time
+        for (system, key), time in cells.items()
+    }
+
+
+def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
+    """A system's time as a percentage of the baseline's, as the step has paired them; `position` is the
+    baseline's among the systems. Of a step of version 1 the ratio of both medians, without an interval."""
+    if own.subject == baseline.subject:
+        return Percent(100.0)
+    if (paired := own.detail.get("percent_of")) is not None:
+        percent = Percent(**paired[position])
+        return _positive(percent) if own.name in _MEANS else percent
+    assert own.value is not None
+    assert baseline.value is not None
+    return Percent(100.0 * own.value / baseline.value)
+
+
+def _positive(mean: _Mean) -> _Mean:
+    """The t interval of a mean, which a step has stored, on the scale of logarithms."""
+    interval = positive_estimate(Estimate(mean.value, mean.low, mean.high))
+    return replace(mean, low=interval.low, high=interval.high)
+
+
+def latency_baselines(spec: Study) -> list[str]:
+    """The systems whose latency is 100 %: those that the study names, or its baseline."""
+    named = spec.latency.baselines if spec.latency else []
+    return named or [spec.baseline]

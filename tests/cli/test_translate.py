@@ -1,0 +1,81 @@
+"""`creamtea translate`: which model it opens, and what it says of lines that mean nothing to the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from creamtea.cli.translate import Doubts
+from creamtea.store.database import open_database
+from creamtea.store.tables import StepRow
+
+INLINE = ("--executor", "inline")
+
+
+def told(
+    example: str, lines: dict[str, list[str]], capsys: pytest.CaptureFixture[str], again: bool = False
+) -> list[str]:
+    """`lines`: what is unknown in each source."""
+    doubts = Doubts(example)
+    for source, unknown in lines.items():
+        doubts.add({"source": source, "unknown": unknown})
+    doubts.tell()
+    if again:
+        capsys.readouterr()
+        doubts.tell()
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err.splitlines()
+
+
+def test_unknown_symbols_are_told_once_with_their_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = {"a ж": ["ж"], "b ж ж ☃": ["ж", "ж", "☃"], "c": []}
+    (line,) = told("", lines, capsys)
+    assert line == "creamtea: 2 lines have what the model has never seen: ж (3), ☃ (1)"
+
+
+def test_a_word_without_its_language_is_told_how_to_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = told("<ady>абан", {"абан": [], "<ady>абан": []}, capsys)
+    assert "1 line is not written as this system's sources" in line
+    assert line.endswith("with the language first, as in <ady>абан")
+
+
+def test_a_lemma_without_its_tags_likewise(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = told("<zulu>hamba<V><PST>", {"<zulu>hamba": [], "<zulu>hamba<V>": []}, capsys)
+    assert "1 line is" in line
+    assert "language first and its tags last, as in <zulu>hamba<V><PST>" in line
+
+
+def test_lines_in_order_and_what_has_been_told_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told("", {"the dog": [], "абан": []}, capsys) == []
+    assert told("<ady>абан", {"абан": ["ж"]}, capsys, again=True) == []
+
+
+def test_a_long_list_of_symbols_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = told("", {"x": [chr(number) for number in range(0x4E00, 0x4E0C)]}, capsys)
+    assert line.endswith(" and 2 others")
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_an_ensemble_has_no_seed_to_choose(creamtea, study: Path, seed: str) -> None:
+    text = study.read_text().replace("{kind: scones}}", "{kind: scones}, seeds: [1, 2]}")
+    study.write_text(text.replace("{variant: scones}", "{variant: scones, ensemble: true}"))
+    creamtea("run", study, *INLINE)
+    done = creamtea("translate", "tiny", "scones-greedy", "--seed", seed)
+    assert done.returncode == 2
+    assert f"--seed {seed}: system scones-greedy is an ensemble of 2 models, one of each seed" in done.stderr
+
+
+def test_a_system_of_a_plug_in_that_is_gone_is_not_opened(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    with database.transaction() as session:
+        for step in session.scalars(select(StepRow).where(StepRow.kind == "decode")):
+            step.resources = {**step.resources, "plugins": {"tea-searches": "1.2"}}
+            step.params = {**step.params, "search": {"kind": "steeped"}}
+    database.close()
+    done = creamtea("translate", "tiny", "softmax-greedy")
+    assert done.returncode == 1
+    assert "planned with the plug-in tea-searches 1.2, and it is not installed here" in done.stderr
