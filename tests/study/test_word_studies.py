@@ -64,6 +64,24 @@ BAD = {
         "objective: {kind: softmax}, architecture: {kind: rnn, embedding: 20, language_embedding: 20}",
         "8: variants.softmax.architecture.language_embedding: found 20 of 20, allowed less than the",
     ),
+    "tags of words that have none": (
+        "objective: {kind: softmax}",
+        "objective: {kind: softmax}, architecture: {kind: rnn, gated: true}",
+        "8: variants.softmax.architecture.gated: found true with a corpus of pronunciations, whose words "
+        "have no tags, allowed false, or a corpus of inflected forms",
+    ),
+    "whole words as symbols": (
+        LETTERS,
+        "{kind: characters, source: tokens, target: tokens}",
+        "8: variants.softmax.subwords: found letters, whose source symbols are tokens, with a corpus of "
+        "pronunciations: each word would be one symbol, allowed `source: characters` in subwords.letters",
+    ),
+    "a metric of words beside sentences": (
+        "metrics: [{kind: wer}, {kind: per}]",
+        "  news: {kind: files, source: news.en, target: news.de}\nmetrics: [{kind: bleu}, {kind: wer}]",
+        "15: metrics[1]: found wer, a metric of words, with sentences to translate (news), allowed it where "
+        "every test set is of words (g2p, inflection); for sentences bleu or chrf",
+    ),
     "a plateau's patience with another schedule": (
         "objective: {kind: softmax}",
         "objective: {kind: softmax}, training: {plateau_patience: 2}",

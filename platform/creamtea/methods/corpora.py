@@ -171,6 +171,8 @@ def filled(path: str, parts: Mapping[str, str]) -> str:
 class WordCorpus(Corpus):
     """Words in SIGMORPHON's tab-separated files, one or more of each language."""
 
+    has_tags: ClassVar[bool] = True  # whether a source may have tags beside its language
+
     def named_files(self) -> Iterator[File]:
         """Every file, with its place in the corpus."""
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
@@ -193,6 +195,7 @@ class G2pCorpus(WordCorpus):
     dev: str  # path of development words
     title: ClassVar[str] = "grapheme to phoneme"
     noun: ClassVar[str] = "a corpus of pronunciations"
+    has_tags: ClassVar[bool] = False
     worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
 
     def named_files(self) -> Iterator[File]:
