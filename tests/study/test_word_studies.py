@@ -8,6 +8,7 @@ import pytest
 
 from creamtea.errors import InputError
 from creamtea.study.checks.warnings import warnings_of
+from creamtea.study.data_files import MAX_LINES
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -142,16 +143,14 @@ def test_a_mistake_has_its_line(tmp_path: Path, old: str, new: str, message: str
 
 
 def test_the_plan_reads_the_file_of_every_language(tmp_path: Path) -> None:
-    names = [f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")]
-    for name in names:
-        (tmp_path / name).write_text("a\tb\n")
+    of_all_languages(tmp_path)
+    names = [path.name for path in tmp_path.iterdir()]
     steps = plan(load_study(written(tmp_path)).study, tmp_path).steps
     assert {name for step in steps for name in step.locations} == set(names)
 
 
 def test_test_words_are_looked_for_in_the_training_words(tmp_path: Path) -> None:
-    for name in (f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")):
-        (tmp_path / name).write_text("a\tb\n")
+    of_all_languages(tmp_path)
     (node,) = [n for n in plan(load_study(written(tmp_path)).study, tmp_path).nodes if "overlap" in n.node]
     assert node.labels == {"corpus": "words", "test_sets": ["test"]}
 
@@ -165,6 +164,62 @@ def test_words_of_a_language_without_training_words(tmp_path: Path) -> None:
     warnings = warnings_of(study, plan(study, None), None)
     (found,) = [warning for warning in warnings if warning.kind == "untrained-languages"]
     assert (found.place, found.found.partition(":")[0]) == ("test_sets.test", "hun")
+
+
+def of_all_languages(folder: Path, text: str = "a\tb\n") -> None:
+    for name in (f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")):
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def mistakes(path: Path) -> list[str]:
+    """Of the study and its files, which are in its folder."""
+    loaded = load_study(path)
+    with pytest.raises(InputError) as caught:
+        plan(loaded.study, path.parent, loaded.errors)
+    return [line.removeprefix(f"{path}:") for line in str(caught.value).split("\n")[:-1]]
+
+
+def test_every_wrong_line_of_a_file_of_words_is_named(tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "hin.train").write_text("a\tb\n\nab\na\tb\tc\n\tb\n", encoding="utf-8")
+    (tmp_path / "ady.test").write_text("a\t \na<b\tb\na\tb\r\n", encoding="utf-8")
+    allowed = ", allowed word TAB phones in each line"
+    assert mistakes(written(tmp_path)) == [
+        f'4: corpora.words.train: found "hin.train", line 2: an empty line{allowed}',
+        f'4: corpora.words.train: found "hin.train", line 3: 1 column where 2 belong{allowed}',
+        f'4: corpora.words.train: found "hin.train", line 4: 3 columns where 2 belong{allowed}',
+        f'4: corpora.words.train: found "hin.train", line 5: nothing where word belongs{allowed}',
+        f'13: test_sets.test.file: found "ady.test", line 1: nothing where phones belong{allowed}',
+        '13: test_sets.test.file: found "ady.test", line 2: < or > in word, which mark languages and tags'
+        + allowed,
+    ]
+
+
+def test_a_file_in_which_all_is_wrong_has_a_few_lines_and_their_number(tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "ady.dev").write_text("a b\n" * 2000, encoding="utf-8")
+    found = mistakes(written(tmp_path))
+    assert len(found) == MAX_LINES + 1
+    assert found[-1].startswith('4: corpora.words.dev: found "ady.dev": 1,995 more such lines, allowed')
+
+
+@pytest.mark.parametrize(
+    ("tags", "found"),
+    [
+        (";", 'an empty tag in ";"'),
+        ("V;;PST", 'an empty tag in "V;;PST"'),
+        ("v pst", 'a blank in the tag "v pst"'),
+    ],
+)
+def test_tags_that_are_none_are_named(tags: str, found: str, tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "turkish--azeri").write_text(f"a\tb\tN; PL\na\tb\t{tags}\n")
+    test_set = 'kind: inflection, pairs: [turkish--azeri], file: "{pair}"'
+    path = written(tmp_path, 'kind: g2p, languages: [ady, hin], file: "{language}.test"', test_set)
+    place = '13: test_sets.test.file: found "turkish--azeri", line 2: '
+    assert mistakes(path) == [
+        f"{place}{found}, allowed lemma TAB form TAB tags in each line, tags with ; between them"
+    ]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

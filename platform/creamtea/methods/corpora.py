@@ -12,8 +12,9 @@ from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.document.raw import Block, RawStudy, kind_of, repeated
 from creamtea.document.values import Name, Positive, Seed, Share
 from creamtea.methods.family import Family, Method
-from creamtea.methods.planning import File, Inputs, Planner, TextPlan
+from creamtea.methods.planning import CheckedFile, File, Inputs, Planner, TextPlan
 from creamtea.methods.texts import Filters, TextPair, TrainingText, needs_joint
+from creamtea.methods.word_lines import INFLECTIONS, PRONUNCIATIONS, WordLines
 
 
 class Corpus(Method):
@@ -172,6 +173,7 @@ class WordCorpus(Corpus):
     """Words in SIGMORPHON's tab-separated files, one or more of each language."""
 
     has_tags: ClassVar[bool] = True  # whether a source may have tags beside its language
+    lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
 
     def named_files(self) -> Iterator[File]:
         """Every file, with its place in the corpus."""
@@ -182,7 +184,13 @@ class WordCorpus(Corpus):
         return set()
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        return TextPlan(aligned=[[((*place, *key), path)] for key, path in self.named_files()])
+        return word_files([((*place, *key), path) for key, path in self.named_files()], self.lines)
+
+
+def word_files(files: Sequence[File], lines: WordLines | None) -> TextPlan:
+    """Of files of words, whose lines are checked where it is known what they are."""
+    checked = [CheckedFile(file, None, lines.read, lines.allowed) for file in files] if lines else []
+    return TextPlan(aligned=[[file] for file in files], checked=checked)
 
 
 class G2pCorpus(WordCorpus):
@@ -196,6 +204,7 @@ class G2pCorpus(WordCorpus):
     title: ClassVar[str] = "grapheme to phoneme"
     noun: ClassVar[str] = "a corpus of pronunciations"
     has_tags: ClassVar[bool] = False
+    lines: ClassVar[WordLines | None] = PRONUNCIATIONS
     worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
 
     def named_files(self) -> Iterator[File]:
@@ -232,6 +241,7 @@ class InflectionCorpus(WordCorpus):
     seed: Seed = 1  # of what is made up
     title: ClassVar[str] = "morphological inflection"
     noun: ClassVar[str] = "a corpus of inflected forms"
+    lines: ClassVar[WordLines | None] = INFLECTIONS
     worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
 
     def named_files(self) -> Iterator[File]:
