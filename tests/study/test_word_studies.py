@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
 from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.data_files import MAX_LINES
@@ -220,6 +221,72 @@ def test_tags_that_are_none_are_named(tags: str, found: str, tmp_path: Path) -> 
     assert mistakes(path) == [
         f"{place}{found}, allowed lemma TAB form TAB tags in each line, tags with ; between them"
     ]
+
+
+def warned(path: Path) -> list[StudyWarning]:
+    """Of a study and its files, which are in its folder."""
+    loaded = load_study(path)
+    planned = plan(loaded.study, path.parent, loaded.errors)
+    return warnings_of(loaded.study, planned, path.parent, loaded.place_of)
+
+
+@pytest.mark.parametrize(
+    ("training", "kind", "updates"),
+    [
+        ("batch_sentences: 3, max_epochs: 9, warmup: 9", "few-updates", 9 * 14),
+        ("batch_sentences: 3, max_epochs: 9, warmup: 127", "warm-up", 9 * 14),
+        # 40 words with a symbol and an end each, in batches of ten, and some padding
+        ("batch_tokens: 10, max_epochs: 9, warmup: 100", "warm-up", 9 * 11),
+    ],
+)
+def test_a_training_of_few_updates(training: str, kind: str, updates: int, tmp_path: Path) -> None:
+    of_all_languages(tmp_path, "a\tb\n" * 20)
+    how = f"objective: {{kind: softmax}}, training: {{{training}}}"
+    (warning,) = warned(written(tmp_path, "objective: {kind: softmax}", how))
+    assert warning.kind == kind
+    assert f"at most about {updates} updates" in warning.found
+
+
+@pytest.mark.parametrize(("more", "updates"), [("", 2), ("repeat: 4, ", 5), ("hallucinated: 50, ", 12)])
+def test_updates_are_of_repeated_and_made_up_words_too(more: str, updates: int, tmp_path: Path) -> None:
+    (warning,) = warned(inflected(tmp_path, more))
+    assert f"at most about {updates} updates" in warning.found
+
+
+def test_tags_that_no_training_word_has_are_named(tmp_path: Path) -> None:
+    path = inflected(tmp_path)
+    (tmp_path / "dev").write_text("abc\tabcd\tV;DU\nabc\tabcd\tV\n")
+    assert warned(path)[0].found.startswith(
+        "1 of 2 words has tags (DU) that no training word of corpora.words"
+    )
+
+
+def inflected(tmp_path: Path, more: str = "") -> Path:
+    """A study of inflected forms, with five words of each language."""
+    for name in ("latin", "czech", "dev"):
+        (tmp_path / name).write_text("abc\tabcd\tV\n" * 5)
+    corpus = f'{{kind: inflection, pairs: [latin--czech], high: "{{high}}", low: "{{low}}", {more}dev: dev}}'
+    path = written(tmp_path, WORDS.split("words: ")[1].split("\n")[0], corpus)
+    text = path.read_text().replace(
+        'kind: g2p, languages: [ady, hin], file: "{language}.test"',
+        "kind: inflection, pairs: [latin--czech], file: dev",
+    )
+    training = "training: {batch_sentences: 5, max_epochs: 1, warmup: 400}"
+    path.write_text(text.replace("softmax}}", f"softmax}}, {training}}}"))
+    return path
+
+
+def test_letters_that_no_training_word_has_are_named_once_and_their_words_counted(tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "ady.test").write_text("aba\tb\nха\tb\nq\u0303\tb\n", encoding="utf-8")
+    path = written(tmp_path)
+    systems = ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  beam: {variant: softmax}")
+    path.write_text(path.read_text().replace(*systems))
+    (warning,) = (warning for warning in warned(path) if warning.kind == "unseen-symbols")
+    assert warning.place == f"{path}:14: test_sets.test"
+    assert warning.found.startswith(
+        "3 of 4 words have letters (b, q, ◌\u0303, а, х) that no training word of "
+    )
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -169,6 +169,14 @@ def filled(path: str, parts: Mapping[str, str]) -> str:
     return path
 
 
+class TrainingWords(NamedTuple):
+    """A file of them, of one language; each word is there `repeat` times."""
+
+    path: str
+    language: str
+    repeat: int = 1
+
+
 class WordCorpus(Corpus):
     """Words in SIGMORPHON's tab-separated files, one or more of each language."""
 
@@ -179,9 +187,13 @@ class WordCorpus(Corpus):
         """Every file, with its place in the corpus."""
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
 
-    def trained_languages(self) -> set[str]:
-        """Of which there are training words; none where a kind does not say."""
-        return set()
+    def training_files(self) -> list[TrainingWords]:
+        """None where a kind does not say."""
+        return []
+
+    def made_up(self) -> int:
+        """How many training words are made up besides."""
+        return 0
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         return word_files([((*place, *key), path) for key, path in self.named_files()], self.lines)
@@ -212,8 +224,10 @@ class G2pCorpus(WordCorpus):
             for language in self.languages:
                 yield (key,), filled(path, {"language": language})
 
-    def trained_languages(self) -> set[str]:
-        return set(self.languages)
+    def training_files(self) -> list[TrainingWords]:
+        return [
+            TrainingWords(filled(self.train, {"language": language}), language) for language in self.languages
+        ]
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -249,8 +263,16 @@ class InflectionCorpus(WordCorpus):
             for pair in self.pairs:
                 yield (key,), filled(path, pair_parts(pair))
 
-    def trained_languages(self) -> set[str]:
-        return {pair_parts(pair)[part] for pair in self.pairs for part in ("high", "low")}
+    def training_files(self) -> list[TrainingWords]:
+        pairs = [pair_parts(pair) for pair in self.pairs]
+        return [
+            TrainingWords(filled(path, parts), parts[part], repeat)
+            for part, path, repeat in (("high", self.high, 1), ("low", self.low, self.repeat))
+            for parts in pairs
+        ]
+
+    def made_up(self) -> int:
+        return self.hallucinated * len(self.pairs)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
