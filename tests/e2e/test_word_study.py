@@ -83,3 +83,20 @@ def test_the_metrics_are_there_and_the_language_is_learnt(report: dict[str, Any]
 
 def test_the_ensemble_is_named(report: dict[str, Any]) -> None:
     assert "ensemble of 2" in json.dumps(report, ensure_ascii=False)
+
+
+def test_repeated_and_made_up_words_are_counted_apart(report: dict[str, Any]) -> None:
+    cells = {row["name"]: row["cells"] for row in table(report["sections"], "corpora")["rows"]}
+    counts = ("train_read", "train_kept", "train_added", "train_made_up")
+    assert [cells["forms"][key].get("value") for key in counts] == [120, 190, 40, 30]
+    assert [cells["sounds"][key].get("value") for key in counts] == [400, 400, None, None]
+
+
+def table(blocks: list[dict[str, Any]], key: str) -> Any:
+    """The table of this key, however deep it stands; None without one."""
+    for block in blocks:
+        if block.get("key") == key and block["type"] == "table":
+            return block
+        if found := table(block.get("blocks", []), key):
+            return found
+    return None

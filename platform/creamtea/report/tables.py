@@ -300,7 +300,8 @@ def corpora_table(material: Material) -> Table:
     """What was read, kept and dropped by each filter."""
     measured = material.of("corpus")
     given = {(row.name, row.subject) for step in measured for row in step.metrics}
-    pairs = [column for column in PAIRS if column.key != "train_added" or ("pairs", column.key) in given]
+    seldom = ("train_added", "train_made_up")
+    pairs = [column for column in PAIRS if column.key not in seldom or ("pairs", column.key) in given]
     filters = dict.fromkeys(row.subject for step in measured for row in step.metrics if row.name == "dropped")
     dropped = [Column(f"dropped_{name}", f"dropped: {name.replace('_', ' ')}", 0) for name in filters]
     rows = [

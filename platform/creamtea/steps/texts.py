@@ -43,8 +43,8 @@ CORPUS = StepKind(
         "dev.groups": "of words: the language of each line of dev.src",
     },
     metrics={
-        "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), dev_read, "
-        "dev_kept",
+        "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), "
+        "train_made_up (by `hallucinated`), dev_read, dev_kept",
         "dropped": "of training; subjects empty, too_long, ratio, held_out, duplicate, no_translation",
     },
 )

@@ -27,7 +27,8 @@ def prepare_corpus(spec: InflectionCorpus, context: StepContext[CorpusParams]) -
         train += [pair_of(parts["high"], word) for word in high]
         train += [pair_of(parts["low"], word) for word in [*(low * spec.repeat), *made_up]]
         corpus.train_read += len(high) + len(low)
-        corpus.train_added += len(low) * (spec.repeat - 1) + len(made_up)
+        corpus.train_added += len(low) * (spec.repeat - 1)
+        corpus.train_made_up += len(made_up)
         dev_pairs += [pair_of(parts["low"], word) for word in dev]
         corpus.dev_read += len(dev)
         corpus.dev_groups += [parts["low"]] * len(dev)
