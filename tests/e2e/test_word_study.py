@@ -56,9 +56,13 @@ def report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     return found
 
 
+def section(report: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    (blocks,) = [section["blocks"] for section in report["sections"] if section["key"] == key]
+    return list(blocks)
+
+
 def rows(report: dict[str, Any], test_set: int) -> dict[str, dict[str, Any]]:
-    (systems,) = [section["blocks"] for section in report["sections"] if section["key"] == "systems"]
-    sections = [block for block in systems if block["type"] == "section"]
+    sections = [block for block in section(report, "systems") if block["type"] == "section"]
     (table, *_) = [block for block in sections[test_set]["blocks"] if block["type"] == "table"]
     return {row["name"]: row["cells"] for row in table["rows"]}
 
@@ -79,6 +83,15 @@ def test_the_metrics_are_there_and_the_language_is_learnt(report: dict[str, Any]
     assert of_sounds["rnn"]["per"]["value"] < 20
     assert of_sounds["ensemble"]["per"]["value"] <= of_sounds["rnn"]["per"]["value"] + 2
     assert (of_sounds["rnn"]["per"]["seeds"], of_sounds["ensemble"]["per"]["seeds"]) == (2, 1)
+
+
+def test_scores_by_language_are_those_that_the_mean_is_of(report: dict[str, Any]) -> None:
+    (sounds, forms) = [block["blocks"] for block in section(report, "systems") if block["type"] == "section"]
+    by_language = {row["name"]: row["cells"] for row in table(sounds, "groups_wer")["rows"]}
+    for name, cells in rows(report, 0).items():
+        own = [by_language[name][language]["value"] for language in ("aaa", "bbb")]
+        assert cells["wer"]["value"] == pytest.approx(sum(own) / 2)
+    assert table(forms, "groups_wer") is None  # of one language
 
 
 def test_the_ensemble_is_named(report: dict[str, Any]) -> None:
