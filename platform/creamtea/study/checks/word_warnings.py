@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -89,39 +89,46 @@ def unseen_symbols(study: Study, files: WordFiles, place_of: PlaceOf) -> Iterato
             if (name, root.corpus) in known or not isinstance(test_set, WordTestSet):
                 continue
             known.add((name, root.corpus))
-            if found := _unseen(test_set, files, [survey for survey, _ in training]):
-                yield StudyWarning(
-                    "unseen-symbols",
-                    place_of(("test_sets", name)),
-                    f"{found} that no training word of corpora.{root.corpus} has: system {system} reads each "
-                    "as the same unknown symbol",
-                    "Correct them in the test set, or add words with them to the corpus.",
-                )
+            unseen, concerned, words = _unseen(test_set, files, [survey for survey, _ in training])
+            if concerned:
+                yield unseen_warning(place_of(("test_sets", name)), root.corpus, unseen, concerned, words)
 
 
-def _unseen(test_set: WordTestSet, files: WordFiles, training: list[WordSurvey]) -> str:
-    """How many words have what no training word has, and what; empty if none has."""
-    if files.root is None or test_set.lines is None:
-        return ""
+def unseen_warning(
+    place: str, corpus: str, unseen: Mapping[str, Iterable[str]], concerned: int, words: int
+) -> StudyWarning:
+    """Shared with reports. `unseen`: what no training word has, by what it is called."""
+    have = "has" if concerned == 1 else "have"
+    named = [f"{noun} ({_listed(set(symbols))})" for noun, symbols in unseen.items() if symbols]
+    return StudyWarning(
+        "unseen-symbols",
+        place,
+        f"{concerned:,} of {words:,} words {have} {' and '.join(named)} that no "
+        f"training word of {corpus} has: models that are trained on it read each as the same unknown symbol",
+        "Correct them in the test set, or add words with them to the corpus.",
+    )
+
+
+def _unseen(
+    test_set: WordTestSet, files: WordFiles, training: list[WordSurvey]
+) -> tuple[dict[str, set[str]], int, int]:
+    """What test words have and no training word has; how many have any of it, and how many there are."""
+    letters, tags, concerned, words = set[str](), set[str](), 0, 0
     seen_letters = frozenset().union(*(survey.letters for survey in training))
     seen_tags = frozenset().union(*(survey.tags for survey in training))
-    letters, tags, concerned, words = dict[str, None](), dict[str, None](), 0, 0
+    if files.root is None or test_set.lines is None:  # nothing is known of its words
+        return {}, 0, 0
     for path in test_set.named_files():
         for line in map(test_set.lines.read, islice(lines_of(files.root / path), test_set.limit)):
-            words += 1
-            new_letters = [letter for letter in line.word if letter not in seen_letters]
-            new_tags = [tag for tag in line.tags if tag not in seen_tags]
+            new_letters, new_tags = {*line.word} - seen_letters, {*line.tags} - seen_tags
+            letters |= new_letters
+            tags |= new_tags
             concerned += bool(new_letters or new_tags)
-            letters |= dict.fromkeys(new_letters)
-            tags |= dict.fromkeys(new_tags)
-    named = [
-        f"{noun} ({_listed(unseen)})" for noun, unseen in (("letters", letters), ("tags", tags)) if unseen
-    ]
-    verb = "has" if concerned == 1 else "have"
-    return f"{concerned:,} of {words:,} words {verb} {' and '.join(named)}" if concerned else ""
+            words += 1
+    return {"letters": letters, "tags": tags}, concerned, words
 
 
-def _listed(symbols: dict[str, None]) -> str:
+def _listed(symbols: set[str]) -> str:
     """The first of them; marks on a circle, which alone would be drawn on what stands before them."""
     shown = [
         "blank" if symbol == " " else f"◌{symbol}" if unicodedata.category(symbol[0])[0] == "M" else symbol
