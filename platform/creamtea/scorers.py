@@ -54,9 +54,9 @@ class Scorer(Strict):
             return f"{shown(str(program))} as its program", "the absolute path of a program"
         script = _script(self.command)
         if script and not Path(script).is_absolute():
-            found = f"{shown(script)} as the script of its command, which runs in an empty folder of its own"
             here = Path(script).absolute()
-            return found, "its absolute path" + f" ({here})" * here.exists()
+            allowed = "its absolute path" + f", {here}" * here.exists() + "; it runs in an empty folder"
+            return f"{shown(script)} as the script of its command", allowed
         if script and not Path(script).exists():
             return f"{shown(script)} as the script of its command", "the absolute path of a script"
         for file in map(Path, self.files):

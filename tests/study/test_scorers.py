@@ -177,8 +177,8 @@ def test_an_unknown_scorer(machine: Machine, key: Key) -> None:
         ),
         (
             {"command": [sys.executable, "-W", "a::b.C", "lab/score.py"]},
-            '"lab/score.py" as the script of its command, which runs in an empty folder of its own',
-            "its absolute path",
+            '"lab/score.py" as the script of its command',
+            "its absolute path; it runs in an empty folder",
         ),
         ({"files": ["/nowhere"]}, '"/nowhere" in its files', "absolute paths of files and folders"),
         ({"files": ["score.py"]}, '"score.py" in its files', "absolute paths"),
@@ -199,7 +199,7 @@ def test_a_script_in_the_current_folder_is_named_by_its_absolute_path(
     machine(command=[sys.executable, "score.py"])
     monkeypatch.chdir(tmp_path / "opt")
     _, allowed = read_scorers(tmp_path / "opt" / "scorers.yaml")["tea"].mistake()
-    assert allowed == f"its absolute path ({tmp_path}/opt/score.py)"
+    assert allowed == f"its absolute path, {tmp_path}/opt/score.py; it runs in an empty folder"
 
 
 @pytest.mark.parametrize(
