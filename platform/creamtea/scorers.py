@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,10 @@ from creamtea.settings import Settings
 
 MODEL = "{model}"  # in a command: where the study's model is on this machine
 Word = Annotated[str, Field(min_length=1)]
+_INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|Rscript|julia|bash|dash|sh|zsh)[\d.]*")
+_NO_SCRIPT = re.compile(r"-\w*[cem]")  # what follows is a program itself, or a module's name
+_WITH_VALUES = ("-W", "-X")  # options of Python
+_FILE = re.compile(r"\S*/\S*|\S+\.\w+")
 
 
 class Scorer(Strict):
@@ -47,6 +52,13 @@ class Scorer(Strict):
         program = Path(self.command[0])
         if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
             return f"{shown(str(program))} as its program", "the absolute path of a program"
+        script = _script(self.command)
+        if script and not Path(script).is_absolute():
+            here = Path(script).absolute()
+            allowed = "its absolute path" + f", {here}" * here.exists() + "; it runs in an empty folder"
+            return f"{shown(script)} as the script of its command", allowed
+        if script and not Path(script).exists():
+            return f"{shown(script)} as the script of its command", "the absolute path of a script"
         for file in map(Path, self.files):
             if not (file.is_absolute() and file.exists()):
                 return f"{shown(str(file))} in its files", "absolute paths of files and folders"
@@ -146,6 +158,22 @@ def _content(word: str) -> str:
     """The digest of an argument that is the absolute path of a file; empty for any other."""
     path = Path(word)
     return f"sha256:{content_digest(path)}" if path.is_absolute() and path.is_file() else ""
+
+
+def _script(command: list[str]) -> str:
+    """The file that an interpreter of this machine is to run; empty where that is not certain. Arguments of
+    other programs may be paths in a container or on another machine."""
+    if not _INTERPRETER.fullmatch(Path(command[0]).name):
+        return ""
+    words = iter(command[1:])
+    for word in words:
+        if _NO_SCRIPT.fullmatch(word):
+            return ""
+        if word in _WITH_VALUES:
+            next(words, "")
+        elif not word.startswith("-"):
+            return word if _FILE.fullmatch(word) and MODEL not in word else ""
+    return ""
 
 
 def _is_script(program: Path) -> bool:

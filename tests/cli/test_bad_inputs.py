@@ -136,7 +136,7 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
     ),
     "idioms that are no annotation": (
         RUN,
-        edit("target: test.de}", "target: test.de, idioms: test.en}"),
+        edit("target: test.de}", "target: test.de, limit: 1, idioms: test.en}"),
         'study.yaml:21: test_sets.test.idioms: found "test.en", line 1: Invalid JSON: expected value at line '
         '1 column 1, allowed a JSON list of {"name": …, "source": [from, to], "target": [from, to] or a '
         "text} in each line" + ONE,

@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
+from creamtea.methods.word_lines import WordLine
 from creamtea.words import normalise
 from creamtea_workers.corpora.hallucination import hallucinate, stems
 
-WORDS = [("walk", "walked", "V;PST"), ("go", "went", "V;PST"), ("put up", "puts up", "V;3")]
+PAST, THIRD = ("V", "PST"), ("V", "3")
+WORDS = [
+    WordLine("walk", "walked", PAST),
+    WordLine("go", "went", PAST),
+    WordLine("put up", "puts up", THIRD),
+]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +46,7 @@ def test_stems_are_shared_and_hold_no_blank(lemma: str, form: str) -> None:
 
 def test_made_up_words_have_no_character_that_a_mark_and_a_letter_make() -> None:
     """Yoruba has marks that join some letters and not others: "n" beside one would become another letter."""
-    words = [("kẹ́kọ", "ńkẹ́kọ", "V"), ("gbàgbẹ̀", "ńgbàgbẹ̀", "V"), ("pẹ̀lúnlẹ̀", "ńpẹ̀lúnlẹ̀", "V")]
+    words = [WordLine("kẹ́kọ", "ńkẹ́kọ"), WordLine("gbàgbẹ̀", "ńgbàgbẹ̀"), WordLine("pẹ̀lúnlẹ̀", "ńpẹ̀lúnlẹ̀")]
     known = {character for word in words for character in word[0] + word[1]}
     made = hallucinate(words, 500, 1, "yoruba")
     assert all(set(normalise(text)) <= known for word in made for text in word[:2])
@@ -51,9 +57,9 @@ def test_only_the_stem_changes_and_alike_in_both() -> None:
     made = hallucinate(WORDS, 200, 1, "english")
     assert len(made) == 200
     alphabet = set("walkedgontpusp")
-    verbs = [(lemma, form) for lemma, form, tags in made if tags == "V;PST"]
+    verbs = [(lemma, form) for lemma, form, tags in made if tags == PAST]
     assert all(form == f"{lemma}ed" and len(lemma) == 4 for lemma, form in verbs)
-    others = [(lemma, form) for lemma, form, tags in made if tags == "V;3"]
+    others = [(lemma, form) for lemma, form, tags in made if tags == THIRD]
     assert len(verbs) == len(others) == 100
     assert all(form == f"{lemma[:3]}s up" and lemma[3:] == " up" for lemma, form in others)
     assert len(set(verbs)) > 50
@@ -70,4 +76,4 @@ def test_the_seed_and_the_language_are_all_that_draws_follow_from() -> None:
 
 def test_words_without_a_stem() -> None:
     with pytest.raises(StepError, match="no word of english shares 3 characters"):
-        hallucinate([("go", "went", "V")], 5, 1, "english")
+        hallucinate([WordLine("go", "went", PAST)], 5, 1, "english")

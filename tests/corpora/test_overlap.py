@@ -11,7 +11,7 @@ from step_context import Context
 
 from creamtea.steps.texts import OVERLAP
 from creamtea_workers.corpora.files import Pair
-from creamtea_workers.steps.overlap import overlap
+from creamtea_workers.steps.overlap import overlap, unseen
 
 WORDS = st.sampled_from("abc")
 SEGMENT = st.builds(
@@ -42,6 +42,16 @@ def test_every_sentence_is_looked_for(training: list[Pair], test_sets: list[list
     assert [(row.name, row.value, row.subject, row.detail["segments"]) for row in rows] == expected
 
 
+def test_words_with_symbols_that_no_training_word_has_are_counted_and_the_symbols_named() -> None:
+    training = ["<ady>ab<V><PST>", "<hin>c"]
+    one = ["<ady>ca<V>", "<hun>a<PST>", "<hin>aхх<DU>"]
+    test_sets = [[{"source": source} for source in sources] for sources in (one, training)]
+    first, second = unseen(training, test_sets)
+    assert (first.name, first.subject, first.value) == ("unseen", "0", 2)
+    assert first.detail == {"segments": 3, "languages": ["hun"], "letters": ["х"], "tags": ["DU"]}
+    assert (second.subject, second.value) == ("1", 0)
+
+
 def test_the_step_reads_what_the_corpus_and_the_test_sets_left(tmp_path: Path) -> None:
     corpus, one, other = (tmp_path / name for name in ("corpus", "one", "other"))
     for folder in (corpus, one, other):
@@ -53,7 +63,7 @@ def test_the_step_reads_what_the_corpus_and_the_test_sets_left(tmp_path: Path) -
         lines = [json.dumps({"source": source, "reference": target}) for source, target in pairs]
         (folder / "segments.jsonl").write_text("".join(f"{line}\n" for line in lines))
     folders = {"corpus": [corpus], "test_sets": [one, other]}
-    rows = Context(OVERLAP, {}, folders, tmp_path / "overlap").run().metrics
+    rows = Context(OVERLAP, {}, folders, tmp_path / "overlap").run().metrics  # of sentences
     assert {(row.name, row.subject): row.value for row in rows} == {
         ("seen_sources", "0"): 2,
         ("seen_pairs", "0"): 1,

@@ -17,7 +17,7 @@ LANGUAGES = {"source": "mul", "target": "mul"}
 FILES = {
     "ady.tsv": "абан\taː b aː n\nаб\taː b\n",
     "hin.tsv": "तू\tt uː\r\n",
-    "zulu-train-high": "hamba\tbahambile\tV;PST;3;PL\nlala ni\tlalani\tV;IMP\n",
+    "zulu-train-high": "hamba\tbahambile\tV;PST; 3;PL\nlala ni\tlalani\tV;IMP\n",
     "swahili-train-low": "enda\tanaenda\tV;PRS;3;SG\n",
     "swahili-dev": "soma\tanasoma\tV;PRS;3;SG\n",
 }
@@ -85,7 +85,7 @@ def test_made_up_words_follow_those_that_are_read(tmp_path: Path) -> None:
     spec = {"high": "{high}-train-high", "low": "{low}-train-low", "dev": "{low}-dev", "hallucinated": 7}
     context = corpus(tmp_path, {**INFLECTION, **spec})
     counts = {row.subject: row.value for row in context.run().metrics}
-    assert (counts["train_read"], counts["train_kept"], counts["train_added"]) == (3, 10, 7)
+    assert counts == {"train_read": 3, "train_kept": 10, "train_made_up": 7, "dev_read": 1, "dev_kept": 1}
     sources, targets = read(context)["train.src"][3:], read(context)["train.tgt"][3:]
     for source, target in zip(sources, targets, strict=True):
         assert source.startswith("<swahili>")
@@ -115,15 +115,11 @@ def test_segments_of_inflected_forms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tb\nab\n", r"ady.tsv, line 2: 1 columns where 2 belong; a line is word TAB phones"),
-        ("a\tb\tc\n", r"ady.tsv, line 1: 3 columns where 2 belong"),
-        ("a\tb\n\tb\n", r"ady.tsv, line 2: nothing where word belongs"),
-        ("a\t \n", r"ady.tsv, line 1: nothing where phones belongs"),
-        ("a<b\tb\n", r"ady.tsv, line 1: < or > in word, .* take them out"),
+        ("a\tb\nab\n", r"ady.tsv, line 2: 1 column where 2 belong; a line is word TAB phones"),
         ("", r"ady.tsv is empty: it needs at least one line"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_line_fails_the_step(tmp_path: Path, text: str, message: str) -> None:
     context = corpus(
         tmp_path, {**G2P, "train": "{language}.tsv", "dev": "{language}.tsv"}, **{"ady.tsv": text}
     )

@@ -171,6 +171,7 @@ def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
         assert "--data" not in errors
     for options, said in {
         ("--metrics", "blue"): "did you mean bleu?",
+        ("--metrics", "wer"): "it needs a study with a test set of words (kind g2p or inflection)",
         ("--baseline", "human"): "a human reference",
         ("--baseline", "gtp"): "did you mean gpt?",
         ("--languages", "english"): "(en-de)",

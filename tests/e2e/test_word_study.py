@@ -56,9 +56,13 @@ def report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     return found
 
 
+def section(report: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    (blocks,) = [section["blocks"] for section in report["sections"] if section["key"] == key]
+    return list(blocks)
+
+
 def rows(report: dict[str, Any], test_set: int) -> dict[str, dict[str, Any]]:
-    (systems,) = [section["blocks"] for section in report["sections"] if section["key"] == "systems"]
-    sections = [block for block in systems if block["type"] == "section"]
+    sections = [block for block in section(report, "systems") if block["type"] == "section"]
     (table, *_) = [block for block in sections[test_set]["blocks"] if block["type"] == "table"]
     return {row["name"]: row["cells"] for row in table["rows"]}
 
@@ -81,5 +85,31 @@ def test_the_metrics_are_there_and_the_language_is_learnt(report: dict[str, Any]
     assert (of_sounds["rnn"]["per"]["seeds"], of_sounds["ensemble"]["per"]["seeds"]) == (2, 1)
 
 
+def test_scores_by_language_are_those_that_the_mean_is_of(report: dict[str, Any]) -> None:
+    (sounds, forms) = [block["blocks"] for block in section(report, "systems") if block["type"] == "section"]
+    by_language = {row["name"]: row["cells"] for row in table(sounds, "groups_wer")["rows"]}
+    for name, cells in rows(report, 0).items():
+        own = [by_language[name][language]["value"] for language in ("aaa", "bbb")]
+        assert cells["wer"]["value"] == pytest.approx(sum(own) / 2)
+    assert table(forms, "groups_wer") is None  # of one language
+
+
 def test_the_ensemble_is_named(report: dict[str, Any]) -> None:
     assert "ensemble of 2" in json.dumps(report, ensure_ascii=False)
+
+
+def test_repeated_and_made_up_words_are_counted_apart(report: dict[str, Any]) -> None:
+    cells = {row["name"]: row["cells"] for row in table(report["sections"], "corpora")["rows"]}
+    counts = ("train_read", "train_kept", "train_added", "train_made_up")
+    assert [cells["forms"][key].get("value") for key in counts] == [120, 190, 40, 30]
+    assert [cells["sounds"][key].get("value") for key in counts] == [400, 400, None, None]
+
+
+def table(blocks: list[dict[str, Any]], key: str) -> Any:
+    """The table of this key, however deep it stands; None without one."""
+    for block in blocks:
+        if block.get("key") == key and block["type"] == "table":
+            return block
+        if found := table(block.get("blocks", []), key):
+            return found
+    return None

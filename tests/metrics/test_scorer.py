@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from limits import wait_until
 
 from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepUnavailable
-from creamtea_workers.metrics.scorer import Failure, Program, ScorerMetric, Scores, _take, run
+from creamtea_workers.metrics.scorer import Program, ScorerMetric, run
 from creamtea_workers.metrics.texts import Texts
 
 THREE = Texts([4, 7, 9], ["one", "two", "three"], ["eins", "", "„drei“\n\u2028"], ["eins", "zwei", "drei"])
@@ -142,7 +138,6 @@ TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
         ('print(\'{"index": 4, "score": 1}\')', "gave 1 scores for 3 segments; .* is segment 7"),
         ('print(\'{"index": 4, "score": 1}\\n\' * 2)', "scored segment 4 twice"),
         (GOOD + 'print(\'{"index": 10, "score": 1}\')', "scored segment 10, which it was not given"),
-        ('print(\'{"index": true, "score": 1}\')', "scored segment True, which it was not given"),
         ('print(\'{"index": 7, "score": NaN}\')', "gave segment 7 the score nan"),
         ('print(\'{"index": 7, "score": -Infinity}\')', "gave segment 7 the score -inf"),
         ('print(\'{"index": 7, "score": 1e308}\')', r"gave segment 7 the score 1e\+308"),
@@ -150,16 +145,11 @@ TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
             "print('Loading weights')",
             "printed what is not a score, as line 1 of its output: 'Loading weights'",
         ),
-        ('print(\'{"index": 4, "score": "0.5"}\')', "printed what is not a score, as line 1"),
-        ('print(\'{"index": 4, "score": null}\')', "printed what is not a score, as line 1"),
-        ("print('{\"score\": 1}')", "printed what is not a score, as line 1"),
-        ("print('0.5')", "printed what is not a score, as line 1 of its output: '0.5'"),
-        ("print('{}')", "printed what is not a score, as line 1"),
-        ('print(\'{"done": 1, "total": NaN}\')', "printed what is not a score, as line 1"),
-        ("print('{\"corpus\": NaN}')", "printed what is not a score, as line 1"),
-        ("print('{\"facts\": 1}')", "printed what is not a score, as line 1"),
+        (
+            "print('0.5')",
+            "printed what is not a score, as line 1 of its output: '0.5'; other text belongs to",
+        ),
         ("print('[' * 100000)", "printed what is not a score, as line 1"),
-        ("sys.stdout.buffer.write(bytes(range(128, 256)) * 20)", "printed what is not a score, as line 1"),
     ],
 )
 def test_each_failure_is_one_message_with_the_end_of_standard_error(
@@ -335,26 +325,3 @@ def has_ended(pid: int) -> bool:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
-
-
-# ---------------------------------------------------------------- any line at all
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)
-PROGRAM = Program("tea", ["tea"], 60.0)
-KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signature", "facts")
-
-
-@pytest.mark.slow
-@settings(max_examples=300)
-@given(st.binary() | st.dictionaries(st.sampled_from(KEYS), JSON).map(lambda said: json.dumps(said).encode()))
-def test_no_line_breaks_the_reader(line: bytes) -> None:
-    scores = Scores()
-    with suppress(Failure):
-        _take(line, 1, {1: "tea", 2: "jam"}, scores, PROGRAM)
-    assert scores.values.keys() <= {1, 2}
-    assert not math.isnan(scores.done)
-    json.dumps(scores.facts, allow_nan=False)

@@ -118,6 +118,21 @@ def test_the_score_step(make_context: Fixture, test_set_folder: Fixture, decode_
     assert row.detail["signature"] == "metric:per|mean of groups:2"
 
 
+def test_each_group_by_itself(
+    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+) -> None:
+    folders = {
+        "test_set": [grouped(test_set_folder([reference for _, _, reference in WORDS]))],
+        "decode": [decode_folder([hypothesis for _, hypothesis, _ in WORDS])],
+    }
+    params = {"metric": {"kind": "per"}, "each_group": True}
+    mean, *of_groups = make_context(SCORE, params, folders).run().metrics
+    assert mean.subject == ""
+    assert {row.subject: row.value for row in of_groups} == pytest.approx({"ady": 20, "hin": 60})
+    assert all(row.low <= row.value <= row.high for row in of_groups)
+    assert [row.detail["segments"] for row in of_groups] == [2, 3]
+
+
 def test_the_compare_step(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
     """Against enumeration: all 2^5 swaps of words, of which many give the observed difference."""
     perfect = [reference for _, _, reference in WORDS]

@@ -170,6 +170,25 @@ def test_test_words_in_the_training_text(filled: Database, fill: Fill, spec: dic
     assert "held_out" not in found.remedy
 
 
+@pytest.mark.parametrize(("subwords", "kinds"), [({"kind": "characters"}, ["unseen-symbols"]), ({}, [])])
+def test_symbols_that_no_training_word_has(
+    subwords: dict[str, Any], kinds: list[str], filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    words = {"kind": "g2p", "languages": ["ady"], "train": "train", "dev": "dev"}
+    test = {"kind": "g2p", "languages": ["ady"], "file": "test"}
+    detail = {"segments": 4, "languages": ["hun"], "letters": ["c"], "tags": []}
+    changed = spec | {"corpora": {"toy": words}, "test_sets": {"test": test}}
+    changed["subwords"] = {name: subwords or block for name, block in spec["subwords"].items()}
+    counts = {"overlap": {"metrics": [teatime_study.row("unseen", 2.0, "0", detail=detail)]}}
+    fill(filled, spec=changed, changes=counts)
+    found = [warning for warning in warned(filled) if warning.kind == "unseen-symbols"]
+    assert [warning.kind for warning in found] == kinds
+    for warning in found:
+        assert warning.found.startswith(
+            "2 of 4 words have languages (hun) and letters (c) that no training word of"
+        )
+
+
 def near_zero(*systems: str) -> dict[str, Any]:
     return {
         f"score/{system}/{seed}/test/bleu": {"metrics": [teatime_study.row("bleu", 0.1 + 0.1 * number)]}

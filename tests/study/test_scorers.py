@@ -170,6 +170,16 @@ def test_an_unknown_scorer(machine: Machine, key: Key) -> None:
         ({"command": ["python", "x"]}, '"python" as its program', "the absolute path of a program"),
         ({"command": ["/nowhere/python"]}, '"/nowhere/python" as its program', "absolute path"),
         ({"command": ["/tmp"]}, '"/tmp" as its program', "absolute path"),
+        (
+            {"command": [sys.executable, "-I", "/nowhere/score.py"]},
+            '"/nowhere/score.py" as the script of its command',
+            "the absolute path of a script",
+        ),
+        (
+            {"command": [sys.executable, "-W", "a::b.C", "lab/score.py"]},
+            '"lab/score.py" as the script of its command',
+            "its absolute path; it runs in an empty folder",
+        ),
         ({"files": ["/nowhere"]}, '"/nowhere" in its files', "absolute paths of files and folders"),
         ({"files": ["score.py"]}, '"score.py" in its files', "absolute paths"),
     ],
@@ -181,6 +191,38 @@ def test_a_scorer_that_is_not_all_there(
     said = refusal(key)
     assert f'found "tea", which has {found} in {path}, allowed' in said
     assert allowed in said
+
+
+def test_a_script_in_the_current_folder_is_named_by_its_absolute_path(
+    machine: Machine, key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(command=[sys.executable, "score.py"])
+    monkeypatch.chdir(tmp_path / "opt")
+    _, allowed = read_scorers(tmp_path / "opt" / "scorers.yaml")["tea"].mistake()
+    assert allowed == f"its absolute path, {tmp_path}/opt/score.py; it runs in an empty folder"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-m", "lab.score", "/to/be/made.json"],
+        ["-Im", "lab.score"],
+        ["-c", "print(1/2)"],
+        ["{model}/score.py"],
+        ["words", "/to/be/made.json"],
+    ],
+)
+def test_other_arguments_need_not_be_files(arguments: list[str], machine: Machine, tmp_path: Path) -> None:
+    path = machine(command=[sys.executable, *arguments])
+    assert read_scorers(path)["tea"].mistake() == ("", "")
+
+
+def test_arguments_may_be_paths_within_a_container(machine: Machine, tmp_path: Path) -> None:
+    launcher = tmp_path / "docker"
+    launcher.write_text("#!/bin/sh\n")
+    launcher.chmod(0o755)
+    path = machine(command=[str(launcher), "run", "-i", "lab", "/app/score.py"])
+    assert read_scorers(path)["tea"].mistake() == ("", "")
 
 
 def test_a_model_and_its_place_in_the_command_go_together(machine: Machine, key: Key) -> None:

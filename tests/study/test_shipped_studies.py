@@ -37,6 +37,7 @@ PAPERS = {
     },
 }
 SENTENCES = "Eins.\nZwei.\n"
+WORDS = {"g2p": "a\tb\n", "inflection": "a\tab\tV;PST\n"}
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,22 @@ COMMANDS = {
 }
 
 
-def named_files(spec: Any) -> set[str]:
-    """The user's files that a study's plain values name, wherever they stand."""
-    if isinstance(spec, list):
-        return set().union(*map(named_files, spec))
-    if not isinstance(spec, dict):
-        return set()
-    keys = ("source", "target", "idioms", "info", "table")
-    here = {value for key, value in spec.items() if key in keys and isinstance(value, str)}
-    if spec.get("kind") in ("g2p", "inflection"):
+def stand_ins(spec: Any) -> dict[str, str]:
+    """The files that a study's plain values name, wherever they stand, each with a text of its kind."""
+    blocks = spec if isinstance(spec, list) else list(spec.values()) if isinstance(spec, dict) else []
+    found = {name: text for block in blocks for name, text in stand_ins(block).items()}
+    if not isinstance(spec, dict) or spec.get("kind") == "characters":
+        return found
+    if spec.get("kind") in WORDS:
         paths = [spec[key] for key in ("train", "dev", "high", "low", "file") if key in spec]
-        here = {filled(path, parts) for path in paths for parts in languages_of(spec)}
-    if spec.get("kind") == "characters":
-        here = set()
-    return here.union(*(named_files(value) for key, value in spec.items() if key != "languages"))
+        names = [filled(path, parts) for path in paths for parts in languages_of(spec)]
+        return dict.fromkeys(names, WORDS[spec["kind"]])
+    for key in ("source", "target", "idioms", "info", "table"):
+        name = spec.get(key)
+        if isinstance(name, str):
+            notes = "[]\n" * len(SENTENCES.splitlines())
+            found[name] = notes if name.endswith(".jsonl") else SENTENCES
+    return found
 
 
 def languages_of(spec: dict[str, Any]) -> list[dict[str, str]]:
@@ -95,20 +98,15 @@ def languages_of(spec: dict[str, Any]) -> list[dict[str, str]]:
     return of_pairs or [{"language": language} for language in spec["languages"]]
 
 
-def write_stand_ins(root: Path, names: set[str]) -> None:
-    for name in names:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = "[]\n" * len(SENTENCES.splitlines()) if path.suffix == ".jsonl" else SENTENCES
-        path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-
-
 def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:
     """The study is valid where all of its files are there, and reads each of them."""
-    names = named_files(loaded.spec)
-    write_stand_ins(root, names)
+    texts = stand_ins({key: value for key, value in loaded.spec.items() if key != "languages"})
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     steps = plan(loaded.study, root, loaded.errors).steps
-    assert {name for step in steps for name in step.locations} == names
+    assert {name for step in steps for name in step.locations} == texts.keys()
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
 from creamtea.study.checks.warnings import warnings_of
+from creamtea.study.data_files import MAX_LINES
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -63,6 +65,24 @@ BAD = {
         "objective: {kind: softmax}",
         "objective: {kind: softmax}, architecture: {kind: rnn, embedding: 20, language_embedding: 20}",
         "8: variants.softmax.architecture.language_embedding: found 20 of 20, allowed less than the",
+    ),
+    "tags of words that have none": (
+        "objective: {kind: softmax}",
+        "objective: {kind: softmax}, architecture: {kind: rnn, gated: true}",
+        "8: variants.softmax.architecture.gated: found true with a corpus of pronunciations, whose words "
+        "have no tags, allowed false, or a corpus of inflected forms",
+    ),
+    "whole words as symbols": (
+        LETTERS,
+        "{kind: characters, source: tokens, target: tokens}",
+        "8: variants.softmax.subwords: found letters, whose source symbols are tokens, with a corpus of "
+        "pronunciations: each word would be one symbol, allowed `source: characters` in subwords.letters",
+    ),
+    "a metric of words beside sentences": (
+        "metrics: [{kind: wer}, {kind: per}]",
+        "  news: {kind: files, source: news.en, target: news.de}\nmetrics: [{kind: bleu}, {kind: wer}]",
+        "15: metrics[1]: found wer, a metric of words, with sentences to translate (news), allowed it where "
+        "every test set is of words (g2p, inflection); for sentences bleu or chrf",
     ),
     "a plateau's patience with another schedule": (
         "objective: {kind: softmax}",
@@ -124,16 +144,14 @@ def test_a_mistake_has_its_line(tmp_path: Path, old: str, new: str, message: str
 
 
 def test_the_plan_reads_the_file_of_every_language(tmp_path: Path) -> None:
-    names = [f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")]
-    for name in names:
-        (tmp_path / name).write_text("a\tb\n")
+    of_all_languages(tmp_path)
+    names = [path.name for path in tmp_path.iterdir()]
     steps = plan(load_study(written(tmp_path)).study, tmp_path).steps
     assert {name for step in steps for name in step.locations} == set(names)
 
 
 def test_test_words_are_looked_for_in_the_training_words(tmp_path: Path) -> None:
-    for name in (f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")):
-        (tmp_path / name).write_text("a\tb\n")
+    of_all_languages(tmp_path)
     (node,) = [n for n in plan(load_study(written(tmp_path)).study, tmp_path).nodes if "overlap" in n.node]
     assert node.labels == {"corpus": "words", "test_sets": ["test"]}
 
@@ -147,6 +165,126 @@ def test_words_of_a_language_without_training_words(tmp_path: Path) -> None:
     warnings = warnings_of(study, plan(study, None), None)
     (found,) = [warning for warning in warnings if warning.kind == "untrained-languages"]
     assert (found.place, found.found.partition(":")[0]) == ("test_sets.test", "hun")
+
+
+def of_all_languages(folder: Path, text: str = "a\tb\n") -> None:
+    for name in (f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")):
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def mistakes(path: Path) -> list[str]:
+    """Of the study and its files, which are in its folder."""
+    loaded = load_study(path)
+    with pytest.raises(InputError) as caught:
+        plan(loaded.study, path.parent, loaded.errors)
+    return [line.removeprefix(f"{path}:") for line in str(caught.value).split("\n")[:-1]]
+
+
+def test_every_wrong_line_of_a_file_of_words_is_named(tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "hin.train").write_text("a\tb\n\nab\na\tb\tc\n\tb\n", encoding="utf-8")
+    (tmp_path / "ady.test").write_text("a\t \na<b\tb\na\tb\r\n", encoding="utf-8")
+    allowed = ", allowed word TAB phones in each line"
+    assert mistakes(written(tmp_path)) == [
+        f'4: corpora.words.train: found "hin.train", line 2: an empty line{allowed}',
+        f'4: corpora.words.train: found "hin.train", line 3: 1 column where 2 belong{allowed}',
+        f'4: corpora.words.train: found "hin.train", line 4: 3 columns where 2 belong{allowed}',
+        f'4: corpora.words.train: found "hin.train", line 5: nothing where word belongs{allowed}',
+        f'13: test_sets.test.file: found "ady.test", line 1: nothing where phones belong{allowed}',
+        '13: test_sets.test.file: found "ady.test", line 2: < or > in word, which mark languages and tags'
+        + allowed,
+    ]
+
+
+def test_a_file_in_which_all_is_wrong_has_a_few_lines_and_their_number(tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "ady.dev").write_text("a b\n" * 2000, encoding="utf-8")
+    found = mistakes(written(tmp_path))
+    assert len(found) == MAX_LINES + 1
+    assert found[-1].startswith('4: corpora.words.dev: found "ady.dev": 1,995 more such lines, allowed')
+
+
+@pytest.mark.parametrize(
+    ("tags", "found"),
+    [
+        (";", 'an empty tag in ";"'),
+        ("V;;PST", 'an empty tag in "V;;PST"'),
+        ("v pst", 'a blank in the tag "v pst"'),
+    ],
+)
+def test_tags_that_are_none_are_named(tags: str, found: str, tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "turkish--azeri").write_text(f"a\tb\tN; PL\na\tb\t{tags}\n")
+    test_set = 'kind: inflection, pairs: [turkish--azeri], file: "{pair}"'
+    path = written(tmp_path, 'kind: g2p, languages: [ady, hin], file: "{language}.test"', test_set)
+    place = '13: test_sets.test.file: found "turkish--azeri", line 2: '
+    assert mistakes(path) == [
+        f"{place}{found}, allowed lemma TAB form TAB tags in each line, tags with ; between them"
+    ]
+
+
+def warned(path: Path) -> list[StudyWarning]:
+    """Of a study and its files, which are in its folder."""
+    loaded = load_study(path)
+    planned = plan(loaded.study, path.parent, loaded.errors)
+    return warnings_of(loaded.study, planned, path.parent, loaded.place_of)
+
+
+@pytest.mark.parametrize(
+    ("training", "kind", "updates"),
+    [
+        ("batch_sentences: 3, max_epochs: 9, warmup: 9", "few-updates", 9 * 14),
+        ("batch_sentences: 3, max_epochs: 9, warmup: 127", "warm-up", 9 * 14),
+        # 40 words with a symbol and an end each, in batches of ten, and some padding
+        ("batch_tokens: 10, max_epochs: 9, warmup: 100", "warm-up", 9 * 11),
+    ],
+)
+def test_a_training_of_few_updates(training: str, kind: str, updates: int, tmp_path: Path) -> None:
+    of_all_languages(tmp_path, "a\tb\n" * 20)
+    how = f"objective: {{kind: softmax}}, training: {{{training}}}"
+    (warning,) = warned(written(tmp_path, "objective: {kind: softmax}", how))
+    assert warning.kind == kind
+    assert f"at most about {updates} updates" in warning.found
+
+
+@pytest.mark.parametrize(("more", "updates"), [("", 2), ("repeat: 4, ", 5), ("hallucinated: 50, ", 12)])
+def test_updates_are_of_repeated_and_made_up_words_too(more: str, updates: int, tmp_path: Path) -> None:
+    (warning,) = warned(inflected(tmp_path, more))
+    assert f"at most about {updates} updates" in warning.found
+
+
+def test_tags_that_no_training_word_has_are_named(tmp_path: Path) -> None:
+    path = inflected(tmp_path)
+    (tmp_path / "dev").write_text("abc\tabcd\tV;DU\nabc\tabcd\tV\n")
+    assert warned(path)[0].found.startswith("1 of 2 words has tags (DU) that no training word of words has")
+
+
+def inflected(tmp_path: Path, more: str = "") -> Path:
+    """A study of inflected forms, with five words of each language."""
+    for name in ("latin", "czech", "dev"):
+        (tmp_path / name).write_text("abc\tabcd\tV\n" * 5)
+    corpus = f'{{kind: inflection, pairs: [latin--czech], high: "{{high}}", low: "{{low}}", {more}dev: dev}}'
+    path = written(tmp_path, WORDS.split("words: ")[1].split("\n")[0], corpus)
+    text = path.read_text().replace(
+        'kind: g2p, languages: [ady, hin], file: "{language}.test"',
+        "kind: inflection, pairs: [latin--czech], file: dev",
+    )
+    training = "training: {batch_sentences: 5, max_epochs: 1, warmup: 400}"
+    path.write_text(text.replace("softmax}}", f"softmax}}, {training}}}"))
+    return path
+
+
+def test_letters_that_no_training_word_has_are_named_once_and_their_words_counted(tmp_path: Path) -> None:
+    of_all_languages(tmp_path)
+    (tmp_path / "ady.test").write_text("aba\tb\nха\tb\nq\u0303\tb\n", encoding="utf-8")
+    path = written(tmp_path)
+    systems = ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  beam: {variant: softmax}")
+    path.write_text(path.read_text().replace(*systems))
+    (warning,) = (warning for warning in warned(path) if warning.kind == "unseen-symbols")
+    assert warning.place == f"{path}:14: test_sets.test"
+    assert warning.found.startswith(
+        "3 of 4 words have letters (b, q, ◌\u0303, а, х) that no training word of "
+    )
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

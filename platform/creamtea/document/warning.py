@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from creamtea.document.mistakes import KeyPath
+
+PlaceOf = Callable[[KeyPath], str]  # where a value of a study stands, as messages name it
 
 
 @dataclass(frozen=True)

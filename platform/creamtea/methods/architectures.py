@@ -10,6 +10,7 @@ from pydantic import Field
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import Above0, BelowOne, Count, Strict, Width
+from creamtea.methods.corpora import CORPORA, WordCorpus
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
 
@@ -131,6 +132,11 @@ class RnnArchitecture(Architecture):
                 yield Mistake(
                     (*path, key), found, f"subwords of kind characters, which have symbols for {what}"
                 )
+        corpus = CORPORA.kind_of(study.named("corpora", variant.get("corpus")))
+        tagless = corpus is not None and issubclass(corpus, WordCorpus) and not corpus.has_tags
+        if size and size.gated and corpus and tagless and not (subwords and subwords.joint):
+            found = f"true with {corpus.noun}, whose words have no tags"
+            yield Mistake((*path, "gated"), found, "false, or a corpus of inflected forms")
 
 
 ARCHITECTURES: Family[Any] = Family(

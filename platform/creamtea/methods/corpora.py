@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -12,8 +12,9 @@ from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.document.raw import Block, RawStudy, kind_of, repeated
 from creamtea.document.values import Name, Positive, Seed, Share
 from creamtea.methods.family import Family, Method
-from creamtea.methods.planning import File, Inputs, Planner, TextPlan
+from creamtea.methods.planning import CheckedFile, File, Inputs, Planner, TextPlan
 from creamtea.methods.texts import Filters, TextPair, TrainingText, needs_joint
+from creamtea.methods.word_lines import INFLECTIONS, PRONUNCIATIONS, WordLines
 
 
 class Corpus(Method):
@@ -168,19 +169,40 @@ def filled(path: str, parts: Mapping[str, str]) -> str:
     return path
 
 
+class TrainingWords(NamedTuple):
+    """A file of them, of one language; each word is there `repeat` times."""
+
+    path: str
+    language: str
+    repeat: int = 1
+
+
 class WordCorpus(Corpus):
     """Words in SIGMORPHON's tab-separated files, one or more of each language."""
+
+    has_tags: ClassVar[bool] = True  # whether a source may have tags beside its language
+    lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
 
     def named_files(self) -> Iterator[File]:
         """Every file, with its place in the corpus."""
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
 
-    def trained_languages(self) -> set[str]:
-        """Of which there are training words; none where a kind does not say."""
-        return set()
+    def training_files(self) -> list[TrainingWords]:
+        """None where a kind does not say."""
+        return []
+
+    def made_up(self) -> int:
+        """How many training words are made up besides."""
+        return 0
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        return TextPlan(aligned=[[((*place, *key), path)] for key, path in self.named_files()])
+        return word_files([((*place, *key), path) for key, path in self.named_files()], self.lines)
+
+
+def word_files(files: Sequence[File], lines: WordLines | None) -> TextPlan:
+    """Of files of words, whose lines are checked where it is known what they are."""
+    checked = [CheckedFile(file, None, lines.read, lines.allowed) for file in files] if lines else []
+    return TextPlan(aligned=[[file] for file in files], checked=checked)
 
 
 class G2pCorpus(WordCorpus):
@@ -193,6 +215,8 @@ class G2pCorpus(WordCorpus):
     dev: str  # path of development words
     title: ClassVar[str] = "grapheme to phoneme"
     noun: ClassVar[str] = "a corpus of pronunciations"
+    has_tags: ClassVar[bool] = False
+    lines: ClassVar[WordLines | None] = PRONUNCIATIONS
     worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
 
     def named_files(self) -> Iterator[File]:
@@ -200,8 +224,10 @@ class G2pCorpus(WordCorpus):
             for language in self.languages:
                 yield (key,), filled(path, {"language": language})
 
-    def trained_languages(self) -> set[str]:
-        return set(self.languages)
+    def training_files(self) -> list[TrainingWords]:
+        return [
+            TrainingWords(filled(self.train, {"language": language}), language) for language in self.languages
+        ]
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -229,6 +255,7 @@ class InflectionCorpus(WordCorpus):
     seed: Seed = 1  # of what is made up
     title: ClassVar[str] = "morphological inflection"
     noun: ClassVar[str] = "a corpus of inflected forms"
+    lines: ClassVar[WordLines | None] = INFLECTIONS
     worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
 
     def named_files(self) -> Iterator[File]:
@@ -236,8 +263,16 @@ class InflectionCorpus(WordCorpus):
             for pair in self.pairs:
                 yield (key,), filled(path, pair_parts(pair))
 
-    def trained_languages(self) -> set[str]:
-        return {pair_parts(pair)[part] for pair in self.pairs for part in ("high", "low")}
+    def training_files(self) -> list[TrainingWords]:
+        pairs = [pair_parts(pair) for pair in self.pairs]
+        return [
+            TrainingWords(filled(path, parts), parts[part], repeat)
+            for part, path, repeat in (("high", self.high, 1), ("low", self.low, self.repeat))
+            for parts in pairs
+        ]
+
+    def made_up(self) -> int:
+        return self.hallucinated * len(self.pairs)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:

@@ -57,7 +57,8 @@ class Metric(Method):
 
 
 MEAN_OF_GROUPS = (
-    "mean over the test set's groups, bootstrap interval over the words of each group; detail.signature"
+    "mean over the test set's groups, bootstrap interval over the words of each group; detail.signature; "
+    "with several groups also of each by itself, subject: the group"
 )
 LENGTH_RATIO = "hypothesis over reference tokens, as the metric's tokenizer counts them"
 

@@ -21,11 +21,13 @@ from creamtea.methods.corpora import (
     needs_other_languages,
     needs_parts,
     pair_parts,
+    word_files,
 )
 from creamtea.methods.family import Family, Method
 from creamtea.methods.idiom_notes import NOTES, read_notes
 from creamtea.methods.planning import CheckedFile, File, Planner, TextPlan
 from creamtea.methods.texts import Tokenized
+from creamtea.methods.word_lines import INFLECTIONS, PRONUNCIATIONS, WordLines
 
 
 class TestSet(Method):
@@ -161,6 +163,7 @@ class WordTestSet(TestSet):
 
     file: str  # path, with the names in braces of its corpus
     limit: Positive | None = None  # [words] only the first of each language
+    lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
 
     def parts(self) -> list[dict[str, str]]:
         """What stands for the names in braces in the path of each language's file."""
@@ -178,7 +181,7 @@ class WordTestSet(TestSet):
         return self.model_copy(update={"limit": each if self.limit is None else min(each, self.limit)})
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        return TextPlan(aligned=[[((*place, "file"), path)] for path in self.named_files()])
+        return word_files([((*place, "file"), path) for path in self.named_files()], self.lines)
 
 
 class G2pTestSet(WordTestSet):
@@ -186,6 +189,7 @@ class G2pTestSet(WordTestSet):
 
     kind: Literal["g2p"]
     languages: LanguageList  # codes, which stand for {language} in the path
+    lines: ClassVar[WordLines | None] = PRONUNCIATIONS
     title: ClassVar[str] = "grapheme to phoneme"
     worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
 
@@ -205,6 +209,7 @@ class InflectionTestSet(WordTestSet):
 
     kind: Literal["inflection"]
     pairs: Pairs  # of languages, as in the corpus
+    lines: ClassVar[WordLines | None] = INFLECTIONS
     title: ClassVar[str] = "morphological inflection"
     worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
 

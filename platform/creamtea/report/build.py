@@ -42,6 +42,7 @@ from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
     corpora_table,
     further_table,
+    group_tables,
     systems_table,
     trainings_table,
 )
@@ -133,6 +134,7 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
     blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns), *missed)
     if systems.further is not None:
         blocks = (*blocks, systems.further)
+    blocks = (*blocks, *group_tables(material, systems.test_set))
     if speed_of(systems.table) is not None and (means := latency_table(material)) is not None:
         blocks = (*blocks, means)
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)

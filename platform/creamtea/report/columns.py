@@ -123,8 +123,11 @@ def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:
 
 PAIRS = (
     Column("train_read", "training pairs read", 0),
-    Column("train_kept", "training pairs kept", 0, note="with those that repetition adds"),
+    Column(
+        "train_kept", "training pairs kept", 0, note="with those that repetition adds or that are made up"
+    ),
     Column("train_added", "added by repetition", 0),
+    Column("train_made_up", "made up", 0),
     Column("dev_read", "development pairs read", 0),
     Column("dev_kept", "development pairs kept", 0),
 )

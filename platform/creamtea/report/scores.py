@@ -19,10 +19,11 @@ ONLY_REFERENCE = "the test set's only reference: there is no other to score it a
 Pair = tuple[str, str]  # a system and what it is compared with
 
 
-def score_cell(material: Material, system: str, test_set: str, metric: Metric) -> Cell:
+def score_cell(material: Material, system: str, test_set: str, metric: Metric, group: str = "") -> Cell:
+    """`group`: of a metric of words, one of the test set's."""
     measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
     missing = why_no_score(material.spec, system, test_set)
-    return read_cell(measured, lambda step: step.find(metric.row()), missing)
+    return read_cell(measured, lambda step: step.find(metric.row(), group), missing)
 
 
 def why_no_score(spec: Study, system: str, test_set: str) -> str:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from creamtea.contract.columns import Column
 from creamtea.methods.displays import EMPTY, LENGTH
-from creamtea.methods.metrics import Metric
+from creamtea.methods.metrics import Metric, OfWords
+from creamtea.methods.test_sets import WordTestSet
 from creamtea.report import describe
 from creamtea.report.cells import (
     Material,
@@ -68,6 +69,28 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
             )
         )
     return Table("systems", "", "system", columns, tuple(rows))
+
+
+def group_tables(material: Material, test_set: str) -> list[Table]:
+    """Of a test set of words in several languages, by each metric of words: the systems' scores in each."""
+    tested = material.spec.test_sets[test_set]
+    languages = tested.tested_languages() if isinstance(tested, WordTestSet) else []
+    tables = []
+    for metric in material.spec.metrics if len(languages) > 1 else ():
+        if not isinstance(metric, OfWords):
+            continue
+        columns = tuple(Column(name, name, metric.digits, metric.better) for name in languages)
+        rows = [
+            Row(
+                system,
+                {name: score_cell(material, system, test_set, metric, name) for name in languages},
+                baseline=material.spec.baseline_of(system) == system,
+            )
+            for system in material.spec.systems_on(test_set)
+        ]
+        title = f"{metric.describe()} by language"
+        tables.append(Table(f"groups_{metric.name()}", title, "system", columns, tuple(rows), folded=True))
+    return tables
 
 
 def further_table(material: Material, test_set: str, systems: Table) -> Table | None:
@@ -215,7 +238,8 @@ def corpora_table(material: Material) -> Table:
     """What was read, kept and dropped by each filter."""
     measured = material.of("corpus")
     given = {(row.name, row.subject) for step in measured for row in step.metrics}
-    pairs = [column for column in PAIRS if column.key != "train_added" or ("pairs", column.key) in given]
+    seldom = ("train_added", "train_made_up")
+    pairs = [column for column in PAIRS if column.key not in seldom or ("pairs", column.key) in given]
     filters = dict.fromkeys(row.subject for step in measured for row in step.metrics if row.name == "dropped")
     dropped = [Column(f"dropped_{name}", f"dropped: {name.replace('_', ' ')}", 0) for name in filters]
     rows = [

@@ -27,6 +27,8 @@ from creamtea.study.checks.warnings import (
     warmup_warning,
 )
 from creamtea.study.checks.warnings import MIN_WORDS as MIN_SUBWORDS
+from creamtea.study.checks.word_warnings import unseen_warning
+from creamtea.study.spec import Study
 
 EMPTY_OUTPUTS = 0.01  # share of a system's outputs
 STILL_IMPROVING = 0.01  # of the best validation before: what the last one must have gained
@@ -38,6 +40,7 @@ def result_warnings(
     """All of them; steps that have not run are passed over."""
     return (
         *_seen_in_training(material),
+        *_unseen_symbols(material),
         *_vocabularies(material),
         *_together(_trainings(material)),
         *(warning for systems in tables for warning in _scores(material, systems)),
@@ -70,6 +73,28 @@ def _seen_in_training(material: Material) -> Iterator[StudyWarning]:
                 yield seen_warning(
                     test_set, test_set, corpus, int(seen.value), segments, with_reference, of_words=words
                 )
+
+
+def _unseen_symbols(material: Material) -> Iterator[StudyWarning]:
+    """Of test words that a model of symbols has translated."""
+    for step in material.of("overlap"):
+        corpus = str(step.node.labels.get("corpus"))
+        for position, test_set in enumerate(step.node.labels.get("test_sets", [])):
+            unseen = step.find("unseen", str(position))
+            if unseen and unseen.value and _reads_symbols(material.spec, test_set, corpus):
+                found = {noun: unseen.detail[noun] for noun in ("languages", "letters", "tags")}
+                segments = int(unseen.detail["segments"])
+                yield unseen_warning(test_set, corpus, found, int(unseen.value), segments)
+
+
+def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
+    """Whether a system on a test set has the symbols of this corpus's words as its vocabulary."""
+    roots = [
+        spec.variants[spec.root_of(system.variant)]
+        for name in spec.systems_on(test_set)
+        if (system := spec.systems[name]).runs
+    ]
+    return any(root.corpus == corpus and not spec.subwords[root.subwords].joint for root in roots)
 
 
 def _vocabularies(material: Material) -> Iterator[StudyWarning]:

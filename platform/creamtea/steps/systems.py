@@ -120,13 +120,15 @@ OUTPUTS = StepKind(
 
 class ScoreParams(StepParams):
     """`digests` is of a metric's checkpoint that is a file or a folder, `scorer` of the program of a metric
-    of kind `command`, `without_reference` the number of the reference that is scored against the others."""
+    of kind `command`, `without_reference` the number of the reference that is scored against the others.
+    `each_group`: a score of each group of the test set is left, too."""
 
     metric: Metric
     languages: Languages
     without_reference: Positive | None = Field(default=None, exclude_if=lambda value: value is None)
     digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
     scorer: ScorerPins | None = Field(default=None, exclude_if=lambda value: value is None)
+    each_group: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 SCORE = StepKind(

@@ -43,8 +43,8 @@ CORPUS = StepKind(
         "dev.groups": "of words: the language of each line of dev.src",
     },
     metrics={
-        "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), dev_read, "
-        "dev_kept",
+        "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), "
+        "train_made_up (by `hallucinated`), dev_read, dev_kept",
         "dropped": "of training; subjects empty, too_long, ratio, held_out, duplicate, no_translation",
     },
 )
@@ -78,7 +78,9 @@ TEST_SET = StepKind(
 
 
 class OverlapParams(StepParams):
-    """None: a function of its inputs."""
+    """`symbols`: of words, whether letters and tags are looked for that the training words lack."""
+
+    symbols: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 OVERLAP = StepKind(
@@ -91,6 +93,8 @@ OVERLAP = StepKind(
         "seen_sources": "segments whose source is a line of train.src; subject: the position of the test "
         "set, detail: segments",
         "seen_pairs": "segments whose source and reference are a pair of the training text; likewise",
+        "unseen": "of words: segments with a language, letter or tag that train.src has not; likewise, and "
+        "detail: languages, letters, tags",
     },
 )
 

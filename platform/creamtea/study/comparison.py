@@ -15,7 +15,8 @@ from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, on
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
 from creamtea.languages import UNKNOWN, guessed
-from creamtea.methods.metrics import Bleu
+from creamtea.methods.metrics import METRICS as METRIC_KINDS
+from creamtea.methods.metrics import Bleu, OfWords
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
@@ -196,6 +197,12 @@ def _languages(pair: str | None, source: Path, reference: Path) -> dict[str, str
 
 
 def _metric(name: str) -> dict[str, Any]:
+    kind = METRIC_KINDS.kinds.get(name)
+    if kind is not None and issubclass(kind, OfWords):
+        raise InputError(
+            f"--metrics {name}: a metric of words, which are not compared by files; it needs a study with a "
+            "test set of words (kind g2p or inflection), which may have systems of `outputs`"
+        )
     if name not in METRICS:
         raise InputError(f"--metrics {name}: unknown metric; give {one_of(METRICS, name)}")
     return METRICS[name]

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
-from creamtea.methods.planning import CheckedFile
+from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
 from creamtea.study.survey import lines_of
+
+MAX_LINES = 5  # of a file of which each has a mistake of its own
 
 
 @dataclass
@@ -26,6 +28,7 @@ class DataFiles:
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
     _outside: set[str] = field(default_factory=set)
+    _read: set[File] = field(default_factory=set)
 
     def aligned(
         self, files: Sequence[tuple[KeyPath, str]], outputs: Sequence[tuple[KeyPath, str]] = ()
@@ -47,18 +50,25 @@ class DataFiles:
                 self.mistakes.append(Mistake(key, message, allowed))
 
     def readable(self, checked: CheckedFile) -> None:
-        """A mistake for the first line of the file that cannot be read."""
+        """A mistake for each of the first lines of the file that cannot be read, and one that counts the
+        others. A file is read once for each place in the study."""
         key, path = checked.file
-        if self.root is None or self._scan(key, path) is None:
+        if self.root is None or checked.file in self._read or self._scan(key, path) is None:
             return
+        self._read.add(checked.file)
+        wrong = 0
         lines = islice(lines_of(self.root / path), checked.lines)
         for number, line in enumerate(lines, start=1):
             try:
                 checked.read(line)
             except ValueError as error:
-                found = f"{shown(self._name(path))}, line {number:,}: {error}"
-                self.mistakes.append(Mistake(key, found, checked.allowed))
-                return
+                wrong += 1
+                if wrong <= MAX_LINES:
+                    found = f"{shown(self._name(path))}, line {number:,}: {error}"
+                    self.mistakes.append(Mistake(key, found, checked.allowed))
+        if wrong > MAX_LINES:
+            found = f"{shown(self._name(path))}: {wrong - MAX_LINES:,} more such lines"
+            self.mistakes.append(Mistake(key, found, checked.allowed))
 
     def digests(self, paths: Sequence[str]) -> dict[str, str]:
         known = {path: self._facts.get(path) for path in paths}

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.methods.texts import Filters
+from creamtea.methods.texts import Filters, Symbols
+from creamtea.methods.word_lines import WordLines
 from creamtea.study.files import GZIP_MAGIC
 from creamtea.words import count_words, normalise
 
@@ -96,6 +97,29 @@ def survey(
     sides = [side.result() for side in counts]
     repeated = pairs - len(seen)
     return Survey(pairs, dropped["empty"], dropped["too_long"], dropped["ratio"], repeated, *sides)
+
+
+@dataclass(frozen=True)
+class WordSurvey:
+    """Of a file of words. `letters` are those of the words, not of what they become."""
+
+    words: int
+    letters: frozenset[str]
+    tags: frozenset[str]
+    units: dict[Symbols, int]  # of what the words become: characters or tokens, with an end for each
+
+
+def survey_words(path: Path, lines: WordLines) -> WordSurvey:
+    """Of a file whose lines have been checked."""
+    words, letters, tags = 0, set[str](), set[str]()
+    units: dict[Symbols, int] = {"characters": 0, "tokens": 0}
+    for line in map(lines.read, lines_of(path)):
+        words += 1
+        letters.update(line.word)
+        tags.update(line.tags)
+        units["characters"] += len(line.target) + 1
+        units["tokens"] += len(line.target.split()) + 1
+    return WordSurvey(words, frozenset(letters), frozenset(tags), units)
 
 
 class _Counts:

@@ -138,6 +138,7 @@ class FilteredCorpus:
     dev_read: int
     dropped: dict[str, int]  # of training, by reason
     train_added: int = 0  # how many of `train` were added by `repeat`
+    train_made_up: int = 0  # how many of `train` are made-up words
     dev_groups: list[str] = field(default_factory=list)  # of words: the language of each of `dev`
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from creamtea.contract.step import StepContext
 from creamtea.methods.corpora import G2pCorpus, filled
 from creamtea.methods.test_sets import G2pTestSet
+from creamtea.methods.word_lines import PRONUNCIATIONS
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared
-from creamtea_workers.corpora.words import of_groups, rows
-
-COLUMNS = ("word", "phones")
+from creamtea_workers.corpora.words import of_groups, pair_of, read_words
 
 
 def prepare_corpus(spec: G2pCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
@@ -35,4 +34,4 @@ def prepare_test_set(spec: G2pTestSet, context: StepContext[TestSetParams]) -> P
 
 def _pairs(files: Files, path: str, language: str) -> list[Pair]:
     name = filled(path, {"language": language})
-    return [Pair(f"<{language}>{word}", phones) for word, phones in rows(files, name, COLUMNS)]
+    return [pair_of(language, line) for line in read_words(files, name, PRONUNCIATIONS)]

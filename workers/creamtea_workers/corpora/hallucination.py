@@ -15,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from rapidfuzz.distance import Levenshtein
 
 from creamtea.errors import StepError
+from creamtea.methods.word_lines import WordLine
 from creamtea.words import normalise
 
 MIN_STEM, MAX_WHOLE = 3, 5  # characters
 MOST_DRAWS = 100  # of a word
-Word = tuple[str, str, str]  # lemma, form, tags
 
 
-def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> list[Word]:
+def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str) -> list[WordLine]:
     """`count` made-up words, round after round of those with a stem. StepError where no word has one.
 
     A word in which a letter and a mark beside it would become one character, which no word of the language
@@ -36,7 +36,7 @@ def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> 
             f"no word of {language} shares {MIN_STEM} characters in a row with its form: nothing can be "
             "hallucinated; take `hallucinated` out of the corpus"
         )
-    made: list[Word] = []
+    made: list[WordLine] = []
     while len(made) < count:
         for (lemma, form, tags), shared in with_stems[: count - len(made)]:
             for _ in range(MOST_DRAWS):
@@ -45,11 +45,11 @@ def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> 
                     for n in range(length):
                         if draw.random() < 0.5:
                             letters[first + n] = inflected[other + n] = draw.choice(alphabet)
-                word = "".join(letters), "".join(inflected), tags
+                word = WordLine("".join(letters), "".join(inflected), tags)
                 if all(text == normalise(text) for text in word[:2]):
                     break
             else:
-                word = lemma, form, tags
+                word = WordLine(lemma, form, tags)
             made.append(word)
     return made
 

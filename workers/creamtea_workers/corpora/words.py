@@ -1,31 +1,31 @@
-"""SIGMORPHON's tab-separated files of words."""
+"""SIGMORPHON's tab-separated files of words: what the models read and write of their lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from creamtea.errors import StepError
+from creamtea.methods.word_lines import WordLine, WordLines
 from creamtea_workers.corpora.files import Files, Pair
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.text import normalise
 
 
-def rows(files: Files, name: str, columns: Sequence[str]) -> Iterator[list[str]]:
-    """The fields of each line of a file, normalised. StepError names a line that has not these columns."""
-    wanted, number = " TAB ".join(columns), 0
+def read_words(files: Files, name: str, lines: WordLines) -> Iterator[WordLine]:
+    """StepError names a line that is not as `lines` are, which the plan of a new study has found already."""
+    number = 0
     for number, line in enumerate(files.lines(name), start=1):
-        fields = [normalise(field) for field in line.split("\t")]
-        place = f"{name}, line {number}"
-        if len(fields) != len(columns):
-            raise StepError(f"{place}: {len(fields)} columns where {len(columns)} belong; a line is {wanted}")
-        for column, field in zip(columns, fields, strict=True):
-            if not field:
-                raise StepError(f"{place}: nothing where {column} belongs; a line is {wanted}")
-            if "<" in field or ">" in field:
-                raise StepError(f"{place}: < or > in {column}, which mark languages and tags: take them out")
-        yield fields
+        try:
+            yield lines.read(line)
+        except ValueError as error:
+            raise StepError(f"{name}, line {number}: {error}; a line is {lines.wanted}") from None
     if not number:
         raise StepError(f"{name} is empty: it needs at least one line")
+
+
+def pair_of(language: str, line: WordLine) -> Pair:
+    """The language and the tags as one symbol each: "<zulu>hamba<V><PST>"."""
+    tags = "".join(f"<{tag}>" for tag in line.tags)
+    return Pair(f"<{language}>{line.word}{tags}", line.target)
 
 
 def of_groups(words: Iterable[tuple[str, Sequence[Pair]]]) -> Prepared:

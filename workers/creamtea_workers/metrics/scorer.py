@@ -24,17 +24,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from creamtea.error_spans import read_error_spans
 from creamtea.errors import StepUnavailable
 from creamtea.scratch import scratch_folder
 from creamtea_workers.metrics.base import Array, mean_statistics, ratio
 from creamtea_workers.metrics.pinned import PinnedModel
+from creamtea_workers.metrics.scorer_lines import Failure, Scores, take_line
 from creamtea_workers.metrics.texts import Texts
 from creamtea_workers.outside import end, start
 
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
-MAX_SCORE = 1e100  # sums of such scores, and of their squares, are numbers
 TAIL_LINES = 5  # of standard error
 LAST_SECONDS = 60.0  # from the end of the output to the end of the program
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
@@ -72,25 +71,6 @@ class Program:
     def told(self, text: object, most: int = MAX_TEXT) -> str:
         """What it says, as it is shown and kept. It is cut at the end: half a secret is one, too."""
         return self.without_secrets(str(text))[:most]
-
-
-@dataclass
-class Scores:
-    """What a program has said. `values`: by the segment's index."""
-
-    values: dict[int, float] = field(default_factory=dict)
-    spans: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # of scorers that find errors
-    corpus: float | None = None
-    signature: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
-    done: float = 0.0
-    total: float = 1.0
-    message: str = "starting"
-    error: str = ""
-
-
-class Failure(Exception):
-    """What a program did wrong."""
 
 
 class ScorerMetric:
@@ -217,7 +197,7 @@ def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, pr
             return scores
         heard, number = time.monotonic(), number + 1
         if line.strip():
-            _take(line, number, wanted, scores, program)
+            take_line(line, number, wanted, scores, program.told)
 
 
 def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
@@ -225,83 +205,6 @@ def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
         while line := stream.readline(MAX_LINE):
             lines.put(line)
     lines.put(None)
-
-
-def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, program: Program) -> None:
-    """Add what a line says. Raises Failure for one that says nothing that a scorer may say."""
-    try:
-        said = json.loads(line)
-    except (ValueError, RecursionError):
-        said = None
-    try:
-        if not isinstance(said, dict):
-            raise TypeError
-        given = {key: value for key, value in said.items() if value is not None}
-        if "score" in said:
-            _take_score(given, wanted, scores)
-        elif "done" in said:
-            scores.done, scores.total = _finite(given["done"]), max(_finite(given["total"]), 1.0)
-            scores.message = program.told(given.get("message", "scoring"))
-        elif said.keys() <= {"message", "error"} and said:
-            scores.message = program.told(given.get("message", scores.message))
-            if "error" in given:
-                scores.error = program.told(given["error"]) or "an error without a reason"
-        elif said.keys() <= {"corpus", "signature", "facts"} and said:
-            _take_summary(given, scores, program)
-        else:
-            raise TypeError
-    except (TypeError, KeyError, OverflowError):
-        shown = program.told(line.decode("utf-8", "replace"), 80)
-        raise Failure(
-            f"printed what is not a score, as line {number} of its output: {shown!r}; other text belongs to "
-            "standard error"
-        ) from None
-
-
-def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scores) -> None:
-    index, score = said["index"], _number(said["score"])
-    if type(index) is not int or index not in wanted:
-        raise Failure(f"scored segment {index!r}, which it was not given")
-    if index in scores.values:
-        raise Failure(f"scored segment {index} twice")
-    if not abs(score) <= MAX_SCORE:
-        raise Failure(f"gave segment {index} the score {score}")
-    if "spans" in said:
-        try:
-            scores.spans[index] = read_error_spans(said["spans"], wanted[index])
-        except ValueError as error:
-            raise Failure(f"gave segment {index} errors that cannot be: {error}") from None
-    scores.values[index] = score
-    scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
-
-
-def _take_summary(said: Mapping[str, Any], scores: Scores, program: Program) -> None:
-    if "corpus" in said:
-        scores.corpus = _finite(said["corpus"])
-    scores.signature = program.told(said.get("signature", scores.signature))
-    if not isinstance(facts := said.get("facts", {}), dict):
-        raise TypeError
-    scores.facts |= {
-        program.told(name): value if _is_number(value) else program.told(value)
-        for name, value in facts.items()
-    }
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    return float(value)
-
-
-def _finite(value: Any) -> float:
-    if not math.isfinite(number := _number(value)):
-        raise TypeError
-    return number
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is one that can be stored, or a truth value."""
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 class _Errors:

@@ -75,8 +75,11 @@ class WordMetric:
         return np.asarray(COUNTS[self.name][1] * _share(of_groups).mean(axis=-1))
 
     def segment_scores(self, statistics: Array) -> Array:
-        own = statistics.reshape(len(statistics), -1, 2).sum(axis=1)  # (n, 2)
-        return np.asarray(COUNTS[self.name][1] * _share(own))
+        return np.asarray(COUNTS[self.name][1] * _share(self.of_own_group(statistics)))
+
+    def of_own_group(self, statistics: Array) -> Array:
+        """(n, 2G) -> (n, 2): as of a test set of a single group."""
+        return np.asarray(statistics.reshape(len(statistics), -1, 2).sum(axis=1))
 
     def signature(self) -> str:
         return f"metric:{self.name}|mean of groups:{self.groups}"

@@ -27,8 +27,8 @@ def run(context: StepContext[CorpusParams]) -> StepResult:
         "dev_read": corpus.dev_read,
         "dev_kept": dev_kept,
     }
-    if corpus.train_added:
-        pairs["train_added"] = corpus.train_added
+    more = {"train_added": corpus.train_added, "train_made_up": corpus.train_made_up}
+    pairs |= {subject: count for subject, count in more.items() if count}
     return StepResult(
         metrics=[MetricRow("pairs", count, subject=subject) for subject, count in pairs.items()]
         + [MetricRow("dropped", count, subject=name) for name, count in corpus.dropped.items()]

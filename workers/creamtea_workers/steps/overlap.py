@@ -9,6 +9,7 @@ from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import OverlapParams
 from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.text import iterate_lines, read_jsonl
+from creamtea_workers.corpora.vocabularies import is_bracketed, split
 
 Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
 
@@ -19,6 +20,8 @@ def run(context: StepContext[OverlapParams]) -> StepResult:
     test_sets = [read_jsonl(folder / "segments.jsonl") for folder in context.inputs("test_sets")]
     sides = (iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt"))
     rows = overlap(map(Pair, *sides), test_sets)
+    if context.params.symbols:
+        rows += unseen(iterate_lines(corpus / "train.src"), test_sets)
     context.progress(1, 1)
     return StepResult(metrics=rows)
 
@@ -43,6 +46,26 @@ def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[Met
             MetricRow(name, count, subject=str(position), detail={"segments": len(segments)})
             for name, count in seen.items()
         ]
+    return rows
+
+
+def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[MetricRow]:
+    """Of each test set of words how many have a symbol that no training source has, and which."""
+    seen = {symbol for source in training for symbol in split("characters", source)}
+    rows = []
+    for position, segments in enumerate(test_sets):
+        found: dict[str, set[str]] = {"languages": set(), "letters": set(), "tags": set()}
+        concerned = 0
+        for segment in segments:
+            language, *symbols = split("characters", segment["source"])
+            if language not in seen:
+                found["languages"].add(language[1:-1])
+            new = set(symbols) - seen
+            found["tags"] |= {symbol[1:-1] for symbol in new if is_bracketed(symbol)}
+            found["letters"] |= {symbol for symbol in new if not is_bracketed(symbol)}
+            concerned += bool(new or language not in seen)
+        detail = {"segments": len(segments), **{noun: sorted(symbols) for noun, symbols in found.items()}}
+        rows.append(MetricRow("unseen", concerned, subject=str(position), detail=detail))
     return rows
 
 

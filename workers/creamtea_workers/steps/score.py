@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.metrics import Metric
@@ -12,6 +14,7 @@ from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.scorer import ScorerMetric
 from creamtea_workers.metrics.texts import Texts, read_texts
+from creamtea_workers.metrics.words import WordMetric
 
 
 def run(context: StepContext[ScoreParams]) -> StepResult:
@@ -54,11 +57,23 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     }
     note = "; ".join(filter(None, [metric.note, _of_references(spec, texts, own), interval.reason]))
     rows = [MetricRow(metric.name, interval.value, interval.low, interval.high, note=note, detail=detail)]
+    if context.params.each_group and isinstance(metric, WordMetric):
+        rows += _each_group(metric, metric.of_own_group(statistics), texts.groups)
     if spec.counts_length:
         rows.append(length_ratio(statistics, metric.signature()))
     context.progress(2, 2, metric.name)
     facts = {"segments": len(statistics), **metric.facts}
     return StepResult(metrics=rows, facts=facts)
+
+
+def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) -> Iterator[MetricRow]:
+    """The score of each group by itself, where there are several."""
+    names = list(dict.fromkeys(groups))
+    for name in names if len(names) > 1 else ():
+        own = statistics[[group == name for group in groups]]
+        interval = bootstrap_interval(own, metric.score)
+        detail = {"segments": len(own)}
+        yield MetricRow(metric.name, interval.value, interval.low, interval.high, subject=name, detail=detail)
 
 
 def _of_references(spec: Metric, texts: Texts, own: int | None) -> str:

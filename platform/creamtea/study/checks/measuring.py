@@ -8,8 +8,9 @@ from typing import Any
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.methods.measuring import Latency
-from creamtea.methods.metrics import METRICS, Metric
+from creamtea.methods.metrics import METRICS, Metric, OfWords
 from creamtea.methods.selections import SELECTIONS
+from creamtea.methods.test_sets import TEST_SETS, WordTestSet
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:
@@ -25,6 +26,19 @@ def check_metrics(study: RawStudy) -> Iterator[Mistake]:
             found = f"{name} a second time (first: metrics[{seen[name]}])"
             yield Mistake(("metrics", index), found, "each metric once")
         seen.setdefault(name, index)
+        if isinstance(metric, OfWords):
+            yield from _check_word_metric(("metrics", index), metric, study)
+
+
+def _check_word_metric(path: KeyPath, metric: OfWords, study: RawStudy) -> Iterator[Mistake]:
+    """Of sentences it would be the share of wrong lines under a name that means something else."""
+    kinds = {name: TEST_SETS.kind_of(block) for name, block in study.blocks("test_sets")}
+    others = [name for name, kind in kinds.items() if kind is not None and not issubclass(kind, WordTestSet)]
+    if others:
+        of_words = [name for name, kind in TEST_SETS.kinds.items() if issubclass(kind, WordTestSet)]
+        found = f"{metric.name()}, a metric of words, with sentences to translate ({', '.join(others)})"
+        allowed = f"it where every test set is of words ({', '.join(of_words)}); for sentences bleu or chrf"
+        yield Mistake(path, found, allowed)
 
 
 def check_latency(study: RawStudy) -> Iterator[Mistake]:

@@ -8,8 +8,9 @@ from typing import Any
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, repeated
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
+from creamtea.methods.corpora import CORPORA, WordCorpus
 from creamtea.methods.objectives import OBJECTIVES
-from creamtea.methods.texts import needs_joint
+from creamtea.methods.texts import Subwords, needs_joint
 from creamtea.methods.training import Training
 from creamtea.study.checks.resources import own_resources, resources_of
 
@@ -31,6 +32,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_head((*path, "nvs"), variant.get("nvs"))
         if variant.get("nvs") is not None:
             yield from needs_joint((*path, "nvs"), variant.get("subwords"), study, "an NVS head")
+        yield from _check_symbols((*path, "subwords"), variant, study)
         yield from repeated(variant.get("seeds"), (*path, "seeds"))
         yield from _check_start(path, name, variant, study)
     yield from shared.values()
@@ -95,6 +97,18 @@ def _check_share(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mis
         own = "gpus" in own_resources("train", variant)
         place: KeyPath = (*path, "resources", "train", "gpus") if own else ("resources", "train", "gpus")
         yield Mistake(place, f"{resources.gpus:g} for each of several workers", "1 or more, or one worker")
+
+
+def _check_symbols(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
+    """Words without blanks must not become one symbol each: no other word would have any."""
+    corpus = CORPORA.kind_of(study.named("corpora", variant.get("corpus")))
+    subwords = parsed(Subwords, study.named("subwords", variant.get("subwords")))
+    if corpus and issubclass(corpus, WordCorpus) and subwords and subwords.source == "tokens":
+        name = variant["subwords"]
+        found = f"{name}, whose source symbols are tokens, with {corpus.noun}: each word would be one symbol"
+        yield Mistake(
+            path, found, f"`source: characters` in subwords.{name}, by which a new word can be read"
+        )
 
 
 def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:

@@ -7,22 +7,23 @@ generously.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, dotted
-from creamtea.document.warning import StudyWarning
-from creamtea.methods.corpora import FilesCorpus, WordCorpus
+from creamtea.document.warning import PlaceOf, StudyWarning
+from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
-from creamtea.methods.texts import Filters, TextPair
+from creamtea.methods.texts import Filters, Subwords, TextPair
 from creamtea.methods.training import Training
 from creamtea.stats.correction import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
+from creamtea.study.checks.word_warnings import WordFiles, unseen_symbols, untrained_languages
 from creamtea.study.plan.model import Plan
-from creamtea.study.spec import Study, Variant
+from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, lines_of, survey
 from creamtea.words import any_unspaced, count_words, normalise
 
@@ -31,20 +32,19 @@ MIN_WORDS = 30  # of running text for each subword
 MARGIN = 1.3  # on the estimated number of updates
 SURVEYED = 100_000  # pairs of a text
 
-PlaceOf = Callable[[KeyPath], str]
-
 
 def warnings_of(
     study: Study, planned: Plan, root: Path | None, place_of: PlaceOf = dotted
 ) -> list[StudyWarning]:
     """All of them. `root`: the folder of the study's files, which the plan has found in order; with None
     nothing is said that needs them."""
-    texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target))
+    texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target), WordFiles(root))
     return [
         *_same_systems(planned, place_of),
         *_few_samples(study, place_of),
         *_few_to_time(study, root, place_of),
-        *_untrained_languages(study, place_of),
+        *untrained_languages(study, place_of),
+        *unseen_symbols(study, texts.words, place_of),
         *_outside(study, planned, root, place_of),
         *_nothing_left(study, root, place_of),
         *_subwords(study, texts, place_of),
@@ -59,6 +59,7 @@ class _Texts:
 
     root: Path | None
     unspaced: bool
+    words: WordFiles
     known: dict[tuple[str, str], tuple[Survey, float]] = field(default_factory=dict)
 
     def of(self, corpus: object, repeated: bool = True) -> list[tuple[Survey, float]]:
@@ -67,6 +68,16 @@ class _Texts:
         if self.root is None or not isinstance(corpus, FilesCorpus):
             return []
         return [self._survey(self.root, text, text.repeat if repeated else 1) for text in corpus.train]
+
+    def amount(self, corpus: Corpus, subwords: Subwords) -> tuple[float, float]:
+        """Training pairs and their target subwords, with repetitions; 0 for what is not known."""
+        if isinstance(corpus, WordCorpus):
+            return self.words.amount(corpus, subwords)
+        texts = self.of(corpus)
+        pairs = sum(times * text.pairs for text, times in texts)
+        if not subwords.joint:
+            return pairs, 0
+        return pairs, sum(times * text.tokens(subwords.vocabulary) for text, times in texts)
 
     def _survey(self, root: Path, text: TextPair, repeat: int) -> tuple[Survey, float]:
         names = (text.source, text.target)
@@ -140,34 +151,6 @@ def _max_segments(test_set: Any, root: Path | None) -> int | None:
         return None
     files = test_set.named_files() if isinstance(test_set, WordTestSet) else [test_set.source]
     return sum(sum(1 for _ in islice(lines_of(root / name), test_set.limit)) for name in files)
-
-
-def _untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """Words of languages that a model has not seen."""
-    warned = set()
-    for system, spec in study.systems.items():
-        trained = _trained_languages(study, spec.variant) if spec.runs else set()
-        for name in study.test_sets_of(system):
-            test_set = study.test_sets[name]
-            if not trained or not isinstance(test_set, WordTestSet):
-                continue
-            lacking = [language for language in test_set.tested_languages() if language not in trained]
-            if lacking and (name, *lacking) not in warned:
-                warned.add((name, *lacking))
-                yield StudyWarning(
-                    "untrained-languages",
-                    place_of(("test_sets", name)),
-                    f"{', '.join(lacking)}: system {system} is not trained on words of them",
-                    "Take them out of the test set, or add their words to the corpus.",
-                )
-
-
-def _trained_languages(study: Study, variant: str) -> set[str]:
-    """Of the words that a variant, or the one that it started from, was trained on."""
-    spec = study.variants[variant]
-    corpus = study.corpora[spec.corpus]
-    before = _trained_languages(study, spec.start_from) if spec.start_from else set()
-    return before | (corpus.trained_languages() if isinstance(corpus, WordCorpus) else set())
 
 
 def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -279,7 +262,8 @@ def vocabulary_warning(
 def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     for name, variant in study.variants.items():
         training = variant.training
-        updates = _expected(variant, texts.of(study.corpora[variant.corpus]), study)
+        corpus, subwords = study.corpora[variant.corpus], study.subwords[variant.subwords]
+        updates = _expected(training, *texts.amount(corpus, subwords))
         place = ("variants", name, "training")
         about = f"at most about {updates:,} updates"
         if updates < training.warmup:
@@ -288,17 +272,13 @@ def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWa
             yield few_updates_warning(place_of(place), training, about, updates)
 
 
-def _expected(variant: Variant, texts: list[tuple[Survey, float]], study: Study) -> int:
+def _expected(training: Training, pairs: float, tokens: float) -> int:
     """At most so many updates; where the text is not known, all that `max_updates` allows."""
-    training, subwords = variant.training, study.subwords[variant.subwords]
-    if training.max_epochs is None or not texts:
-        return training.max_updates
     if training.batch_sentences is not None:
-        batches = math.ceil(sum(times * text.pairs for text, times in texts) / training.batch_sentences)
-    elif subwords.joint:
-        tokens = sum(times * text.tokens(subwords.vocabulary) for text, times in texts)
-        batches = math.ceil(MARGIN * tokens / training.batch_tokens)
+        batches = math.ceil(pairs / training.batch_sentences)
     else:
+        batches = math.ceil(MARGIN * tokens / training.batch_tokens)
+    if training.max_epochs is None or not batches:
         return training.max_updates
     return min(training.max_updates, training.max_epochs * math.ceil(batches / training.accumulate))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from creamtea.methods.measuring import Latency
-from creamtea.methods.metrics import Metric, plain_tokenizer
+from creamtea.methods.metrics import Metric, OfWords, plain_tokenizer
 from creamtea.methods.planning import File, Inputs
 from creamtea.methods.selections import Selection
 from creamtea.methods.test_sets import FilesTestSet
@@ -164,6 +164,7 @@ class Systems(Texts):
                     without_reference=without_reference,
                     digests=digests or None,
                     scorer=self.scorers[metric.name()],
+                    each_group=isinstance(metric, OfWords),
                 ),
                 {"test_set": [segments], "decode": [outputs]},
                 {**labels, "metric": metric.name(), **_direction(metric)},

@@ -139,7 +139,8 @@ class Texts(Builder):
                     "corpus": [self.corpus(name)],
                     "test_sets": [self.test_set(test_set) for test_set in test_sets],
                 }
-                self.add(OVERLAP, name, OverlapParams(), inputs, {"corpus": name, "test_sets": test_sets})
+                params = OverlapParams(symbols=isinstance(corpus, WordCorpus))
+                self.add(OVERLAP, name, params, inputs, {"corpus": name, "test_sets": test_sets})
 
     def _text_plan(self, section: str, name: str, text: Corpus | TestSet) -> tuple[TextPlan, list[str]]:
         """What the text's step needs, and the paths of the user's files, each of which has been looked at."""
