@@ -107,6 +107,16 @@ def test_an_object_that_fails_while_it_is_read_is_a_failure_of_the_store(
         store.read("0" * 64)
 
 
+def test_an_object_is_read_from_any_place(store: ArtefactStore, tmp_path: Path) -> None:
+    (file,) = store.put_folder(write(tmp_path / "out", {"a": bytes(range(256)) * 100}))
+    with store.open(file.digest) as opened:
+        assert opened.seek(20_000) == 20_000
+        assert opened.read(2) == bytes([20_000 % 256, 20_001 % 256])
+        assert opened.tell() == 20_002
+        assert opened.seek(-1, 2) == 25_599
+        assert opened.read() == b"\xff"
+
+
 def test_what_a_reader_of_an_object_does_wrong_is_not_the_stores_failure(
     store: ArtefactStore, tmp_path: Path
 ) -> None:

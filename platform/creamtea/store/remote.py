@@ -83,6 +83,13 @@ class GuardedReads(io.RawIOBase):
         buffer[: len(content)] = content
         return len(content)
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with self._failures():
+            return self._file.seek(offset, whence)
+
     def close(self) -> None:
         with self._failures():
             self._file.close()
