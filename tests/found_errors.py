@@ -10,7 +10,7 @@ from creamtea.contract.step import StepResult
 from creamtea.error_spans import SPANS_FILE
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.ingest import ingest
+from creamtea.store.ingest import ingest, read_texts
 from creamtea.store.queries import find_study
 from creamtea.store.tables import StepRow, StudyStep
 
@@ -59,4 +59,5 @@ def add_scores(
         labels = {"system": system, "test_set": test_set, "metric": "finder"}
         study_id = find_study(session, study).id
         session.add(StudyStep(study_id=study_id, node=key, step_key=key, position=9000, labels=labels))
-        ingest(session, key, StepResult(), store.put_folder(made), store)
+        files = store.put_folder(made)
+        ingest(session, key, StepResult(), files, read_texts(store, files))
