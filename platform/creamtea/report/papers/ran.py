@@ -18,8 +18,8 @@ from creamtea.report.papers.ours import Reports, StudyReport, members_of
 
 UNFINISHED = "none has finished"
 SHOWN = 3  # settings that a warning names
-# what changes no value of a table, at the top of a study
-_INDIFFERENT = ("name", "description", "resources", "priority")
+# of whose entries those that two studies both have are compared: what one lacks, its tables lack
+_ENTRIES = ("corpora", "subwords", "variants", "systems", "test_sets", "analyses")
 
 
 def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Warnings, ...]:
@@ -36,24 +36,25 @@ def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Wa
         ours = settings_of(collection.file, tuple(collection.members[member].overrides))
         apart = settings_apart(report.spec.model_dump(mode="json"), ours) if ours else []
         if apart:
-            named = ", ".join(apart[:SHOWN]) + (" …" if len(apart) > SHOWN else "")
-            count = f"{len(apart)} of its settings {'is' if len(apart) == 1 else 'are'}"
-            found = f"{count} not as in {collection.file}: {named}"
-            remedy = f"Its values are not of that study, which `{collection.command(member)}` runs."
+            more = f" and {len(apart) - SHOWN} others" if len(apart) > SHOWN else ""
+            found = f"it is not as in {collection.file}: {', '.join(apart[:SHOWN])}{more}"
+            remedy = f"Its values may be of another size. `{collection.command(member)}` runs ours."
             warnings.append(StudyWarning("other-settings", study, found, remedy))
     told = (Warnings("warnings", tuple(warnings)),) if warnings else ()
     return (*told, Facts("ran", "", tuple(facts))) if facts else ()
 
 
 def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The settings in which two studies differ, in their order: "variants.softmax.training.max_updates"."""
-    values, others = dict(_leaves(own)), dict(_leaves(other))
-    places = dict.fromkeys((*others, *values))
-    return [
-        place
-        for place in places
-        if place.split(".")[0] not in _INDIFFERENT and values.get(place) != others.get(place)
-    ]
+    """The settings in which two studies differ, of what both have, in their order:
+    "variants.softmax.training.max_updates"."""
+    apart = []
+    for section in _ENTRIES:
+        mine, theirs = own.get(section) or {}, other.get(section) or {}
+        for entry in [name for name in theirs if name in mine]:
+            values, others = (dict(_leaves(of[entry], f"{section}.{entry}.")) for of in (mine, theirs))
+            places = dict.fromkeys((*others, *values))
+            apart += [place for place in places if values.get(place) != others.get(place)]
+    return apart
 
 
 def _leaves(values: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
