@@ -106,7 +106,7 @@ def _in_words(model: BaseModel) -> str:
 
 
 def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
-    console = PrintingConsole(highlight=False)
+    console = PrintingConsole(highlight=False, markup=False)  # names and paths are text
     variants = Table("variant", "objective", "NVS head", "corpus", "subwords", "seeds", title="Variants")
     for variant in summary["variants"]:
         seeds = ", ".join(map(str, variant["seeds"]))
@@ -126,4 +126,4 @@ def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
     steps = summary["steps"]
     console.print("Steps: " + ", ".join(f"{count} {kind}" for kind, count in steps.items()))
     files = "its files were not checked (--no-files)" if no_files else "its files are in order"
-    console.print(f"{path} is valid; {files}. {sum(steps.values())} steps.", soft_wrap=True, markup=False)
+    console.print(f"{path} is valid; {files}. {sum(steps.values())} steps.", soft_wrap=True)
