@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from paper_cells import study_document
 from paper_rows import fill
 from sqlalchemy import select
 
 from creamtea.contract.columns import Column
 from creamtea.papers.catalogue import find_paper
 from creamtea.papers.model import OfSystem
-from creamtea.report.model import Cell, Document, Row, Section, Table
+from creamtea.report.model import Cell, Document, Row, Table
 from creamtea.report.papers.ours import Reports, StudyReport, _best
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
@@ -25,17 +26,7 @@ def distances(first: float | None, second: float | None) -> Document:
         for name, value in (("a", first), ("b", second))
     )
     table = Table("systems", "", "system", (column,), rows)
-    sections = (Section("systems", "Systems", (Section("dev", "dev", (table,)),)),)
-    return Document(
-        kind="study",
-        name="tea",
-        number=1,
-        state="succeeded",
-        about="",
-        facts=(),
-        test_sets=("dev",),
-        sections=sections,
-    )
+    return study_document("systems", "dev", table)
 
 
 def test_a_study_that_has_begun_anew_does_not_hide_the_finished_one(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from paper_cells import cell, rows_of
+from paper_cells import cell, rows_of, study_document
 from sqlalchemy import delete, select, update
 
 from creamtea.contract.columns import Column
 from creamtea.papers.catalogue import find_paper
 from creamtea.papers.model import OfAnalysis
-from creamtea.report.model import Cell, Document, Row, Section, Table
+from creamtea.report.model import Cell, Document, Row, Table
 from creamtea.report.papers.build import build_exhibit
 from creamtea.report.papers.ours import Reports, StudyReport, _measures_compared, find_cell
 from creamtea.report.papers.units import selection_size
@@ -90,17 +90,8 @@ def test_two_measures_of_a_model_are_judged_over_its_seeds(
     difference = Column("recall_difference", "Δ", 1, less=("recall_nvs", "recall_lexicon"))
     cell = Cell("ok", value=0.02, low=0.005, high=0.035, deviation=deviation, seeds=3 if deviation else 1)
     row = Row("general", {"recall_difference": cell, "recall_nvs": Cell("ok", value=0.9)}, "k=200")
-    document = Document(
-        kind="study",
-        name="s",
-        number=1,
-        state="succeeded",
-        about="",
-        facts=(),
-        test_sets=(),
-        sections=(Section("a", "", (Table("t", "", "variant", (own, difference), (row,)),)),),
-    )
-    compared = _measures_compared(document, "a/t", row, own)
+    document = study_document("analyses", "test", Table("t", "", "variant", (own, difference), (row,)))
+    compared = _measures_compared(document, "analyses/test/t", row, own)
     assert compared is not None
     (delta,) = compared.deltas.values()
     assert delta.significant == significant

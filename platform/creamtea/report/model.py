@@ -81,8 +81,8 @@ class Percent:
 
 @dataclass(frozen=True)
 class Cell:
-    """`state` is "ok", all there; "partial", a mean over some of the seeds; or one of `text.STATE_WORDS`, and
-    then there is no value, and `note` says why."""
+    """`state` is "ok": all there; "partial": a mean over some of the seeds; or one of `text.STATE_WORDS`: the
+    cell has no value, for the reason in `note`."""
 
     state: str
     note: str = ""
