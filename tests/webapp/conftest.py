@@ -154,6 +154,21 @@ def site(
         database.close()
 
 
+@pytest.fixture
+def served_on_postgres(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Database, str]]:
+    """A database on PostgreSQL, and the address of a server on it."""
+    database = open_database(postgres_url)
+    log = tmp_path / "server.log"
+    environment = {**os.environ, "CREAMTEA_DATABASE_URL": postgres_url, "CREAMTEA_HOME": str(tmp_path)}
+    process = start(log, environment)
+    try:
+        yield database, wait_for(process, log, r"http://127\.0\.0\.1:\d+(?=/enter#)")
+    finally:
+        process.kill()
+        process.wait()
+        database.close()
+
+
 @pytest.fixture(scope="module")
 def analysed(site: Site) -> str:
     """A second study of the site, with analyses; its name."""

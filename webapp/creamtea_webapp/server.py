@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware import Middleware
 from streamlit.components.v2 import manifest_scanner
 from streamlit.starlette import App
@@ -19,7 +20,7 @@ from streamlit.starlette import App
 from creamtea.errors import InputError
 from creamtea.monitoring.server import load_token
 from creamtea.settings import Serving, SignIn
-from creamtea_webapp import board, session
+from creamtea_webapp import board, outages, session
 from creamtea_webapp.gate import entrance, media, metrics
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
@@ -70,7 +71,14 @@ def serve(
     # Streamlit reads the metadata of all that is installed, 0.1 s of a start, for components that others
     # bring along; none of those is shown here
     manifest_scanner.scan_component_manifests = lambda max_workers=None: []
-    app = App(SCRIPT, routes=routes, middleware=[gate], lifespan=lifespan)
+    app = App(
+        SCRIPT,
+        routes=routes,
+        middleware=[gate],
+        lifespan=lifespan,
+        on_script_error=outages.told_on_page,
+        exception_handlers={SQLAlchemyError: outages.answer},
+    )
     app.run(config=_config(host, port))
 
 

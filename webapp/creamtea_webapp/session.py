@@ -16,6 +16,7 @@ from creamtea.human.access import Identity
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
+from creamtea_webapp.outages import waited_for
 
 
 @cache
@@ -35,8 +36,11 @@ def cookie_name() -> str:
 
 
 def identity() -> Identity | None:
-    """Who runs this script: looked up at every run, so that revoking takes effect at the next one."""
-    return access.identify(database(), st.context.cookies.get(cookie_name()))
+    """Who runs this script: looked up at every run, so that revoking takes effect at the next one.
+
+    It waits for a database that is away, and with it every page and every act, which begin here."""
+    secret = st.context.cookies.get(cookie_name())
+    return waited_for(lambda: access.identify(database(), secret))
 
 
 def require_rater() -> int:

@@ -25,7 +25,7 @@ async function openLink() {
   }
   if (answer.ok) {
     location.replace(answer.headers.get("content-location") ?? "/");
-  } else if (answer.status === 429) {
+  } else if (answer.status === 429 || answer.status === 503) {
     statusLine.textContent = await answer.text();
     button.disabled = false; // the link may still be good
   } else {

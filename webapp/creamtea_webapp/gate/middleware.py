@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 
 import streamlit
 from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, Response
@@ -27,6 +28,7 @@ from creamtea_webapp.gate.assets import OWN, asset
 from creamtea_webapp.gate.connections import Connections
 from creamtea_webapp.gate.paths import ENTRANCE, SIGN_IN_PATHS, kept_query, login_address
 from creamtea_webapp.markup import render
+from creamtea_webapp.outages import page_of_gate
 
 HERE = Path(__file__).parent
 ASKED, KEPT_SECONDS = "-asked", 600  # the cookie of the page that was asked for
@@ -107,7 +109,11 @@ class Gate:
         if scope["path"] in self.open_paths:
             await self.app(scope, receive, send)
             return
-        session_id = await run_sync(_session_of, scope)
+        try:
+            session_id = await run_sync(_session_of, scope)
+        except SQLAlchemyError as error:
+            await _refuse(scope, receive, send, page_of_gate(error))
+            return
         if session_id is None:
             query = kept_query(scope["query_string"].decode("latin-1"))
             address = login_address(query) if self.sign_in else ""

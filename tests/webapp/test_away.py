@@ -1,0 +1,164 @@
+"""While the database is away nothing is lost, and people are told."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from limits import ANSWER
+from sqlalchemy.exc import OperationalError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
+
+import creamtea_webapp
+from creamtea.human import access, audit, raters
+from creamtea.store.database import Database
+from creamtea_webapp import outages, session
+from creamtea_webapp.gate import entrance
+from creamtea_webapp.gate.middleware import Gate
+
+AWAY = OperationalError("SELECT 1", {}, sqlite3.OperationalError("unable to open database file"))
+MISTAKE = OperationalError("SELECT 1", {}, sqlite3.OperationalError("no such table: step"))
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
+
+
+def failing(error: Exception, times: int = 1000) -> Any:
+    """A stand-in for `access.identify` that fails so many times; then nobody is known."""
+    left = iter(range(times))
+
+    def identify(*_: object) -> None:
+        if next(left, None) is not None:
+            raise error
+
+    return identify
+
+
+# ---------------------------------------------------------------- at the gate
+
+
+@pytest.fixture
+def people(database: Database, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    monkeypatch.setattr(session, "database", lambda: database)
+    monkeypatch.setattr(session, "cookie_name", lambda: "creamtea-8501")
+    app = Starlette(
+        routes=entrance.routes(),
+        middleware=[Middleware(Gate)],
+        exception_handlers={OperationalError: outages.answer},
+    )
+    return TestClient(app, base_url="http://rate.example.org", raise_server_exceptions=False)
+
+
+def test_a_page_says_so_and_comes_back(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "identify", failing(AWAY))
+    answer = people.get("/?study=1")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+    assert outages.AWAY in answer.text
+    assert '<meta http-equiv="refresh" content="10">' in answer.text
+
+
+def test_a_link_can_be_opened_later(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = access.create_link(session.database(), "reader")
+    with monkeypatch.context() as away:
+        away.setattr(access, "exchange", failing(AWAY))
+        answer = people.post("/enter", content=secret)
+        assert (answer.status_code, answer.text) == (503, f"{outages.AWAY} Try again in a minute.")
+    assert people.post("/enter", content=secret).status_code == 204
+
+
+def test_a_mistake_is_no_outage(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "identify", failing(MISTAKE))
+    assert people.get("/").status_code == 500
+    monkeypatch.setattr(access, "exchange", failing(MISTAKE))
+    assert people.post("/enter", content="secret").status_code == 500
+
+
+# ---------------------------------------------------------------- in a script
+
+
+@pytest.fixture
+def no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "database", lambda: None)
+
+
+@pytest.mark.usefixtures("no_database")
+def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(outages, "sleep", pauses.append)
+    monkeypatch.setattr(access, "identify", failing(AWAY, times=3))
+    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
+    assert [error.value[:14] for error in app.error] == ["Your link does"]  # it asked, and got an answer
+    assert pauses == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.usefixtures("no_database")
+def test_a_script_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outages, "PATIENCE", 0.0)
+    monkeypatch.setattr(access, "identify", failing(AWAY))
+    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
+    assert "unable to open database file" in app.exception[0].value
+
+
+@pytest.mark.parametrize("error, told", [(AWAY, True), (MISTAKE, False), (ValueError("x"), False)])
+def test_only_an_outage_is_told_on_the_page(error: Exception, told: bool) -> None:
+    def script(error: Exception) -> None:
+        import streamlit
+
+        from creamtea_webapp.outages import told_on_page
+
+        streamlit.session_state["told"] = told_on_page(error)
+
+    app = AppTest.from_function(script, args=(error,), default_timeout=ANSWER).run()
+    assert app.session_state["told"] is told
+    assert [outages.AWAY in shown.value for shown in app.error] == [True] * told
+    assert [button.label for button in app.button] == ["Try again"] * told
+
+
+# ---------------------------------------------------------------- in a browser
+
+
+@contextmanager
+def away(postgres_server: str, database: Database) -> Iterator[None]:
+    """The database ends its connections and takes no new ones."""
+    name = database.url.database
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+        try:
+            yield
+        finally:
+            server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+
+
+@pytest.mark.browser
+def test_a_rating_is_saved_when_the_database_is_back(
+    served_on_postgres: tuple[Database, str], postgres_server: str, open_page: Any
+) -> None:
+    pytest.importorskip("playwright.sync_api")
+    from playwright.sync_api import expect
+    from rating_board import FOUR, item_on, own_campaign, press_at, save, shown_source, shown_texts, stored
+
+    database, url = served_on_postgres
+    own_campaign(database, "pangolin", [(f"source {n}", [f"{text} {n}" for text in FOUR]) for n in (1, 2)])
+    rater_id = raters.find_or_add(database, "pangolin", audit.COMMAND_LINE, "patient")
+    raters.consent(database, rater_id)
+    page = open_page(f"{url}/enter#{access.create_link(database, 'rater', rater_id=rater_id)}")
+    item_on(page, 1, 2)
+    source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
+    for row, step in enumerate(steps):
+        press_at(page, row, step)
+    with away(postgres_server, database):
+        save(page)
+        other = page.context.new_page()
+        other.goto(url)
+        expect(other.get_by_text(outages.AWAY)).to_be_visible()
+        expect(page.get_by_role("button", name="Saving…")).to_be_visible()
+    item_on(page, 2, 2)
+    item_on(other, 2, 2)  # by itself
+    assert stored(database, rater_id, source) == dict(zip(texts, steps, strict=True))
