@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ def test_a_sentence_by_two_systems_and_a_missing_word(site, trained, open_page) 
     expect(page.get_by_text("Enter a sentence")).to_be_visible()
 
     at_rest(page)
-    page.get_by_role("textbox", name="Sentence").fill("<b>the</b> dog")
+    page.get_by_role("textbox", name="Sentence").fill("<b>the</b> dog ☃")
     page.get_by_role("textbox", name="Missing word").fill("xyzzy")
     chosen = page.get_by_role("combobox", name="Translated by")
     chosen.fill("nvs")
@@ -67,6 +68,7 @@ def test_a_sentence_by_two_systems_and_a_missing_word(site, trained, open_page) 
     expect(results).to_have_count(3)
     expect(results.locator("h3")).to_have_text(["greedy", "beam", "nvs"])
     expect(results.nth(0)).to_contain_text("the whole vocabulary")
+    expect(results.nth(0)).to_contain_text(re.compile(r"This model has never seen: .*☃"))
     expect(results.nth(2)).to_contain_text("subwords allowed")
     expect(results.nth(2).locator("tbody tr").first).to_contain_text("▁")
     expect(results.locator("table")).to_have_count(1)  # only a selection leaves subwords out

@@ -83,6 +83,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "error": "",
         "word": [],
+        "unknown": [],
         **row,
         "selected": None if selected is None else selected[:SHOWN_SUBWORDS],
         "hidden": hidden,
