@@ -259,13 +259,23 @@ def test_tags_that_no_training_word_has_are_named(tmp_path: Path) -> None:
     assert warned(path)[0].found.startswith("1 of 2 words has tags (DU) that no training word of words has")
 
 
+def test_forms_do_not_share_tokens_as_pronunciations_share_phones(tmp_path: Path) -> None:
+    path = inflected(tmp_path)
+    path.write_text(path.read_text().replace("{kind: characters}", LETTERS))
+    with pytest.raises(InputError) as error:
+        load_study(path)
+    assert "target symbols are tokens, with a corpus of inflected forms" in str(error.value)
+    assert "allowed `target: characters` in subwords.letters" in str(error.value)
+
+
 def inflected(tmp_path: Path, more: str = "") -> Path:
     """A study of inflected forms, with five words of each language."""
     for name in ("latin", "czech", "dev"):
         (tmp_path / name).write_text("abc\tabcd\tV\n" * 5)
     corpus = f'{{kind: inflection, pairs: [latin--czech], high: "{{high}}", low: "{{low}}", {more}dev: dev}}'
     path = written(tmp_path, WORDS.split("words: ")[1].split("\n")[0], corpus)
-    text = path.read_text().replace(
+    text = path.read_text().replace(LETTERS, "{kind: characters}")
+    text = text.replace(
         'kind: g2p, languages: [ady, hin], file: "{language}.test"',
         "kind: inflection, pairs: [latin--czech], file: dev",
     )

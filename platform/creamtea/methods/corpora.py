@@ -181,6 +181,8 @@ class WordCorpus(Corpus):
     """Words in SIGMORPHON's tab-separated files, one or more of each language."""
 
     has_tags: ClassVar[bool] = True  # whether a source may have tags beside its language
+    # whether words share the tokens of their targets, as they share phones
+    has_shared_tokens: ClassVar[bool] = True
     lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
 
     def named_files(self) -> Iterator[File]:
@@ -255,6 +257,7 @@ class InflectionCorpus(WordCorpus):
     seed: Seed = 1  # of what is made up
     title: ClassVar[str] = "morphological inflection"
     noun: ClassVar[str] = "a corpus of inflected forms"
+    has_shared_tokens: ClassVar[bool] = False
     lines: ClassVar[WordLines | None] = INFLECTIONS
     worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
 

@@ -103,12 +103,18 @@ def _check_symbols(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[M
     """Words without blanks must not become one symbol each: no other word would have any."""
     corpus = CORPORA.kind_of(study.named("corpora", variant.get("corpus")))
     subwords = parsed(Subwords, study.named("subwords", variant.get("subwords")))
-    if corpus and issubclass(corpus, WordCorpus) and subwords and subwords.source == "tokens":
-        name = variant["subwords"]
-        found = f"{name}, whose source symbols are tokens, with {corpus.noun}: each word would be one symbol"
-        yield Mistake(
-            path, found, f"`source: characters` in subwords.{name}, by which a new word can be read"
-        )
+    if not (corpus and issubclass(corpus, WordCorpus) and subwords):
+        return
+    sides = [("source", subwords.source, "read")]
+    sides += [] if corpus.has_shared_tokens else [("target", subwords.target, "written")]
+    name = variant["subwords"]
+    for side, symbols, done in sides:
+        if symbols == "tokens":
+            yield Mistake(
+                path,
+                f"{name}, whose {side} symbols are tokens, with {corpus.noun}: each word would be one symbol",
+                f"`{side}: characters` in subwords.{name}, by which a new word can be {done}",
+            )
 
 
 def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:
