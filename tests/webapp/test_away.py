@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from limits import ANSWER
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
@@ -30,14 +30,14 @@ SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 
 
 def failing(error: Exception, times: int = 1000) -> Any:
-    """A stand-in for `access.identify` that fails so many times; then nobody is known."""
+    """A stand-in for a transaction that fails so many times, and then finds nothing."""
     left = iter(range(times))
 
-    def identify(*_: object) -> None:
+    def transaction(*_: object) -> None:
         if next(left, None) is not None:
             raise error
 
-    return identify
+    return transaction
 
 
 # ---------------------------------------------------------------- at the gate
@@ -50,7 +50,7 @@ def people(database: Database, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     app = Starlette(
         routes=entrance.routes(),
         middleware=[Middleware(Gate)],
-        exception_handlers={OperationalError: outages.answer},
+        exception_handlers={SQLAlchemyError: outages.answer},
     )
     return TestClient(app, base_url="http://rate.example.org", raise_server_exceptions=False)
 

@@ -20,6 +20,7 @@ from creamtea.store.outages import is_outage, reason_of, wait_out
 from creamtea_webapp.markup import render
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Response)
 AWAY = "The database does not answer at the moment. Everything that was saved is safe."
 PATIENCE = 45.0  # seconds that a script waits for the database before it says that it is away
 COME_BACK = 10  # seconds until a page asks again
@@ -58,9 +59,6 @@ async def answer(request: Request, error: Exception) -> Response:
     """503 for a route of the gate, in words that its page shows. Raises `error` if it is no outage."""
     assert isinstance(error, SQLAlchemyError)
     return _unavailable(PlainTextResponse, f"{AWAY} Try again in a minute.", error)
-
-
-R = TypeVar("R", bound=Response)
 
 
 def _unavailable(kind: type[R], content: str, error: SQLAlchemyError) -> R:

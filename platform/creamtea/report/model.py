@@ -81,8 +81,8 @@ class Percent:
 
 @dataclass(frozen=True)
 class Cell:
-    """`state` is "ok": all there; "partial": a mean over some of the seeds; or one of `text.STATE_WORDS`: the
-    cell has no value, for the reason in `note`."""
+    """`state` is "ok": all there; "partial": a mean over some of the seeds; or one of `text.STATE_WORDS`,
+    where there is no value to show and `note` says why."""
 
     state: str
     note: str = ""
