@@ -288,6 +288,20 @@ def test_a_translation_may_be_a_text(folder: Folder) -> None:
     assert idiom_words(segment._asdict()) == [("kick it", "kicks it", "den Löffel abgeben")]
 
 
+def test_pieces_of_an_idiom_with_translations_as_texts_are_one_idiom(folder: Folder) -> None:
+    pieces: list[tuple[list[int], str | list[int]]] = [
+        ([3, 8], "accepts"),
+        ([9, 12], "accepts"),
+        ([18, 20], [3, 8]),
+    ]
+    notes = [{"name": "annehmen", "source": source, "target": target} for source, target in pieces]
+    idioms = folder.write("idioms.jsonl", json.dumps(notes) + "\n")
+    test_set = make_test_set(folder, "er nimmt das Buch an", "he takes it", idioms=idioms)
+    (segment,) = read_test_set(test_set, folder.files)
+    assert idiom_words(segment._asdict()) == [("annehmen", "nimmt das an", "accepts takes")]
+    assert [idiom["target"] for idiom in segment.idioms] == [[], [], [3, 8]]
+
+
 def test_idioms_in_pieces_are_asked_by_their_pieces() -> None:
     segment = {
         "source": "he took it all off",

@@ -383,7 +383,19 @@ def test_of_one_idiom_nothing_is_known_of_others() -> None:
     counted = scopes([], [], one, [np.array([0, 1, 1])])
     micro, macro = (counted[scope].metric("recall", "", {}) for scope in ("idiom_words", "idiom_words_macro"))
     assert (micro.value, micro.low, micro.high) == (0.5, 0.0, 1.0)
-    assert (macro.value, macro.low, macro.high) == (0.5, None, None)
+    assert (macro.value, macro.low, macro.high) == (0.5, 0.0, 1.0)
+
+
+def test_idioms_that_are_all_alike_have_no_difference_to_judge_by() -> None:
+    two = [reference([], **{name: [1, 2]}) for name in "ab"]
+    every, none = (scopes([], [], two, [np.array([0, n, n])] * 2) for n in (2, 0))
+    for scope in ("idiom_words", "idiom_words_macro"):
+        found = every[scope].less(none[scope], "difference", "", {})
+        assert (found.value, found.low, found.detail["p_two_sided"]) == (1.0, None, None)
+        assert found.note == "all 2 idioms have the same value: no spread to judge by"
+        whole = every[scope].metric("recall", "", {})
+        assert whole.low is not None
+        assert (whole.low < 0.5, whole.high) == (True, 1.0)
 
 
 def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Path]], tmp_path: Path) -> None:

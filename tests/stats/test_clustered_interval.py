@@ -46,6 +46,14 @@ def test_it_covers(share: float, together: float) -> None:
     assert 0.925 <= covered / 1500 <= 0.99
 
 
+@pytest.mark.parametrize("sizes", [[130, 1], [300, 1, 1], [900, 1, 1, 1, 1], [1800, *[1] * 10], [10**9, 1]])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_of_one_cluster_among_crumbs_nothing_is_known(sizes: list[int], share: float) -> None:
+    """Their effective number is 1.01 or less, of which Student's quantile has more than a hundred digits."""
+    counts = [share * size for size in sizes]
+    assert clustered_interval(counts, sizes) == pytest.approx((0.0, 1.0), abs=1e-6)
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30))
 def test_it_holds_the_share(pairs: list[tuple[int, int]]) -> None:
     counts, sizes = [a for a, _ in pairs], [a + b + (a + b == 0) for a, b in pairs]

@@ -32,11 +32,16 @@ def test_clusters_that_weigh_unequally_count_as_fewer() -> None:
 
 
 def test_one_cluster_says_nothing_of_others() -> None:
-    assert cluster_mean([1], [4]) == ClusterMean(0.25, None, None, None)
+    assert cluster_mean([1], [4]) == ClusterMean(0.25, reason="only one cluster: no spread to judge by")
 
 
-def test_no_difference_at_all_has_p_1() -> None:
-    assert cluster_mean([0, 0, 0], [2, 3, 4]).p_value == 1.0
+@pytest.mark.parametrize("times", [0.0, 1.0, 0.7])
+def test_nor_do_clusters_that_are_all_alike(times: float) -> None:
+    sizes = np.array([2, 3, 41])
+    found = cluster_mean(times * sizes, sizes, "idiom")
+    assert found == ClusterMean(
+        pytest.approx(times), reason="all 3 idioms have the same value: no spread to judge by"
+    )
 
 
 @pytest.mark.parametrize("sizes", [[5] * 30, [400, 100, 60, 50, 40, 30] + [5] * 60])

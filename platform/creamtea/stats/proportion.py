@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike
 
 from creamtea.stats.clusters import effective_clusters, variance_over_clusters
 
+_MIN_EFFECTIVE_CASES = (
+    1e-6  # with fewer the interval is that from 0 to 1 but for rounding, or for an underflow
+)
+
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
     """The 95 % score interval of a binomial share (Wilson 1927). Unlike resampling it holds for few cases and
@@ -31,6 +35,7 @@ def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, floa
     the normal to Student's quantile (Korn and Graubard 1998, "Confidence intervals for proportions with small
     expected number of positive counts estimated from survey data"). Clusters of unequal size count as fewer
     (`effective_clusters`). A share of 0 or 1 has no such variance: each of these then counts as one case.
+    From 0 to 1 where one cluster outweighs the others so far that nothing is known of another choice of them.
     ValueError without cases, or where a count exceeds its size.
     """
     count, size = np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
@@ -46,6 +51,8 @@ def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, floa
     effective = min(cases, simple / variance) if simple > 0 and variance > 0 else weighty
     normal = float(scipy.special.ndtri(0.975))
     effective *= (normal / float(scipy.special.stdtrit(weighty - 1, 0.975))) ** 2
+    if effective < _MIN_EFFECTIVE_CASES:
+        return 0.0, 1.0
     scale = 1 + normal**2 / effective
     centre = (share + normal**2 / (2 * effective)) / scale
     half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))

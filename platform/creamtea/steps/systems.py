@@ -180,7 +180,7 @@ class RecallParams(InPrecision):
 
 RECALL = StepKind(
     "recall",
-    5,
+    6,
     "recall of the selected vocabulary",
     RecallParams,
     inputs={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -97,19 +97,31 @@ def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
         notes = read_notes(line)
     except ValueError as error:
         raise StepError(f"{place}: {error}; there must be {NOTES}") from error
-    return [_entry(note, pair, place) for note in notes]
+    entries = [_entry(note, pair, place) for note in notes]
+    for name in {note.name for note in notes if isinstance(note.target, str)}:
+        parts = [(note, entry) for note, entry in zip(notes, entries, strict=True) if note.name == name]
+        sides = [_words_of(note, entry, pair, place) for note, entry in parts]
+        words = {side: " ".join(dict.fromkeys(own[side] for own in sides)) for side in ("source", "target")}
+        parts[0][1]["words"] = words  # the idiom's, of which these are the parts
+    return entries
 
 
 def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
     source = _span_in(pair.source, note.source, f"{place}: source")
-    entry: dict[str, Any] = {"name": note.name, "source": source}
+    given = isinstance(note.target, str)
+    target = [] if given else _span_in(pair.target, note.target, f"{place}: target")
+    return {"name": note.name, "source": source, "target": target}
+
+
+def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str) -> dict[str, str]:
+    """What the spans hold, or of the target the text that is given for it."""
+    source = normalise(pair.source)[slice(*entry["source"])]
     if not isinstance(note.target, str):
-        return {**entry, "target": _span_in(pair.target, note.target, f"{place}: target")}
+        return {"source": source, "target": normalise(pair.target)[slice(*entry["target"])]}
     translation = normalise(note.target)
     if not translation:
         raise StepError(f"{place}: target is empty; give the idiom's translation, or its span")
-    words = {"source": normalise(pair.source)[slice(*source)], "target": translation}
-    return {**entry, "target": [], "words": words}
+    return {"source": source, "target": translation}
 
 
 def _span_in(line: str, span: list[int], place: str) -> list[int]:

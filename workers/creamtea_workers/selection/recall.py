@@ -59,13 +59,10 @@ class Counted:
         if not self.of_idioms:
             return ratio_row(name, self.rows, subject=subject, detail=detail)
         selected, wanted = self.rows.T
-        low: float | None
-        high: float | None
-        if self.macro:
-            mean = cluster_mean(selected, wanted)
-            low = None if mean.low is None else max(0.0, mean.low)
-            high = None if mean.high is None else min(1.0, mean.high)
-        else:
+        mean = cluster_mean(selected, wanted, "idiom")
+        if self.macro and mean.low is not None and mean.high is not None:
+            low, high = max(0.0, mean.low), min(1.0, mean.high)
+        else:  # a share, or idioms that are all alike: these have no spread, and yet others may differ
             low, high = clustered_interval(selected, wanted)
         return MetricRow(name, self.value, low, high, subject, detail={**self._over, **detail})
 
@@ -76,11 +73,11 @@ class Counted:
             found = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
             interval = paired.delta, paired.low, paired.high
             return MetricRow(name, *interval, subject, paired.reason, {**found, **detail})
-        mean = cluster_mean(self.rows[:, 0] - other.rows[:, 0], self.rows[:, 1])
+        mean = cluster_mean(self.rows[:, 0] - other.rows[:, 0], self.rows[:, 1], "idiom")
         low = None if mean.low is None else max(-1.0, mean.low)
         high = None if mean.high is None else min(1.0, mean.high)
         facts = {**self._over, "p_two_sided": mean.p_value, **detail}
-        return MetricRow(name, mean.value, low, high, subject, detail=facts)
+        return MetricRow(name, mean.value, low, high, subject, mean.reason, facts)
 
     @property
     def _over(self) -> dict[str, Any]:

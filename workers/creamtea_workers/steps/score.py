@@ -73,7 +73,8 @@ def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) ->
         own = statistics[[group == name for group in groups]]
         interval = bootstrap_interval(own, metric.score)
         detail = {"segments": len(own)}
-        yield MetricRow(metric.name, interval.value, interval.low, interval.high, subject=name, detail=detail)
+        note = interval.reason or ""
+        yield MetricRow(metric.name, interval.value, interval.low, interval.high, name, note, detail)
 
 
 def _of_references(spec: Metric, texts: Texts, own: int | None) -> str:
