@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_campaigns import add_rater, make_campaign, rate, rate_in_turns
+from small_campaigns import add_rater, make_campaign, rate, rate_in_turns, work_for
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
 from creamtea.human import assignment
 from creamtea.human.aiming import BLOCK, standings
-from creamtea.human.campaigns import summary
+from creamtea.human.campaigns import find_campaign, summary
 from creamtea.human.progress import by_kind
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.results import load_ratings
@@ -226,3 +226,16 @@ def test_documents_have_their_turns_whole(database: Database, as_pages: bool) ->
     if as_pages:  # a rater has a document's systems together, but for the last, where nothing else is left
         both = {name for _, name in rows if len({rater for rater, other in rows if other == name}) > 1}
         assert len(both) <= 1
+
+
+def test_items_of_weight_0_tell_nothing_before_the_end(database: Database) -> None:
+    """They are rated like others."""
+    make_campaign(database, [{"weight": float(number != 1)} for number in range(12)], systems=2)
+    rater = add_rater(database)
+    for number in range(11):
+        work = work_for(database, rater)
+        assignment.submit(database, rater, work.assignment_id, [number, 10])
+    with database.session() as session:
+        ratings = load_ratings(session, find_campaign(session, "c"))
+        (found,) = standings(session, ratings, 0, 4.0)
+    assert (found.complete, found.planned) == (10, 11)

@@ -126,6 +126,32 @@ def test_a_summary_has_the_same_numbers_and_no_more(tasted: Database) -> None:
         assert row.cells == {key: cell for key, cell in complete.items() if key != "p_sign_flip"}
 
 
+@pytest.mark.parametrize(
+    ("rule", "wins", "cluster"),
+    [
+        ("usual", "one-sided Mann-Whitney p < 0.05", "beats every one of the next"),
+        ("crowd", "one-sided Mann-Whitney p < 0.05", "with a system that has as many wins"),
+        (
+            "da-sqm",
+            "one-sided Mann-Whitney p < 0.05, with a higher mean, on the segments that are rated for both",
+            "every system so far has as many wins",
+        ),
+        (
+            "esa",
+            "two-sided signed-rank p < 0.05, with a higher mean, on the segments that are rated for both",
+            "beats every one of the next",
+        ),
+    ],
+)
+def test_wmt_mode_says_what_its_rule_does(tasted: Database, rule: str, wins: str, cluster: str) -> None:
+    notes_of = {
+        column.key: column.note for column in build_human(tasted, "tasting", wmt=rule).table("wmt").columns
+    }
+    assert notes_of["wins"] == f"systems that it beats: {wins}"
+    assert cluster in notes_of["cluster"]
+    assert ("z" in notes_of) == (rule != "esa")
+
+
 def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:
     report = build_human(tasted, "tasting")
     alpha = cells(report, "agreement", "all raters")["alpha"]

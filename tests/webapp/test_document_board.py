@@ -256,6 +256,18 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, ope
     read.click()
     entries = whole.locator(".read li")
     expect(entries).to_have_count(2)
+    for key in (
+        "4",
+        "Enter",
+        "3",
+        "Enter",
+    ):  # on to the whole, whose earlier segments are scrolled, not scored
+        page.keyboard.press(key)
+    read.focus()
+    for key in ("PageDown", "ArrowDown", "End", "ArrowUp"):
+        page.keyboard.press(key)
+    wait_for_scores(page, ["4.0", "3.0", "–", "–"])
+    page.keyboard.press("k")
     for at, entry in enumerate(entries.all()):
         expect(entry.locator("p").first).to_have_text(TEXT[at])
         expect(entry.locator(".letter")).to_have_text(["A", "B"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -234,6 +235,32 @@ def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(ready: Database, visit:
         app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])
         ran(app.button[0].click().run())
         assert told in shown(app)
+    assert campaigns.summaries(ready) == []
+
+
+PEARMUT = Path(__file__).parents[1] / "human/exchange/pearmut/1.1.6-esa"
+
+
+def test_pearmuts_download_is_imported_with_its_campaign(ready: Database, visit: Visit) -> None:
+    app = visit(campaigns="import")
+    app.text_input(key="import-name").set_value("fox")
+    app.selectbox(key="import-kind").set_value("pearmut")
+    app.selectbox(key="import-protocol").set_value("esa")
+    for key, name in (("file", "annotations.json"), ("campaign", "campaign.json")):
+        content = (PEARMUT / name).read_bytes()
+        app.file_uploader(key=f"import-{key}").set_value([(name, content, "application/json")])
+    ran(app.button[0].click().run())
+    assert "Campaign fox: " in shown(app)
+    assert [campaign.name for campaign in campaigns.summaries(ready)] == ["fox"]
+
+
+def test_a_file_of_statistics_goes_with_the_crowds_scores(ready: Database, visit: Visit) -> None:
+    app = visit(campaigns="import")
+    app.text_input(key="import-name").set_value("crowd")
+    app.file_uploader(key="import-file").set_value([("x.csv", b"rater,segment,system,value\n", "text/csv")])
+    app.file_uploader(key="import-statistics").set_value([("trk.txt", b'[1] "M03"\n', "text/plain")])
+    ran(app.button[0].click().run())
+    assert "“Means and deviations of raters” and “First segment” are only for Appraise scores" in shown(app)
     assert campaigns.summaries(ready) == []
 
 

@@ -297,6 +297,29 @@ def test_a_second_link_goes_on_where_the_first_device_is(site, open_page) -> Non
     expect(phone.get_by_role("button", name="Earlier items")).to_be_visible()
 
 
+def test_who_has_rated_nothing_gets_no_completion_code(site, open_page) -> None:
+    """The last item may come back while somebody else is on it."""
+    own_campaign(
+        site.database, "pangolin-late", THREE[:1], ratings_per_item=1, settings={"completion_code": "C0DE"}
+    )
+    first, _ = site.rater_link("pangolin-late", "first")
+    second, _ = site.rater_link("pangolin-late", "second")
+    rating = open_page(first)
+    item_on(rating, 1, 1)
+    late = open_page(second)
+    heading(late, "Nothing to rate at the moment")
+    expect(late.get_by_text("come back in two hours")).to_be_visible()
+    for row in range(2):
+        press_at(rating, row, 5)
+    save(rating)
+    heading(rating, "All done")
+    expect(rating.get_by_text("C0DE", exact=True)).to_be_visible()
+    late.reload()
+    heading(late, "All done")
+    expect(late.get_by_text("Nothing is left to rate.")).to_be_visible()
+    expect(late.get_by_text("C0DE")).to_have_count(0)
+
+
 def test_a_closed_campaign_an_excluded_and_a_withdrawn_rater(site, open_page) -> None:
     own_campaign(site.database, "pangolin-ends", THREE)
     pages = {}

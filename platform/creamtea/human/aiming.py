@@ -128,12 +128,12 @@ def _documents(
     planned: dict[int, _Planned], skipped: Mapping[int, set[int]], systems: set[int]
 ) -> list[list[int]]:
     """The segments (pairs) that show all of the systems, none of them `skipped`, by documents in the order of
-    their turns."""
+    their turns. Those of weight 0 tell nothing."""
     first: dict[int, int] = {}
     found: dict[int, list[int]] = defaultdict(list)
     for key, place in planned.items():
         first[place.document] = min(place.first, first.get(place.document, place.first))
-        if systems <= place.chance.keys() - skipped.get(key, set()):
+        if place.weight > 0 and systems <= place.chance.keys() - skipped.get(key, set()):
             found[place.document].append(key)
     return [found[document] for document in sorted(found, key=lambda document: first[document])]
 

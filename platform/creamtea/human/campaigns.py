@@ -370,5 +370,7 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         kinds=kinds,
         raters=raters,
         ratings=ratings or 0,
-        wanted=(items - (passed_over or 0)) * campaign.ratings_per_item,
+        wanted=(items - (passed_over or 0)) * campaign.ratings_per_item
+        if campaign.is_planned
+        else ratings or 0,
     )

@@ -19,7 +19,9 @@ class KindProgress:
     kind: str
     items: int
     passed_over: int  # of them, by a campaign that aims: nobody gets them
-    wanted: int  # submitted assignments in the end; of written items: by as many raters as an item has
+    # submitted assignments in the end, of ratings made elsewhere those that there are; of written items: by
+    # as many raters as an item has
+    wanted: int
     submitted: int
     complete: int  # items with all their ratings
 
@@ -37,7 +39,8 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .group_by(Assignment.item_id)
         .subquery()
     )
-    enough = (submitted.c.count >= campaign.ratings_per_item) & Item.kind.not_in(WRITTEN_KINDS)
+    per_item = campaign.ratings_per_item if campaign.is_planned else 1
+    enough = (submitted.c.count >= per_item) & Item.kind.not_in(WRITTEN_KINDS)
     rows = session.execute(
         select(
             Item.kind,
@@ -52,6 +55,13 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .order_by(Item.kind)
     )
     return [
-        KindProgress(kind, items, passed, (items - passed) * campaign.ratings_per_item, int(done), complete)
+        KindProgress(
+            kind,
+            items,
+            passed,
+            (items - passed) * per_item if campaign.is_planned else int(done),
+            int(done),
+            complete,
+        )
         for kind, items, passed, done, complete in rows
     ]

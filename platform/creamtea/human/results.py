@@ -41,6 +41,7 @@ class CampaignFacts:
     ratings_per_item: int
     seed: int
     state: str
+    is_planned: bool
     settings: CampaignSettings
 
     @property
@@ -102,7 +103,7 @@ class Ratings:
     moment: Integers  # [s since 1970] when the answer was submitted
     controls: Controls
     submitted: int  # assignments of items that count, by raters who are not excluded
-    wanted: int  # items that count times the raters asked for each
+    wanted: int  # items that count times the raters asked for each; made elsewhere: those that there are
     items: int  # that count
     left_out: LeftOut
     domains: Mapping[int, str] = field(default_factory=dict)  # segment → domain, where the campaign knows it
@@ -331,7 +332,7 @@ def _assemble(
             value=points[control],
         ),
         submitted=len(done),
-        wanted=for_systems * facts.ratings_per_item,
+        wanted=for_systems * facts.ratings_per_item if facts.is_planned else len(done),
         items=for_systems,
         left_out=LeftOut(
             excluded_raters=int(excluded.sum()),
@@ -341,7 +342,7 @@ def _assemble(
             skipped=skipped,
             unrated_items=for_systems - len(rated_items),
             passed_over=passed_over,
-            incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()),
+            incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()) if facts.is_planned else 0,
         ),
     )
 

@@ -133,6 +133,11 @@ class Campaign(Base):
     launched_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
 
+    @property
+    def is_planned(self) -> bool:
+        """False of ratings made elsewhere: nobody knows how many were to come."""
+        return self.registered is not None or self.state != "closed"
+
 
 class Item(Base):
     """What a rater answers as one: a source segment and one or more outputs. Identical texts are shown once

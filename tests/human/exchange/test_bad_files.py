@@ -315,7 +315,7 @@ def test_files_that_do_not_belong_together(folder: Path, other: Database) -> Non
 
 def test_the_other_format_is_not_there(folder: Path, other: Database) -> None:
     assert refused(other, folder, "jsonl").endswith(
-        "no ratings.jsonl; --format says which file of ratings to read"
+        "no ratings.jsonl, but ratings.csv; --format says which file of ratings to read"
     )
 
 

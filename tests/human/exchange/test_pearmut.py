@@ -378,3 +378,16 @@ def test_a_check_that_no_whole_score_passes_is_left_out(tmp_path: Path) -> None:
     left, guidance = checked([3.2, 3.8], 1, tmp_path / "p.jsonl")
     assert guidance == []
     assert "1 accepted scores of checks, between which no whole number lies" in left
+
+
+def test_scores_of_a_segment_that_is_not_whole_are_counted(tmp_path: Path) -> None:
+    """Where all systems stand side by side, one score alone cannot be stored."""
+    half = [{"A": response(10), "B": response(None)}]
+    whole = [{"A": response(1), "B": response(2)}]
+    other = [item(2)]
+    found, not_kept = read(
+        tmp_path, line(whole), line(half, other), line([{"A": response(3)}], [item(3)]), protocol="cesa"
+    )
+    assert [(row.system, row.value) for row in found] == [("B", "2"), ("A", "1")]
+    assert not_kept["scores of segments on which another output has none"] == 2
+    assert not_kept["outputs without a score"] == 1

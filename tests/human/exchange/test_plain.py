@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
+from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.plain import read_ratings
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
+from creamtea.human.progress import by_kind
+from creamtea.human.results import load_ratings
+from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -143,3 +147,40 @@ def test_an_import_chooses_baseline_and_delta(database: Database, tmp_path: Path
     assert collect(database, "old").settings == {"baseline": "b", "delta": 0.4}
     with pytest.raises(InputError, match="--baseline c: no such system; there are a, b"):
         read_ratings(written(tmp_path, text), "csv", ImportFacts("o", "contrastive-da", baseline="c"), NOW)
+
+
+@pytest.mark.parametrize("values", [{"A": 2, "B": 0, "C": 0, "D": 2}, {"A": 2, "B": 0, "C": 1}, {"A": 1}])
+def test_preferences_without_an_item_are_no_item_of_all_their_systems(
+    tmp_path: Path, values: dict[str, int]
+) -> None:
+    """Of A and B, and C and D, it would tell that C is worse than A."""
+    rows = "".join(f"ann,4,{system},{value}\n" for system, value in values.items())
+    with pytest.raises(InputError) as caught:
+        read_ratings(
+            written(tmp_path, "rater,segment,system,value\n" + rows), "csv", facts("preference"), NOW
+        )
+    assert str(caught.value) == (
+        f"old.csv, line 2: an item of {len(values)} systems ({', '.join(values)}), of which preference "
+        "compares 2; number the pairs in a column item"
+    )
+
+
+def test_what_was_made_elsewhere_has_no_plan(database: Database, tmp_path: Path) -> None:
+    """One segment of three raters does not make the others incomplete."""
+    raters = {segment: ["ann", "bob", "cid"] if segment == 4 else ["ann"] for segment in range(8)}
+    rows = [
+        f"{rater},{segment},{system},{7 * segment + at}\n"
+        for segment, own in raters.items()
+        for rater in own
+        for at, system in enumerate("ab")
+    ]
+    path = written(tmp_path, "rater,segment,system,value\n" + "".join(rows))
+    import_campaign(database, path, "csv", facts("da"), "test")
+    with database.session() as session:
+        campaign = find_campaign(session, "old")
+        ratings = load_ratings(session, campaign)
+        (kind,) = by_kind(session, campaign)
+    assert (ratings.submitted, ratings.wanted, ratings.left_out.incomplete_items) == (20, 20, 0)
+    assert (kind.wanted, kind.submitted, kind.complete) == (20, 20, 16)
+    report = build_human(database, "old")
+    assert "closed: 20 item ratings by 3 raters" in report.sections[0].blocks[0].facts

@@ -84,6 +84,12 @@ class Slider {
     track.onpointerleave = () => this.show(this.step, this.frozen);
   }
 
+  // The same for a key pressed elsewhere on the page: one that scrolls the page sets no first value from there.
+  keyFrom(target, key) {
+    const scrolls = this.step === null && target.closest(".track") === null && SCROLLING.includes(key);
+    return !scrolls && this.key(key);
+  }
+
   // Whether the key was for this scale.
   key(key) {
     const { page } = this.scale;
@@ -161,10 +167,7 @@ WIDGETS.slider = class Sliders extends Widget {
   }
 
   key(key, i, event) {
-    const [target] = event.composedPath();
-    // a page that is read is scrolled by them: they set no first value from elsewhere
-    const unset = this.sliders[i].step === null && !this.holds(target);
-    return !(unset && SCROLLING.includes(key)) && this.sliders[i].key(key);
+    return this.sliders[i].keyFrom(event.composedPath()[0], key);
   }
 
   focus(i) {

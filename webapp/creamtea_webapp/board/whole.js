@@ -89,8 +89,8 @@ class Whole {
     for (const item of this.items) item.classList.remove("chosen");
   }
 
-  key(key, i) {
-    return this.sliders[i].key(key);
+  key(key, i, event) {
+    return this.sliders[i].keyFrom(event.composedPath()[0], key);
   }
 
   enter() {

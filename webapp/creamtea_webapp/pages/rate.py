@@ -62,7 +62,8 @@ def _rating(known: Welcome, rater_id: int) -> None:
             shown = BoardState(next_one.done + 1, notice, earlier=bool(saved))
             board(next_one, shown, on_draft=_draft, on_act=_act)
         else:
-            words.all_done(known, len(saved), on_earlier=lambda: _go(VIEW, "earlier"))
+            away = not saved and assignment.others_have_items(database, rater_id)
+            words.all_done(known, len(saved), away, on_earlier=lambda: _go(VIEW, "earlier"))
     words.instructions(known)
 
 

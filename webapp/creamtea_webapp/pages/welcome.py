@@ -17,6 +17,13 @@ from creamtea_webapp.markup import markdown, show
 
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
+# to a rater who has rated nothing, when the last items are with others, and when none is left
+AWAY = (
+    "Nothing to rate at the moment",
+    "Others are working on the last items. If one of them does not finish, it is yours: come back in two "
+    "hours.",
+)
+NOTHING_LEFT = ("All done", "Nothing is left to rate. Thank you for your time!")
 ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and what is wrong with them
 
 
@@ -65,15 +72,18 @@ def instructions(known: Welcome) -> None:
         show(TEMPLATE, "instructions", text=text, contact=known.contact)
 
 
-def all_done(known: Welcome, saved: int, on_earlier: Callable[[], None]) -> None:
+def all_done(known: Welcome, saved: int, away: bool, on_earlier: Callable[[], None]) -> None:
+    """`away`: the last items are with others. The completion code is for those who have rated something."""
     with _column():
+        if not saved:
+            _message(*(AWAY if away else NOTHING_LEFT))
+            return
         items = "1 item is" if saved == 1 else f"{saved:,} items are"
         close = "" if known.completion_url else " You can close this page."
         _message("All done", f"{items} rated and saved. Thank you!{close}")
         if known.completion_code or known.completion_url:
             show(TEMPLATE, "completion", code=known.completion_code, address=known.completion_url)
-        if saved:
-            st.button("Look at earlier items", on_click=on_earlier)
+        st.button("Look at earlier items", on_click=on_earlier)
 
 
 def not_open(known: Welcome) -> None:

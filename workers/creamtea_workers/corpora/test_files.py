@@ -108,8 +108,9 @@ def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
 
 def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
     source = _span_in(pair.source, note.source, f"{place}: source")
-    given = isinstance(note.target, str)
-    target = [] if given else _span_in(pair.target, note.target, f"{place}: target")
+    target: list[int] = []
+    if not isinstance(note.target, str):
+        target = _span_in(pair.target, note.target, f"{place}: target")
     return {"name": note.name, "source": source, "target": target}
 
 

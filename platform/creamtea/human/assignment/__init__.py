@@ -4,7 +4,7 @@
 back; `locking` is what every transaction starts with.
 """
 
-from creamtea.human.assignment.drawing import next_item
+from creamtea.human.assignment.drawing import next_item, others_have_items
 from creamtea.human.assignment.model import (
     LEASE,
     ConsentMissing,
@@ -34,6 +34,7 @@ __all__ = [
     "earlier",
     "groups_of",
     "next_item",
+    "others_have_items",
     "reopen",
     "save_draft",
     "skip",

@@ -10,6 +10,7 @@ from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.aiming import take_turns
+from creamtea.human.assignment import statements
 from creamtea.human.assignment.locking import (
     active_rater,
     campaign_of,
@@ -73,6 +74,15 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
             assignment.lease_until = now + lease
         whole = whole_of(session, campaign, held)
     return as_work(campaign, held, outlook, whole)
+
+
+def others_have_items(database: Database, rater_id: int) -> bool:
+    """Whether items that this rater never had are with others, so that one may come back. RatingRefused for a
+    rater that is not there (any more)."""
+    with database.session() as session:
+        campaign = campaign_of(session, rater_id)
+        values = {"campaign": campaign.id, "rater": rater_id, "now": database.now(session)}
+        return bool(session.scalar(statements.on_loan(), values))
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:

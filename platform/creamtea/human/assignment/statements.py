@@ -82,6 +82,26 @@ def tutorial() -> Select[int]:
 
 
 @cache
+def on_loan() -> Select[bool]:
+    """Whether others are on items that this rater never had: those come back if they are not answered."""
+    counted = select(Rater.id).where(Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None))
+    held = (
+        select(Assignment.id)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(
+            Assignment.rater_id.in_(counted),
+            Assignment.rater_id != bindparam("rater"),
+            Assignment.submitted_at.is_(None),
+            Assignment.skipped_at.is_(None),
+            Assignment.lease_until > bindparam("now"),
+            Item.kind.in_(SYSTEM_KINDS),
+            Item.id.not_in(mine()),
+        )
+    )
+    return select(held.exists())
+
+
+@cache
 def open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]:
     """Id, how many items there are in all, and what their order and their turn are told by."""
     taken = (

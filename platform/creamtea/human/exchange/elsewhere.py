@@ -71,7 +71,9 @@ def made_elsewhere(
     items: Sequence[ItemContent],
     ratings: Sequence[GivenRating],
 ) -> Content:
-    """The campaign of these items and ratings. InputError as `with_answers`."""
+    """The campaign of these items and ratings. InputError as `with_answers`, and for an item of more or fewer
+    systems than a relative protocol compares."""
+    _check_compared(find_protocol(protocol), items, ratings)
     first = min(rating.assigned_at for rating in ratings)
     last = max(rating.submitted_at or rating.assigned_at for rating in ratings)
     raters: dict[str, RaterContent] = {}
@@ -102,3 +104,17 @@ def made_elsewhere(
         items=tuple(items),
     )
     return replace(with_answers(content, ratings), name=facts.name)
+
+
+def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: Sequence[GivenRating]) -> None:
+    """Pairs of a segment that were rows without an item would be one item, and tell of pairs that nobody
+    compared."""
+    if not protocol.relative:
+        return
+    for item in items:
+        if not protocol.min_outputs <= len(item.systems) <= protocol.max_outputs:
+            place = next(rating.place for rating in ratings if rating.item == item.position)
+            raise InputError(
+                f"{place}: an item of {len(item.systems)} systems ({', '.join(item.systems)}), of which "
+                f"{protocol.name} compares {protocol.max_outputs}; number the pairs in a column item"
+            )

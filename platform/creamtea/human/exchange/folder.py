@@ -93,7 +93,11 @@ def read_folder(path: Path, kind: str) -> Content:
     content = Content(**decoded("campaign.json, campaign", sidecar.campaign, HEADER))
     ratings = path / f"ratings.{kind}"
     if not ratings.is_file():
-        raise InputError(f"{path}: no ratings.{kind}; --format says which file of ratings to read")
+        others = ", ".join(sorted(other.name for other in path.glob("ratings.*")))
+        raise InputError(
+            f"{path.name}: no ratings.{kind}{f', but {others}' if others else ''}; --format says which file "
+            "of ratings to read"
+        )
     _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
     missing = EARLIER_FORMATS.get(sidecar.format, ())
     items = _items(path / "items.jsonl", content, missing)

@@ -211,6 +211,8 @@ class Answers:
                     self.left["answers to practice and checks that any answer passes"] += len(answers)
                 elif len(answers) == len(systems):
                     self._add_answer(place, line.user_id, known, item, answers, times.of(index, systems))
+                else:
+                    self.left["scores of segments on which another output has none"] += len(answers)
 
     def _responses(self, place: Place, what: str, item: PearmutItem, annotation: Any) -> dict[str, Response]:
         """By system, in the order on the page; only those that are whole."""

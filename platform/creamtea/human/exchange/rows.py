@@ -1,4 +1,5 @@
-"""One row per rating, with everything that a re-analysis needs.
+"""A row per rating, with everything that a re-analysis needs, except of a campaign that aims: items.jsonl has
+the chances with which items were rated.
 
 docs/exchange.md says what each column is. A skipped item has a row for each system with `skipped_at`, and no
 step, value, payload, revision and rated_at. Items under a rater's hands (given, neither answered nor skipped)

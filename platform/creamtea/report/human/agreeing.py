@@ -26,6 +26,7 @@ from creamtea.report.human.material import (
 from creamtea.report.model import Cell, Entry, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
 from creamtea.stats.bootstrap import SAMPLES
+from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.raters import largest_spread, rater_agreement
 from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
 
@@ -155,15 +156,29 @@ def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> Texts:
 # ---------------------------------------------------------------- WMT mode
 
 
-WMT = (
-    ITEMS,
-    Column("z", "mean z", 3, "higher", note="z: a rater's score less their mean, over their deviation"),
-    Column("wins", "wins", 0, note="systems that it beats: one-sided Mann-Whitney p < 0.05"),
-    Column("losses", "losses", 0),
-    Column("rank_low", "ranks from", 0, note="losses + 1"),
-    Column("rank_high", "ranks to", 0, note="the number of systems less the wins"),
-    Column("cluster", "cluster", 0, note="every system of a cluster beats every one of the next"),
-)
+Z = Column("z", "mean z", 3, "higher", note="z: a rater's score less their mean, over their deviation")
+CLUSTERS = {  # by `WmtRule.line`
+    "all beaten": "every system of a cluster beats every one of the next",
+    "own wins": "a cluster ends with a system that has as many wins as there are systems below it",
+    "fewest wins": "a cluster ends where every system so far has as many wins as there are systems below",
+}
+
+
+def _wmt_columns(judged: Judged, rule: WmtRule) -> list[Column]:
+    side = "one-sided" if rule.test == "Mann-Whitney" else "two-sided"
+    beaten = f"systems that it beats: {side} {rule.test} p < {SIGNIFICANT:g}"
+    beaten += ", with a higher mean" if rule.higher_mean else ""
+    beaten += ", on the segments that are rated for both" if rule.matched else ""
+    return [
+        ITEMS,
+        judged.points("raw", "raw mean", better="higher"),
+        *([Z] if rule.standardised_by != "none" else []),
+        Column("wins", "wins", 0, note=beaten),
+        Column("losses", "losses", 0),
+        Column("rank_low", "ranks from", 0, note="losses + 1"),
+        Column("rank_high", "ranks to", 0, note="the number of systems less the wins"),
+        Column("cluster", "cluster", 0, note=CLUSTERS[rule.line]),
+    ]
 
 
 def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
@@ -191,7 +206,6 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
         moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
     )
     standardised = chosen.standardised_by != "none"
-    columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1 if standardised else 2 :]]
     rows = []
     for system in ranking:
         cells = {
@@ -222,4 +236,4 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
         f"By WMT's rules ({chosen.title}{over}), only to compare with its published tables: {weakness}. Item "
         "weights are ignored here."
     )
-    return table("wmt", "WMT mode", about, "system", columns, rows)
+    return table("wmt", "WMT mode", about, "system", _wmt_columns(judged, chosen), rows)

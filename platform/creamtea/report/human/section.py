@@ -57,13 +57,13 @@ class CampaignReport:
 
 
 def progress(ratings: Ratings) -> str:
-    """As "360 of 400 item ratings (90 %) by 2 raters"."""
+    """As "360 of 400 item ratings (90 %) by 2 raters"; of ratings made elsewhere without what was planned."""
     raters = len(ratings.raters)
+    by = f"by {raters:,} rater{'s' * (raters != 1)}"
+    if not ratings.campaign.is_planned:
+        return f"{ratings.submitted:,} item ratings {by}"
     share = f" ({100 * ratings.submitted / ratings.wanted:.0f} %)" if ratings.wanted else ""
-    return (
-        f"{ratings.submitted:,} of {ratings.wanted:,} item ratings{share} "
-        f"by {raters:,} rater{'s' * (raters != 1)}"
-    )
+    return f"{ratings.submitted:,} of {ratings.wanted:,} item ratings{share} {by}"
 
 
 def signature(whole: Judged) -> str:

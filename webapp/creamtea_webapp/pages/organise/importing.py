@@ -21,7 +21,7 @@ from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong, show_notice
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
-from creamtea_webapp.pages.organise.uploads import read_uploaded
+from creamtea_webapp.pages.organise.uploads import read_uploaded, without_folder
 
 KINDS = {
     "csv": "ratings as CSV, or an export's zip with CSV",
@@ -33,7 +33,7 @@ KINDS = {
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language", "scores")
-TEXTS = ("sources", "output-of", "documents", "first-segment")
+TEXTS = ("sources", "output-of", "documents", "first-segment", "rater-statistics")
 BESIDE = "import"  # the place of errors: above the button
 
 
@@ -50,7 +50,7 @@ def page() -> None:
         with right:
             st.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
             field_error("format")
-        st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
+        st.file_uploader("File", ["csv", "jsonl", "json", "zip", "tsv", "txt"], key="import-file")
         field_error("file")
         columns = st.columns(4)
         columns[0].selectbox(
@@ -63,12 +63,18 @@ def page() -> None:
         columns[2].text_input(LABELS["source-language"], key="import-source_language", placeholder="de")
         columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
         field_error("protocol", "test-set", "source-language", "target-language")
-        left, right = st.columns(2)
+        left, middle, right = st.columns(3)
         left.text_input(
             LABELS["scores"],
             key="import-scores",
             placeholder="where there are several",
             help="Of mt-metrics-eval: the NAME in human-scores/SOURCE-TARGET.NAME.seg.score.",
+        )
+        middle.file_uploader(
+            LABELS["campaign-file"],
+            ["json"],
+            key="import-campaign",
+            help="Of Pearmut: the file with which the campaign was made, where the answers are without it.",
         )
         right.file_uploader(
             LABELS["taxonomy"],
@@ -77,7 +83,7 @@ def page() -> None:
             help="Of ratings with marked errors: the taxonomy by whose weights they count. An export's zip "
             "has its own.",
         )
-        field_error("scores", "taxonomy")
+        field_error("scores", "campaign-file", "taxonomy")
         with st.expander("Texts for Appraise scores", expanded=is_wrong(*TEXTS)):
             _texts_of_appraise()
         show_notice(BESIDE)
@@ -100,13 +106,20 @@ def _texts_of_appraise() -> None:
     middle.file_uploader(LABELS["output-of"], ["txt"], accept_multiple_files=True, key="import-outputs")
     right.file_uploader(LABELS["documents"], ["txt", "docs", "tsv"], key="import-documents")
     field_error("sources", "output-of", "documents")
-    st.selectbox(
+    left, right = st.columns(2)
+    left.selectbox(
         LABELS["first-segment"],
         [1, 0],
         format_func={1: "is number 1", 0: "is number 0"}.__getitem__,
         key="import-first",
     )
-    field_error("first-segment")
+    right.file_uploader(
+        LABELS["rater-statistics"],
+        ["txt", "tsv", "csv"],
+        key="import-statistics",
+        help="Of crowd scores that are standardised (z): the file with which they are turned back.",
+    )
+    field_error("first-segment", "rater-statistics")
 
 
 def _import(database: Database, actor: str) -> Made:
@@ -130,11 +143,14 @@ def _import(database: Database, actor: str) -> Made:
             name,
             protocol,
             **given,
-            **_saved_texts(folder / "texts"),
+            **_saved_files(folder / "texts"),
             taxonomy=None if taxonomy is None else read_uploaded("taxonomy", taxonomy, read_taxonomy),
             first_segment=int(state["import-first"]),
         )
-        done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
+        try:
+            done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
+        except InputError as error:
+            raise InputError(without_folder(temporary, error)) from None
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
     return Made(
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
@@ -142,8 +158,8 @@ def _import(database: Database, actor: str) -> Made:
     )
 
 
-def _saved_texts(folder: Path) -> dict[str, Any]:
-    """The texts beside an Appraise file, as files in this new folder, by the fields of `ImportFacts`."""
+def _saved_files(folder: Path) -> dict[str, Any]:
+    """The files beside the ratings, in this new folder, by the fields of `ImportFacts`."""
     folder.mkdir()
     state = st.session_state
 
@@ -164,4 +180,6 @@ def _saved_texts(folder: Path) -> dict[str, Any]:
         "sources": save(state.get("import-sources")),
         "outputs": outputs,
         "documents": save(state.get("import-documents")),
+        "campaign_file": save(state.get("import-campaign")),
+        "statistics": save(state.get("import-statistics")),
     }

@@ -58,6 +58,8 @@ LABELS = {
     "scores": "Scores of people",
     "sources": "Sources",
     "output-of": "Outputs",
+    "campaign-file": "Pearmut's campaign",
+    "rater-statistics": "Means and deviations of raters",
     "first-segment": "First segment",
     "questions": "Questions about the rater",
 }
