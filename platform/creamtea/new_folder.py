@@ -8,10 +8,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from creamtea.errors import InputError
+from creamtea.printable import is_utf8
 
 
 def check_new(path: Path, option: str) -> None:
-    """InputError, of the option that names it, for a folder with something in it: nothing is overwritten."""
+    """InputError, of the option that names it, for a folder with something in it: nothing is overwritten; and
+    for a name that is not UTF-8."""
+    if not is_utf8(str(path)):
+        raise InputError(f"{option} {path}: the name is not UTF-8; give another")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         what = "it is not empty" if path.is_dir() else "it is a file"
         raise InputError(f"{option} {path}: {what}; give a new folder or an empty one")

@@ -23,3 +23,12 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same, with every line feed as it is."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def is_utf8(text: str) -> bool:
+    """False with half of a surrogate pair in it, by which Python stands for another byte in a file's name."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -186,6 +186,36 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         NOTHING,
         "there is no database at {place}/home/creamtea.db; ",
     ),
+    "a report of a name that is not UTF-8": (
+        ["report", "caf\udce9"],
+        empty_database,
+        r"no study 'caf\udce9'; the database has no study yet",
+    ),
+    "a name that is too long": (
+        [*RUN, "--data", "x" * 300],
+        NOTHING,
+        f"{'x' * 300}: File name too long; name another path",
+    ),
+    "outputs whose name is not UTF-8": (
+        ["compare", "--source", "test.en", "--reference", "test.de", "caf\udce9.de"],
+        NOTHING,
+        r"caf\udce9.de: the path is not UTF-8; give the file another name",
+    ),
+    "a folder of outputs that is not there": (
+        ["compare", "--source", "nosuch/test.en", "--reference", "test.de", "dev.de"],
+        NOTHING,
+        "--source nosuch/test.en: there is no folder nosuch",
+    ),
+    "an export to a name that is not UTF-8": (
+        ["export", "small", "greedy", "--to", "safetensors", "caf\udce9"],
+        NOTHING,
+        r"FOLDER caf\udce9: the name is not UTF-8; give another",
+    ),
+    "scores below all that there are": (
+        ["blame", "small", "rated", "--below", "inf"],
+        NOTHING,
+        "--below inf: give a number; ",
+    ),
     "a report of a number that no row can have": (
         ["report", "9" * 30],
         empty_database,

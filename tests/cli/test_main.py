@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,33 @@ def test_output_that_nobody_reads_ends_it_as_the_signal_would(command: str, tmp_
         told.seek(0)
         assert (done.returncode, told.read()) == (141, b"")
     os.close(written)
+
+
+@pytest.mark.parametrize("command", ["'--version'", "'--help'"])
+def test_output_that_a_full_disk_refuses_is_said_in_one_line(command: str, tmp_path: Path) -> None:
+    code = f"import sys; from creamtea.cli.main import main; sys.argv = ['creamtea', {command}]; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, timeout=ANSWER, text=True
+        )
+    message = "creamtea: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, message)
+
+
+def test_closed_output_and_input_are_no_traceback(tmp_path: Path) -> None:
+    def ran(arguments: str, closed: str) -> tuple[int, str]:
+        command = f"{shlex.quote(sys.executable)} -m creamtea.cli.main {arguments} {closed}"
+        environment = {**os.environ, "CREAMTEA_HOME": str(tmp_path)}
+        done = subprocess.run(
+            ["sh", "-c", command], stderr=subprocess.PIPE, env=environment, timeout=ANSWER, text=True
+        )
+        return done.returncode, done.stderr
+
+    assert ran("--version", ">&-") == (0, "")
+    assert ran("translate demo softmax", "<&-") == (
+        2,
+        "creamtea: standard input is closed; give it the lines to translate\n",
+    )
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from limits import wait_until
 
 from creamtea.cli import follow
 from creamtea.engine import lease as leases
@@ -49,16 +50,35 @@ def test_a_study_that_nobody_runs_is_not_retried_but_continued(creamtea, queued:
     assert creamtea.json("status", "tiny")["state"] == "succeeded"
 
 
-def test_only_a_study_of_a_file_can_be_queued_behind_another(creamtea, study: Path) -> None:
+COMPARE = ("compare", "--source", "test.en", "--reference", "test.de", "ours.de")
+
+
+@pytest.fixture
+def files(creamtea) -> None:
     for name in ("test.en", "test.de", "ours.de"):
         (creamtea.folder / name).write_text(f"{name}\njam\n")
+
+
+def test_only_a_study_of_a_file_can_be_queued_behind_another(creamtea, study: Path, files: None) -> None:
     database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    leases.acquire(database, "", None)
+    leases.acquire(database, "", 1)
     run = creamtea("run", study, "--executor", "inline")
-    compared = creamtea("compare", "--source", "test.en", "--reference", "test.de", "ours.de")
+    compared = creamtea(*COMPARE)
     database.close()
     for done in (run, compared):
         assert done.returncode == 2
         assert done.stderr.startswith("creamtea: another controller is working on this database: process ")
     assert "`creamtea submit`" in run.stderr
     assert "submit" not in compared.stderr
+
+
+def test_files_are_compared_by_the_controller_that_serves_all(creamtea, files: None) -> None:
+    """Which never ends, so that waiting for it would not help."""
+    serving = creamtea.start("controller", "--executor", "inline")
+    there = creamtea.home / "creamtea.db"
+    wait_until(lambda: there.exists() and creamtea.json("status")["controller"] is not None)
+    compared = creamtea(*COMPARE, "--quiet")
+    assert compared.returncode == 0
+    assert "ours" in compared.stdout
+    assert serving.poll() is None
+    assert creamtea.json("status", "compare-test")["state"] == "succeeded"

@@ -40,3 +40,15 @@ def test_one_more_file_from_anywhere_computes_only_what_is_new(tmp_path: Path) -
         after = {step.key for step in comparison(source, [reference], outputs).plan().steps}
         assert before < after
         before = after
+
+
+def test_files_of_one_name_are_told_apart_by_their_endings_or_their_folders(tmp_path: Path) -> None:
+    source, reference = (written(tmp_path / name, f"{name}\n") for name in ("src.en", "ref.de"))
+
+    def names(*paths: str) -> list[str]:
+        outputs = [written(tmp_path / path, f"{path}\n") for path in paths]
+        return list(comparison(source, [reference], outputs).study.systems)
+
+    assert names("wmt/out.1", "wmt/out.2", "b.de") == ["out.1", "out.2", "b"]
+    assert names("one/gpt.de", "two/gpt.de") == ["one-gpt", "two-gpt"]
+    assert names("one/gpt.de", "one/gpt.txt.gz", "two/gpt.de") == ["one-gpt.de", "gpt.txt.gz", "two-gpt.de"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ import typer
 from creamtea.blame.labels import Origin
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
+from creamtea.errors import InputError
 
 if TYPE_CHECKING:
     from creamtea.report.model import Document, Table
@@ -61,6 +63,8 @@ def blame(
     from creamtea.blame.running import gather
     from creamtea.report.human.build import build_human
 
+    if below is not None and not math.isfinite(below):
+        raise InputError(f"--below {below:g}: give a number; one above the scale is for all outputs")
     searches = Searches(beam, states, below)
     last = 0
 

@@ -114,17 +114,25 @@ def compare(
 
 
 def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
-    """In this process: there is nothing to train."""
+    """In this process, as there is nothing to train, or by the controller that serves this database."""
+    from creamtea.cli.follow import follow_shown
     from creamtea.cli.run import control
     from creamtea.document.canonical import digest
+    from creamtea.orders.controllers import live_controller
     from creamtea.orders.submission import submit
 
     planned, spec = made.plan(), made.study.model_dump(mode="json")
     store = workplace.artefact_store()
-    executor = workplace.make_executor("inline", None)
-    return control(
-        database, store, executor, lambda: submit(database, store, planned, spec, digest(spec)), quiet=quiet
-    )
+
+    def queue() -> Submission:
+        return submit(database, store, planned, spec, digest(spec))
+
+    live = live_controller(database)
+    if live is not None and live.study_id is None:
+        submission = queue()
+        follow_shown(database, store, submission, "the controller's log", quiet)
+        return submission
+    return control(database, store, workplace.make_executor("inline", None), queue, quiet=quiet)
 
 
 def _next_steps(made: Comparison) -> list[str]:

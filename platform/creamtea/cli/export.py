@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, BinaryIO, cast
 
 import typer
 
@@ -17,6 +19,7 @@ from creamtea.cli.lines import iterate_lines
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
 from creamtea.new_folder import check_new
+from creamtea.study.files import GZIP_MAGIC
 
 FORMATS = ("ctranslate2", "safetensors")
 QUANTIZATIONS = (("ctranslate2", "int8"),)
@@ -127,9 +130,14 @@ def _writing(folder: Path) -> Iterator[None]:
 def _sentences(path: Path) -> list[str]:
     try:
         with path.open("rb") as stream:
-            lines = list(iterate_lines(stream, str(path)))
-    except OSError as error:
-        raise InputError(f"--proof {path}: cannot be read ({error.strerror})") from None
+            packed = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+            stream.seek(0)
+            text = cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if packed else stream
+            lines = list(iterate_lines(text, str(path)))
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"--proof {path}: cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from None
     if not lines:
         raise InputError(f"--proof {path}: no sentence in it; give a text file with one per line")
     return lines

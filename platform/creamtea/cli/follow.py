@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import typer
+
+from creamtea.cli.printing import say
+from creamtea.cli.progress import shown
 from creamtea.engine import events
 from creamtea.engine.state import has_ended
 from creamtea.errors import CreamteaError
@@ -75,6 +79,22 @@ def follow(
             "`creamtea submit` starts a new one",
         )
         time.sleep(POLL_SECONDS)
+
+
+def follow_shown(
+    database: Database, store: ArtefactStore, submission: Submission, log: str, quiet: bool
+) -> None:
+    """`follow` it with a display. Exits with 130 where a person interrupts it; the study goes on."""
+    try:
+        with shown(len(submission.keys), submission.reused, quiet) as display:
+            for event in follow(database, store, submission, log):
+                display(event)
+    except KeyboardInterrupt:
+        say(
+            f"creamtea: the study continues; follow it with `creamtea status {submission.name} --watch`",
+            err=True,
+        )
+        raise typer.Exit(130) from None
 
 
 def _look(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:

@@ -6,6 +6,7 @@ the output any more (`| head`).
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -58,6 +59,10 @@ COMMANDS = {
     "db": Entry("db:commands", summary="The schema of the database."),
 }
 
+NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+# what a path that somebody named may be, and `Path.exists` raises for, instead of being there or not
+WRONG_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR)
+
 app = typer.Typer(
     name="creamtea",
     cls=lazy_group(COMMANDS),
@@ -89,6 +94,8 @@ def options(
 
 
 def main() -> None:
+    if sys.stdout is None:  # closed by who started it, who wants nothing of it
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
     try:
         _run()
     except BrokenPipeError:  # of a message
@@ -99,6 +106,14 @@ def main() -> None:
 
 
 def _end(code: int | str | None) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = CLOSED_PIPE
+    except OSError as error:
+        say(f"creamtea: {_not_written(error)}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+        code = 1
     if code == CLOSED_PIPE:
         os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # for what Python writes out at its end
     inline = sys.modules.get("creamtea.engine.executors.inline")
@@ -124,6 +139,10 @@ def _told(error: Exception) -> tuple[str, int]:
         return str(error), error.exit_code
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
         return "the folder that you are in has been deleted: `cd` to another one, and try again", 2
+    if isinstance(error, OSError) and error.errno in NOT_WRITTEN and error.filename is None:
+        return _not_written(error), 1
+    if isinstance(error, OSError) and error.errno in WRONG_PATH and isinstance(error.filename, str):
+        return f"{error.filename}: {error.strerror}; name another path", 2
     if "sqlalchemy" in sys.modules:
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -136,6 +155,10 @@ def _told(error: Exception) -> tuple[str, int]:
                 1,
             )
     return "", 1
+
+
+def _not_written(error: OSError) -> str:
+    return f"the output cannot be written: {error.strerror}"
 
 
 def _folder_is_gone() -> bool:

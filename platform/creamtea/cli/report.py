@@ -197,7 +197,7 @@ def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:
 
 def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> None:
     """InputError where the file cannot be written or is no page, before the page is made. `on_error`: that it
-    is written is said on standard error.
+    is written is said on standard error, as it is of what is no file.
 
     The page is written beside the file and replaces it once complete, so that a failure leaves the old file
     as it was. A link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
@@ -211,7 +211,7 @@ def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> N
             _replace(path.resolve(), page)
     except OSError as error:
         raise InputError(f"--html {path}: {error.strerror or error}") from None
-    say(f"wrote {path}", err=on_error)
+    say(f"wrote {path}", err=on_error or not path.is_file())
 
 
 def _replace(target: Path, page: Callable[[], str]) -> None:

@@ -50,9 +50,8 @@ def submit(
     With CREAMTEA_CONTROLLER=service in the environment it starts none, as the service runs it. With --wait
     the exit codes are those of `creamtea run`.
     """
-    from creamtea.cli.follow import follow
+    from creamtea.cli.follow import follow_shown
     from creamtea.cli.outcome import conclude
-    from creamtea.cli.progress import shown
     from creamtea.orders.controllers import live_controller
 
     runs_steps = workplace.make_executor(executor, address)
@@ -73,16 +72,7 @@ def submit(
             _print_queued(submission.study_id, submission.name, log, as_json)
             return
         started = time.monotonic()
-        try:
-            with shown(len(submission.keys), submission.reused, quiet) as display:
-                for event in follow(database, store, submission, log):
-                    display(event)
-        except KeyboardInterrupt:
-            say(
-                f"creamtea: the study continues; follow it with `creamtea status {submission.name} --watch`",
-                err=True,
-            )
-            raise typer.Exit(130) from None
+        follow_shown(database, store, submission, log, quiet)
         conclude(database, submission, started, as_json=as_json)
 
 

@@ -77,6 +77,8 @@ def translate(
 
     if word is not None and not word.strip():
         raise InputError("--word: no word was given; write one of the target language")
+    if sys.stdin is None:
+        raise InputError("standard input is closed; give it the lines to translate")
     store = workplace.artefact_store(writable=False)
     with workplace.existing_database() as database:
         task = translating_step(database, store, name, system, seed).task

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -40,6 +42,8 @@ class PrintingConsole(Console):
 
 def make_console() -> PrintingConsole:
     """The terminal, or, where the output goes to a file or a pipe, WIDTH columns: one whole table."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # in a terminal that has no ± or λ a report is still read
+        sys.stdout.reconfigure(errors="replace")
     console = PrintingConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH

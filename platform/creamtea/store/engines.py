@@ -64,8 +64,7 @@ def missing_file(url: URL) -> Path | None:
     """The SQLite file of the address, where it is not there: opening it would make it."""
     if is_sqlite(url):
         path = Path(str(url.database)).absolute()
-        with suppress(PermissionError):  # which `check_reachable` explains
-            return None if path.exists() else path
+        return None if path.exists() else path
     return None
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Select, String, and_, cast, false, func, o
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.errors import NotInDatabase
+from creamtea.printable import is_utf8
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     Event,
@@ -105,7 +106,8 @@ def find_study(session: Session, study: str | int) -> StudyRow:
     """
     query = select(StudyRow).order_by(StudyRow.id.desc()).limit(1)
     by_number = isinstance(study, int)
-    row = session.scalar(query.where(StudyRow.id == study if by_number else StudyRow.name == study))
+    known_as = StudyRow.id == study if by_number else StudyRow.name == study
+    row = session.scalar(query.where(known_as)) if is_utf8(str(study)) else None
     if row is not None:
         return row
     names = session.scalars(

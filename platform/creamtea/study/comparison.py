@@ -17,6 +17,7 @@ from creamtea.errors import InputError
 from creamtea.languages import UNKNOWN, guessed
 from creamtea.methods.metrics import METRICS as METRIC_KINDS
 from creamtea.methods.metrics import Bleu, OfWords
+from creamtea.printable import is_utf8
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
@@ -76,6 +77,11 @@ def comparison(
     are also given by buckets: lengths of the source, and `labels`, a file with one per line. InputError for
     what does not make a study; the files themselves are looked at by `Comparison.plan`."""
     files = [source, *references, *outputs, *([] if labels is None else [labels])]
+    for path in files:
+        if not is_utf8(str(path.absolute())):
+            raise InputError(f"{path}: the path is not UTF-8; give the file another name")
+    if not source.absolute().parent.is_dir():
+        raise InputError(f"--source {source}: there is no folder {source.parent}")
     # whatever else is compared, a file is called the same, and what is known of it is reused
     data = source.absolute().parent.resolve()  # `..` leads out of where a link leads
     test_set: dict[str, Any] = {"kind": "files", "source": _from(source, data)}
@@ -132,12 +138,23 @@ def _from(path: Path, data: Path) -> str:
 def _name(path: Path) -> str:
     """The file's name without its ending, in the characters of a name."""
     stem = path.name.removesuffix(".gz")
-    return _NOT_IN_NAMES.sub("_", stem.rpartition(".")[0] or stem).lstrip("._=+-")
+    return _in_a_name(stem.rpartition(".")[0] or stem)
+
+
+def _in_a_name(text: str) -> str:
+    return _NOT_IN_NAMES.sub("_", text).lstrip("._=+-")
 
 
 def _named(outputs: Sequence[Path]) -> dict[str, Path]:
-    """By name; files of one name are told apart by their folders."""
+    """By name; files of one name are told apart by their endings, or else by their folders."""
     names = [_name(path) for path in outputs]
+    endings = {
+        name: {path.name for path, own in zip(outputs, names, strict=True) if own == name} for name in names
+    }
+    names = [
+        _in_a_name(path.name) if len(endings[name]) > 1 else name
+        for path, name in zip(outputs, names, strict=True)
+    ]
     full = [
         f"{_NOT_IN_NAMES.sub('_', path.absolute().parent.name)}-{name}" if names.count(name) > 1 else name
         for path, name in zip(outputs, names, strict=True)
@@ -145,7 +162,8 @@ def _named(outputs: Sequence[Path]) -> dict[str, Path]:
     for name, path in zip(full, outputs, strict=True):
         if not _name(path):
             raise InputError(
-                f"{path}: not a name that a system can have; give a file with letters or digits in it"
+                f"{path}: not a name that a system can have; give a file with letters from a to z or digits "
+                "in it"
             )
         alike = [other for other, own in zip(outputs, full, strict=True) if own == name]
         if [other.resolve() for other in alike].count(path.resolve()) > 1:
