@@ -29,7 +29,7 @@ KINDS = {
     "appraise": "scores of Appraise (CSV, as in the WMT releases)",
     "mqm": "errors marked by MQM (TSV, as in Google's releases)",
     "mt-metrics-eval": "a zip of a folder of mt-metrics-eval (sources, human-scores, …)",
-    "pearmut": "answers given in Pearmut (JSON Lines), or an export's zip",
+    "pearmut": "answers given in Pearmut (annotations.json), or an export's zip",
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language", "scores")
