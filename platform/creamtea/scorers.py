@@ -123,7 +123,7 @@ def read_scorers(path: Path) -> dict[str, Scorer]:
     if path.is_file() and path.stat().st_mode & stat.S_IWOTH:
         raise InputError(
             f"{path} names programs that creamtea runs, and every user of this machine may change it: "
-            "take that right away (chmod o-w)"
+            "remove that right (chmod o-w)"
         )
     return read_checked(path, _File, "scorers", "a list of scorers (YAML or JSON)").scorers
 

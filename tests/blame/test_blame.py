@@ -144,7 +144,7 @@ def test_the_command_and_the_report(trained: Trained, run: Run) -> None:
     code, said, told = run("blame", "tiny", "shown", "--beam", "8", "--states", "20000")
     assert code == 0
     assert said.startswith("nvs: ")
-    assert f"{len(found)} outputs looked into, 0 before" in told
+    assert f"{len(found)} outputs analysed, 0 earlier" in told
     facts = json.loads(run("blame", "1", "shown", "--beam", "8", "--states", "20000", "--json")[1])
     assert (facts["now"], facts["before"]) == (0, len(found))
     report = build_human(trained.database, "shown")

@@ -38,8 +38,8 @@ def test_unknown_symbols_are_told_once_with_their_counts(capsys: pytest.CaptureF
 
 def test_a_word_without_its_language_is_told_how_to_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = told("<ady>абан", {"абан": [], "<ady>абан": []}, capsys)
-    assert "1 line is not written as this system's sources" in line
-    assert line.endswith("with the language first, as in <ady>абан")
+    assert "1 line is not written like this system's sources" in line
+    assert line.endswith("the language first, as in <ady>абан")
 
 
 def test_a_lemma_without_its_tags_likewise(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +65,7 @@ def test_an_ensemble_has_no_seed_to_choose(creamtea, study: Path, seed: str) -> 
     creamtea("run", study, *INLINE)
     done = creamtea("translate", "tiny", "scones-greedy", "--seed", seed)
     assert done.returncode == 2
-    assert f"--seed {seed}: system scones-greedy is an ensemble of 2 models, one of each seed" in done.stderr
+    assert f"--seed {seed}: system scones-greedy is an ensemble of 2 models, one per seed" in done.stderr
 
 
 def test_a_system_of_a_plug_in_that_is_gone_is_not_opened(creamtea, study: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_papers_table_is_shown_without_a_database(creamtea) -> None:
     done = creamtea("report", "--paper", "scones", "--table", "7", CREAMTEA_HOME=str(elsewhere))
     assert done.returncode == 0
     assert done.stderr == (
-        f"creamtea: there is no database at {elsewhere / 'creamtea.db'}, so that nothing here is of a study\n"
+        f"creamtea: there is no database at {elsewhere / 'creamtea.db'}, so nothing here belongs to a study\n"
     )
     assert "studies here: 0 of" in done.stdout
     assert "4.01%" in done.stdout  # as published

@@ -94,7 +94,7 @@ def test_an_abandoned_lease_returns_to_the_others(campaign: Database) -> None:
     abandoned = work_for(campaign, anna, lease=LAPSED)
     taken = work_for(campaign, bert)
     assert taken.source == abandoned.source
-    with pytest.raises(RatingRefused, match="given to somebody else"):
+    with pytest.raises(RatingRefused, match="given to someone else"):
         rate(campaign, anna, abandoned)
     rate(campaign, bert, taken)
     assert work_for(campaign, anna).source != abandoned.source
@@ -284,5 +284,5 @@ def test_no_item_before_consent(database: Database) -> None:
 
 
 def test_an_unknown_rater_is_told_so(database: Database) -> None:
-    with pytest.raises(RatingRefused, match="not known any more"):
+    with pytest.raises(RatingRefused, match="no longer valid"):
         assignment.next_item(database, 99)

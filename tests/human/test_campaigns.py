@@ -302,7 +302,7 @@ def test_a_name_is_printable_and_not_too_long(study_database: Database, name: st
 
 def test_a_name_is_used_once(study_database: Database) -> None:
     campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
-    with pytest.raises(InputError, match="campaign 'c' exists already"):
+    with pytest.raises(InputError, match="campaign 'c' already exists"):
         campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
 
 
@@ -313,7 +313,7 @@ def test_a_name_that_another_takes_meanwhile(
     campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     before = items_of(study_database)
     monkeypatch.setattr(campaigns, "_free_name", lambda session, name, replace: None)
-    with pytest.raises(InputError, match="campaign 'c' exists already"):
+    with pytest.raises(InputError, match="campaign 'c' already exists"):
         campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     assert len(items_of(study_database)) == len(before)
 

@@ -237,8 +237,8 @@ def test_an_empty_output_is_passed_over() -> None:
     ("given", "references", "message"),
     [
         ({"bad_references": 1}, {0: "", 1: ""}, "the test set has none: --bad-references 0"),
-        ({"bad_references": 4}, None, "1 bad references too many: 3 items lie half a batch before"),
-        ({"repeats": 4}, None, "1 repeats too many: 3 items .* ask for fewer with --repeats"),
+        ({"bad_references": 4}, None, "1 bad references too many: only 3 items have a place"),
+        ({"repeats": 4}, None, "1 repeats too many: only 3 items .* ask for fewer with --repeats"),
         ({"bad_references": 2, "repeats": 2}, None, "1 repeats too many"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_control_of_a_long_page_stands_behind_it(batch: int) -> None:
 
 def test_a_single_page_has_no_place_for_a_control() -> None:
     settings = CampaignSettings(bad_references=1, repeats=0)
-    with pytest.raises(InputError, match="1 bad references too many: 0 pages lie half a batch before"):
+    with pytest.raises(InputError, match="1 bad references too many: only 0 pages have a place"):
         with_controls([many(10)], REFERENCES, settings, "en", 5)
 
 

@@ -132,7 +132,7 @@ def test_a_lapsed_page_goes_to_another_as_a_whole(documents: Database) -> None:
     abandoned = work_for(documents, anna, lease=LAPSED)
     taken = work_for(documents, bert)
     assert taken.source == abandoned.source
-    with pytest.raises(RatingRefused, match="given to somebody else"):
+    with pytest.raises(RatingRefused, match="given to someone else"):
         rate(documents, anna, abandoned)
     assert len(rate(documents, bert, taken).of_items) == 3
     assert work_for(documents, anna).source == "source 5"

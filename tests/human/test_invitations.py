@@ -123,7 +123,7 @@ def test_a_campaign_takes_no_more_participants_than_it_can(
     monkeypatch.setattr(invitations, "MAX_PARTICIPANTS", 1)
     secret = invitations.recruit(database, campaign, "test")
     invitations.join(database, secret, PROLIFIC)
-    with pytest.raises(access.AccessRefused, match="all the people"):
+    with pytest.raises(access.AccessRefused, match="evaluation is full"):
         invitations.join(database, secret, {"participant": "zoe"})
     assert invitations.join(database, secret, PROLIFIC) is not None
 

@@ -227,7 +227,7 @@ def test_missing_controls_and_lonely_raters_say_so_and_never_pass() -> None:
         "agreement": "nobody else rated the same items",
         "severity": "nobody else rated the same items",
     }
-    assert report.suggestion == "nothing to look at; 6 of 10 checks have too little to judge by"
+    assert report.suggestion == "nothing flagged; 6 of 10 checks have too little to judge by"
 
 
 def test_a_control_without_its_original_is_no_control() -> None:

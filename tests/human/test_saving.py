@@ -151,7 +151,7 @@ def test_a_draft_comes_back_and_stores_no_rating(campaign: Database) -> None:
     assert (again.draft, again.comment) == (draft, "half way")
     assert ratings(campaign) == []
     rate(campaign, anna, work)
-    with pytest.raises(RatingRefused, match="saved already"):
+    with pytest.raises(RatingRefused, match="already saved"):
         assignment.save_draft(campaign, anna, work.assignment_id, draft)
 
 
@@ -167,13 +167,13 @@ def test_a_draft_does_not_take_a_place_back_that_went_to_somebody_else(campaign:
     mine = work_for(campaign, anna, lease=LAPSED)
     assert work_for(campaign, bert).source == mine.source
     with pytest.raises(
-        RatingRefused, match="given to somebody else"
+        RatingRefused, match="given to someone else"
     ):  # or another item would come unexplained
         assignment.save_draft(campaign, anna, mine.assignment_id, [1] * 4)
     draft = stored(campaign, mine.assignment_id).draft
     assert draft is not None
     assert draft["answers"] == [1] * 4  # kept: the place may come back
-    with pytest.raises(RatingRefused, match="given to somebody else"):
+    with pytest.raises(RatingRefused, match="given to someone else"):
         rate(campaign, anna, mine)
 
 
@@ -285,14 +285,14 @@ def test_a_skip_needs_a_reason_and_an_open_item(database: Database) -> None:
     make_campaign(database, [{"kind": "tutorial"}, {}])
     anna = add_rater(database)
     example = work_for(database, anna)
-    with pytest.raises(RatingRefused, match="example cannot be skipped"):
+    with pytest.raises(RatingRefused, match="practice items cannot be skipped"):
         assignment.skip(database, anna, example.assignment_id, "dull")
     rate(database, anna, example)
     work = work_for(database, anna)
     with pytest.raises(RatingRefused, match="say why"):
         assignment.skip(database, anna, work.assignment_id, " ")
     rate(database, anna, work)
-    with pytest.raises(RatingRefused, match="saved already"):
+    with pytest.raises(RatingRefused, match="already saved"):
         assignment.skip(database, anna, work.assignment_id, "too late")
 
 

@@ -129,7 +129,7 @@ def test_stored_settings_that_cannot_be_are_named() -> None:
         ("name: critical", "name: minor", "the severity 'minor' twice"),
         ("Changed", "Lost", "the kind of Meaning 'Lost' twice"),
         ("name: Other", "name: Meaning", "the category 'Meaning' twice"),
-        ("[Other]", "[Others]", "an exception for Others, which is no category"),
+        ("[Other]", "[Others]", "an exception for Others, an unknown category"),
         (
             "severity: minor, weight: 0.1",
             "severity: major, weight: 1",

@@ -89,14 +89,14 @@ def test_a_verdict_holds_for_other_raters_or_is_undecided(filled: Database) -> N
     alone, agreed = (build_human(filled, name) for name in ("alone", "agreed"))
     verdict = cells(alone, "comparisons", "beam")["verdict"]
     assert (verdict.words, verdict.value) == ("undecided (these raters: better)", None)
-    assert verdict.note.startswith("too few raters, or too different ones, to decide it for others")
+    assert verdict.note.startswith("too few raters, or too much difference, to generalise")
     assert cells(alone, "comparisons", "beam")["p_t"].words == "<0.001"
     low = cells(alone, "clusters", "beam")["difference"].low
     assert low is not None
     assert low <= 0
     assert cells(agreed, "comparisons", "beam")["verdict"].words == "better"
     assert any(
-        note.startswith("2 raters are few to tell how raters differ")
+        note.startswith("2 raters are too few to show how raters differ")
         for note in notes(agreed, "agreed/notes")
     )
 
@@ -254,7 +254,7 @@ def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(filled: Databas
     segments, own_scores = zip(*scores, strict=True)
     expected = mean_estimate(own_scores, clusters=segments)
     assert (mean.value, mean.low, mean.high) == pytest.approx((expected.value, expected.low, expected.high))
-    assert "Pairs of a segment go together: intervals of means are over 12 segments." in notes(
+    assert "Pairs of a segment are grouped: intervals of means are over 12 segments." in notes(
         report, "tasting/notes"
     )
     assert cells(report, "comparisons", "beam")["items"].value == 12

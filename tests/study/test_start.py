@@ -224,8 +224,8 @@ def place_is_free(output: str) -> None:
         (".", lambda: None, "is a folder; name a file in it"),
         ("new/study.yaml", lambda: None, "no folder new"),
         ("taken", lambda: Path("taken").mkdir(), "taken: is a folder"),
-        ("s.yaml", lambda: Path("s-data").write_text("mine"), "s-data: is no folder"),
-        ("s.yaml", lambda: Path("s-data/dev.de").mkdir(parents=True), "s-data/dev.de: is no file"),
+        ("s.yaml", lambda: Path("s-data").write_text("mine"), "s-data: is not a folder"),
+        ("s.yaml", lambda: Path("s-data/dev.de").mkdir(parents=True), "s-data/dev.de: is not a file"),
         ("x" * 300, lambda: None, "cannot be written"),
         ("x" * 252, lambda: None, "cannot be written"),  # its folder has a longer name
         ("a\nname: b", lambda: None, "leave out line ends"),

@@ -210,7 +210,7 @@ def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> 
     items_on(page, 1, 2, 2)
     expect(page.locator(".board .references .text")).to_have_text(["So <b>war</b> es.", "Oder so."] * 2)
     expect(page.locator(".board .references h2")).to_have_text(["Reference 1", "Reference 2"] * 2)
-    expect(page.locator("footer .left")).to_have_text("5 values left to give")
+    expect(page.locator("footer .left")).to_have_text("5 scores left to give")
     for key in ("4", "Enter", "3", "Enter", "2", "Enter", "6"):
         page.keyboard.press(key)
     expect(page.get_by_role("button", name="Save")).to_be_disabled()

@@ -96,7 +96,7 @@ def test_of_raters(visit: Visit, database: Database) -> None:
     [
         ("campaign-questions", "ask | one", "line 1", "campaign-questions"),
         ("campaign-completion_url", "nowhere", "completion_url", "campaign-completion_url"),
-        ("campaign-name", "tasting", "exists already", "campaign-name"),
+        ("campaign-name", "tasting", "already exists", "campaign-name"),
     ],
 )
 def test_of_a_draft(visit: Visit, key: str, value: str, words: str, after: str) -> None:

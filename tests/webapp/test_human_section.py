@@ -147,7 +147,7 @@ def test_the_outputs_that_are_judged_differently_are_listed(page: AppTest) -> No
 
 
 def test_few_raters_are_told(page: AppTest) -> None:
-    assert "2 raters are few to tell how raters differ" in html(page)
+    assert "2 raters are too few to show how raters differ" in html(page)
 
 
 def test_whoever_rates_sees_none_of_it(judged: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
     errors_are(page, ["rote: minor", "Topf: major", "[missing]: minor"])
     page.locator(".board .track").click(force=True)  # nobody has looked at them yet
     wait_for_scores(page, ["–"])
-    page.get_by_role("button", name="These are all errors").click()
+    page.get_by_role("button", name="No more errors").click()
     page.keyboard.type("90")
     page.keyboard.press("Enter")
     item_on(page, 2, 2)

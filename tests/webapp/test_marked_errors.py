@@ -240,7 +240,7 @@ def test_errors_side_by_side_by_characters_and_taken_away(site, open_page) -> No
         page.keyboard.press(key)
     errors_are(page, ["Haus: minor"])
     drag_over(page, "Haustür", "und")
-    expect(page.get_by_text("Errors do not overlap here")).to_be_visible()
+    expect(page.get_by_text("Errors must not overlap")).to_be_visible()
     errors_are(page, ["Haus: minor"])
     page.get_by_role("button", name="Mark characters").click()
     drag_over(page, "t", "r")

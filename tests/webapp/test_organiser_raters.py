@@ -227,7 +227,7 @@ def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(ready: Database, visit:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("../campaign.json", "{}")
     for data, told in (
-        (packed.getvalue(), "is no plain file of a folder"),
+        (packed.getvalue(), "is not a plain file"),
         (b"PK nonsense", "not a zip file"),
     ):
         app = visit(campaigns="import")
@@ -278,7 +278,7 @@ def test_reports_are_kept_until_a_rating_comes(
     monkeypatch.setattr(pages_reports, "reports_of", counted)
     st.cache_resource.clear()
     first = visit(campaign=campaign.id, view="raters")
-    assert "look at" in shown(first) or "nothing to look at" in shown(first)
+    assert "look at" in shown(first) or "nothing flagged" in shown(first)
     assert shown(visit(campaign=campaign.id, view="raters")) == shown(first)
     visit(campaign=campaign.id, view="raters", rater=people[0])
     assert computed == [campaign.id]
@@ -328,7 +328,7 @@ def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(ready: Database, visit
     app.selectbox(key="import-kind").set_value("mt-metrics-eval")
     app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
     app = ran(app.button[0].click().run())
-    assert "“Scores of people”" in shown(app)
+    assert "“Human scores”" in shown(app)
     assert campaigns.summaries(ready) == []
     app.text_input(key="import-scores").set_value("mine")
     app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])

@@ -127,7 +127,7 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
 
     # the other tab still shows the saved item: what it sends now changes nothing, and it comes along
     press_at(other, 0, 3)
-    expect(other.get_by_text("this item is saved already")).to_have_count(1)
+    expect(other.get_by_text("this item is already saved")).to_have_count(1)
     item_on(other, 2, 5)
     assert stored(site.database, rater_id, source) == dict(zip(texts, [20, 9, 5, 0], strict=True))
 
@@ -171,7 +171,7 @@ def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None
     assert work is not None
     assert work.source == source
     save(page)
-    expect(page.get_by_text("this item was given to somebody else")).to_have_count(1)
+    expect(page.get_by_text("this item was given to someone else")).to_have_count(1)
     item_on(page, 1)
     assert shown_source(page) != source
     assert stored(site.database, late, source) == {}

@@ -114,5 +114,5 @@ def test_a_rater_hears_why_an_item_is_replaced(site, open_page) -> None:
     assert assignment.next_item(site.database, quick) is not None
     press_at(page, 3, 20)
     # for a moment the page has the board of either item
-    notice = page.locator(".board .notice", has_text="given to somebody else")
+    notice = page.locator(".board .notice", has_text="given to someone else")
     expect(notice).to_have_count(1)

@@ -133,8 +133,8 @@ def _read(
     if not has_marks(find_protocol(rated.protocol)):
         if settings.below is None:
             raise InputError(
-                f"campaign {campaign!r} ({rated.protocol}): raters mark no errors; --below SCORE makes "
-                "one error of each output with at most this mean score"
+                f"campaign {campaign!r} ({rated.protocol}): raters mark no errors; --below SCORE counts "
+                "outputs with at most this mean score as one error"
             )
         marked = low_scores(marked, load_ratings(session, rated), settings.below)
     nodes = study_nodes(session, study_row.id)

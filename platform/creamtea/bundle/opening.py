@@ -58,7 +58,7 @@ def opened_bundle(archive: Archive) -> Iterator[Opened]:
                     session.flush()
                 except (SQLAlchemyError, StepError, OverflowError) as error:
                     first = str(getattr(error, "orig", error)).splitlines()[0]
-                    raise InputError(f"{archive.path}: its rows do not go together: {first}") from None
+                    raise InputError(f"{archive.path}: its rows are inconsistent: {first}") from None
             yield Opened(database, store, archive.manifest.study.number, places, differences)
         finally:
             database.close()

@@ -84,7 +84,7 @@ def pack(
     with database.session() as session:
         row = find_study(session, study)
         if row.state in ("queued", "running"):
-            raise InputError(f"study {row.name!r} is {row.state}: a bundle is made of a study that has ended")
+            raise InputError(f"study {row.name!r} is {row.state}: bundle it once it has ended")
         report = report_of(session, row, alone=True)
         rows = _rows(session, row)
         if not with_checks:
@@ -163,7 +163,7 @@ def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> Non
         found = [kind.counted(number) for kind, number in kinds.items() if kind.is_written or kind.is_control]
         if campaign.state == "launched" and found:
             raise InputError(
-                f"campaign {campaign.name!r} is open, and the bundle would tell its raters their checks "
+                f"campaign {campaign.name!r} is open, and the bundle would show its raters the checks "
                 f"({', '.join(found)}): close it first, or say --with-checks if they will not see it"
             )
 

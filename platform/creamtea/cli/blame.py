@@ -92,7 +92,7 @@ def blame(
     for system, count in gathered.others.items():
         say(f"{system}: {count:,} marked outputs are not translations by this study", err=True)
     say(
-        f"{gathered.now:,} outputs looked into, {gathered.before:,} before; all of it: "
+        f"{gathered.now:,} outputs analysed, {gathered.before:,} earlier; in full: "
         f"creamtea campaign report {quote(campaign)}",
         err=True,
     )

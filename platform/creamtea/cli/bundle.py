@@ -43,8 +43,9 @@ def bundle(
     """Pack a study into one file, from which anybody can compute its numbers again: its spec, outputs,
     references, metric values, ratings, registered plans and report.
 
-    `creamtea verify` computes the numbers in it again, anywhere, without a database. There is no model in it,
-    no secret, and nothing of raters but their pseudonyms and ratings. The same study gives the same bytes.
+    `creamtea verify` computes the numbers in it again, anywhere, without a database. It holds
+    no models, no secrets, and of raters only their pseudonyms and ratings. The same study gives the same
+    bytes.
 
     It holds the answers of practice items and attention checks, and which items are repeats and bad
     references: while a campaign with such items is open, it is not packed without --with-checks.
@@ -59,7 +60,7 @@ def bundle(
         files = pack(database, store, workplace.study_asked_for(database, name), with_checks)
     path = out or Path(f"{json.loads(files['manifest.json'])['study']['name']}.bundle.zip")
     if path.exists():
-        raise InputError(f"{path}: there is something already; name another file with --out")
+        raise InputError(f"{path}: already exists; name another file with --out")
     write_archive(files, path)
     say(
         f"wrote {path}: {len(files)} files, {path.stat().st_size:,} bytes; check it: "

@@ -41,7 +41,7 @@ def compare(
         typer.Option(metavar="FILE", help="A human translation, line by line. Repeatable."),
     ],
     name: Annotated[
-        str | None, typer.Option(help="Of the study that is stored; by default after the source's file.")
+        str | None, typer.Option(help="Name of the stored study; by default that of the source file.")
     ] = None,
     baseline: Annotated[
         str | None,

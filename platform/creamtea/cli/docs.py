@@ -38,7 +38,7 @@ def docs(
         server = http.server.ThreadingHTTPServer((LOOPBACK[0], port), handler)
     except OSError as error:
         raise InputError(
-            f"port {port} cannot be listened on ({error.strerror}): name another one with --port, "
+            f"cannot listen on port {port} ({error.strerror}): choose another with --port, "
             "or any free one with --port 0"
         ) from None
     with server, contextlib.suppress(KeyboardInterrupt):

@@ -190,9 +190,7 @@ def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:
             f"--html {path}: the page would overwrite {read[0]}, which is read; name another file"
         )
     if not is_page:
-        raise InputError(
-            f"--html {path}: there is a file that is no HTML page; move it away, or name another"
-        )
+        raise InputError(f"--html {path}: this file is not an HTML page; move it, or name another")
 
 
 def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> None:

@@ -20,9 +20,7 @@ def retry(
     address: workplace.Address = None,
     make_anew: Annotated[
         bool,
-        typer.Option(
-            "--make-anew", help="Also where the artefact store has no file of the study: make all again."
-        ),
+        typer.Option("--make-anew", help="Even if the artefact store has no files of the study: remake all."),
     ] = False,
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,

@@ -47,13 +47,11 @@ def translate(
     ] = False,
     best: Annotated[
         int,
-        typer.Option("--nbest", metavar="N", min=1, help="So many translations of each line, with scores."),
+        typer.Option("--nbest", metavar="N", min=1, help="The N best translations per line, with scores."),
     ] = 1,
     word: Annotated[
         str | None,
-        typer.Option(
-            metavar="WORD", help="Also whether the selection allows each subword of it, or what would."
-        ),
+        typer.Option(metavar="WORD", help="Also whether the selection allows its subwords, or what would."),
     ] = None,
     as_json: workplace.AsJson = False,
 ) -> None:
@@ -122,7 +120,7 @@ class Doubts:
         if self.otherwise:
             tags = " and its tags last" if self.example.endswith(">") else ""
             say(
-                f"creamtea: {_lines(self.otherwise, 'is', 'are')} not written as this system's sources, with "
+                f"creamtea: {_lines(self.otherwise, 'is', 'are')} not written like this system's sources, "
                 f"the language first{tags}, as in {self.example}",
                 err=True,
             )
@@ -151,7 +149,7 @@ def _check_best(count: int, search: Search, system: str) -> None:
         most = search.most_hypotheses
         found = "only one translation" if most == 1 else f"at most {most} translations"
         raise InputError(
-            f"--nbest {count}: {search.title} of {system} ({search.describe()}) finds {found} of a line; "
+            f"--nbest {count}: {search.title} of {system} ({search.describe()}) finds {found} per line; "
             f"{'take a system with a beam search' if most == 1 else 'lower N, or take a wider beam'}"
         )
 

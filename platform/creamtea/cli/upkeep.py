@@ -35,8 +35,8 @@ def gc(
 ) -> None:
     """Show the files that no study needs; with --delete, delete them.
 
-    Studies may run meanwhile. Keep HOURS longer than the database is ever away: what a step has just written
-    is needed only once it is in the database.
+    Studies may run meanwhile. Keep HOURS longer than any database outage: a new file counts as needed
+    only once the database has it.
     """
     from creamtea.scratch import clear_abandoned
     from creamtea.upkeep.collector import collect, unneeded

@@ -40,7 +40,7 @@ def validate(
     """Check a study and its files, and show what it would run.
 
     Mistakes are printed with their place, what was found and what is allowed; the exit code is then 2.
-    Warnings, of what is probably not what you meant, change no exit code.
+    Warnings, about likely mistakes, do not change the exit code.
     """
     from creamtea.study.checks.warnings import warnings_of  # NumPy takes long to import
 

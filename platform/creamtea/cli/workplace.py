@@ -85,7 +85,7 @@ def existing_or_empty_database() -> Iterator[Database]:
         with opened_database() as database:
             yield database
         return
-    say(f"creamtea: there is no database at {missing}, so that nothing here is of a study", err=True)
+    say(f"creamtea: there is no database at {missing}, so nothing here belongs to a study", err=True)
     with scratch_folder("empty") as folder:
         database = open_database(f"sqlite:///{Path(folder) / 'empty.db'}")
         try:

@@ -36,8 +36,8 @@ Named = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class StepResources(Strict):
-    # [processes] of a training or a decoding, with these cpus and gpus each: one number, or at
-    # least and at most so many, as there is room
+    # [processes] of a training or a decoding, with these cpus and gpus each: one number, or a
+    # minimum and a maximum, as there is room
     workers: Workers = Field(default=[1, 1])
     cpus: Count = 1  # [cores] per worker
     gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker

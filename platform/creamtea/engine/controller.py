@@ -152,8 +152,8 @@ class Controller:
         self._next_check = time.monotonic() + CHECK_SECONDS
         if not self._wait_out(lambda: leases.renew(self._database, lease)):
             raise CreamteaError(
-                "another controller works on this database now, because nothing had been heard of this one "
-                f"for {leases.LEASE.seconds} seconds (its machine slept, or was too busy). Nothing is lost: "
+                "another controller works on this database now, because nothing was heard from this one for "
+                f"{leases.LEASE.seconds} seconds (its machine slept, or was too busy). Nothing is lost: "
                 "its steps go on there"
             )
         for finished in self._executor.poll(0.0):  # what ended during an outage is not overdue

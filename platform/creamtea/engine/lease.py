@@ -80,7 +80,7 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
             if session.execute(held).first() is None:
                 live = session.scalars(select(Controller)).one()
                 raise AnotherController(
-                    f"nothing was heard of this process for {LEASE.seconds} seconds while it planned the "
+                    f"this process gave no sign of life for {LEASE.seconds} seconds while it planned the "
                     f"study (its machine slept, or was too busy), and by now {refusal(live)}"
                 )
     except BaseException:

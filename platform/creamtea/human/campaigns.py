@@ -190,7 +190,7 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
 
 def _taken(name: str) -> InputError:
     return InputError(
-        f"campaign {name!r} exists already: choose another name, or make the draft anew with --replace",
+        f"campaign {name!r} already exists: choose another name, or replace the draft with --replace",
         about="name",
     )
 

@@ -117,8 +117,8 @@ def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: st
     if not has_references:
         return f"bad references need references, and the test set has none: {option} 0"
     return (
-        f"{missing} {what} too many: {hosts} {page}s lie half a batch before another place, each has one "
-        f"control at most, and an empty output cannot be spoilt; ask for fewer with {option}"
+        f"{missing} {what} too many: only {hosts} {page}s have a place for a control half a batch later, "
+        f"one each, and an empty output cannot be spoilt; ask for fewer with {option}"
     )
 
 

@@ -143,8 +143,8 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> access.Op
         began = (rater.arrival or {}).get(SUBMISSION)
         if began is not None and began != query.get(SUBMISSION):
             raise access.AccessRefused(
-                "Somebody has begun with this participant's number. If it is yours, come from the page on "
-                "which you found the study, as the first time, or ask for a link of your own."
+                "Someone has begun with this participant number. If it is yours, open the link on the page "
+                "where you found the study, or ask for a link of your own."
             )
         rater.arrival = {
             name: query[name] for name in ARRIVAL if _CODE.fullmatch(query.get(name, ""))
@@ -159,7 +159,7 @@ def _rater_of(session: Session, database: Database, campaign: Campaign, particip
     if rater is None:
         taken = session.scalar(select(func.count(Rater.participant)).where(of_campaign))
         if (taken or 0) >= MAX_PARTICIPANTS:
-            raise access.AccessRefused("This evaluation has all the people that it can take.")
+            raise access.AccessRefused("This evaluation is full; nobody else can join it.")
         rater_id = raters.insert(session, database, campaign, "participants' link", None)
         rater = session.get_one(Rater, rater_id)
         rater.participant = participant

@@ -123,8 +123,8 @@ def read_references(
             raise InputError(f"{option}: it is named twice: name each reference once")
         if number in rated:
             raise InputError(
-                f"{option}: that is system {rated[number]!r}, which takes part, so that raters would see its "
-                "text above it: show another reference, or leave the system out"
+                f"{option}: that is system {rated[number]!r}, which takes part: raters would see the text "
+                "they rate. Show another reference, or leave the system out"
             )
         if number == 1:
             texts = {line.index: line.reference for line in lines}

@@ -53,8 +53,8 @@ def read_questions(text: str) -> list[Question]:
         options = [part for part in rest if part not in (NUMBER, OPTIONAL)]
         if not ask or "" in options or len(set(options)) != len(options) or len(options) == 1:
             raise InputError(
-                f"--questions, line {number}: write the question and, behind bars, two or more different "
-                "answers, or `number`, or nothing"
+                f"--questions, line {number}: write the question, then after bars (|) two or more different "
+                "answers, `number`, or nothing"
             )
         if NUMBER in marks and options:
             raise InputError(f"--questions, line {number}: a number has no answers to choose from")
@@ -113,7 +113,7 @@ def _checked(question: Question, text: str) -> str | float:
         raise ValueError(f"Please use at most {MAX_ANSWER} characters.")
     if question.number:
         if re.search(r"[.,]\d{3}$", text):  # 1,000 and 1.000 are a thousand for some, one for others
-            raise ValueError("Please write the number without a mark between thousands.")
+            raise ValueError("Please write the number without thousands separators.")
         try:
             value = float(text.replace(",", "."))
         except ValueError:

@@ -262,7 +262,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
     with database.transaction() as session:
         campaign, rater = _rater_under_lock(session, rater_id)
         if rater.forgotten_at is not None:
-            raise InputError(f"the identity of rater {rater.pseudonym!r} is deleted already")
+            raise InputError(f"the identity of rater {rater.pseudonym!r} is already deleted")
         now = database.now(session)
         rater.name = rater.subject = rater.participant = rater.arrival = None
         if rater.answers:

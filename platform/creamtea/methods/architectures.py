@@ -52,7 +52,7 @@ class Architecture(Method):
 class Layered(Architecture):
     """Pre-norm encoder and decoder layers with source, target and output embeddings tied."""
 
-    # sizes of a paper, which what is written beside it overrides: small (3+3 layers, width 128), base (6+6,
+    # sizes of a paper; keys written beside it override them: small (3+3 layers, width 128), base (6+6,
     # 512), big (6+6, 1024), deep (20+2 SSRU, 1024)
     preset: Annotated[Literal["small", "base", "big", "deep"] | None, Field(exclude=True)] = None
     encoder_layers: Count = 3  # [layers] of the encoder
@@ -151,7 +151,7 @@ class Nvs(Strict):
     `auto_weight` x in place of `positive_weight`: x · n_neg / n_pos of each sentence (Appendix B).
     """
 
-    # what a subword of the reference counts in the head's loss, where one that is not counts 1
+    # weight of a reference subword in the head's loss, where any other weighs 1
     positive_weight: Annotated[float, Field(ge=1.0)] = 100000.0
     # in place of `positive_weight`: this × (subwords not in the reference / subwords in it), of each
     # sentence

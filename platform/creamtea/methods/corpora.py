@@ -252,7 +252,7 @@ class InflectionCorpus(WordCorpus):
     high: str  # path of training words of the languages with many
     low: str  # path of training words of the languages with few
     dev: str  # path of development words
-    repeat: Positive = 1  # how many times the words of the languages with few are there
+    repeat: Positive = 1  # copies of each word of the languages with few
     hallucinated: Annotated[int, Field(ge=0, le=10**6)] = 0  # [words] made up for each language with few
     seed: Seed = 1  # of what is made up
     title: ClassVar[str] = "morphological inflection"

@@ -120,8 +120,8 @@ class Entmax(FenchelYoung):
             yield Mistake((*path, "alpha"), shown(alpha), f"{allowed} (`kind: softmax`)", settled=True)
         elif alpha > MAX_ALPHA:
             allowed = (
-                f"at most {MAX_ALPHA:g}: above that, the threshold of a large vocabulary is smaller than the "
-                "smallest number, and almost every word already has probability 0"
+                f"at most {MAX_ALPHA:g}: above that, the threshold of a large vocabulary is too small for a "
+                "float, and almost every word already has probability 0"
             )
             yield Mistake((*path, "alpha"), shown(alpha), allowed, settled=True)
 

@@ -118,7 +118,7 @@ class Sampling(Search):
     """Searches that draw at random, from the top_k best tokens only where that is given. SCONES' token scores
     are normalised to a distribution first."""
 
-    top_k: Positive | None = None  # [subwords] draw only from so many best ones
+    top_k: Positive | None = None  # [subwords] draw only from this many best
     temperature: Above0 = 1.0  # below 1 prefers probable subwords, above 1 evens them out
     seed: Seed = 1  # of the draws; the draws of a sentence follow from it and the source alone
     maximises: ClassVar[bool] = False

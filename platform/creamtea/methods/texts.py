@@ -34,7 +34,7 @@ class TextPair(Strict):
 class TrainingText(TextPair):
     """`repeat` up-samples: what the filters keep is there that many times."""
 
-    repeat: Positive = 1  # how many times each pair is there that the filters keep
+    repeat: Positive = 1  # copies of each pair that the filters keep
 
 
 MAX_CHARACTERS = 20_000

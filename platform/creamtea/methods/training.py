@@ -24,7 +24,7 @@ class Training(Strict):
     # `plateau_patience` validations in a row were not better than all before; linear: the peak, from which
     # the rate falls in a straight line to 0 after `max_updates`
     learning_rate: Annotated[float, Field(gt=0.0, le=100.0)] = 0.002
-    # how the learning rate goes on after the warm-up
+    # how the learning rate evolves after the warm-up
     schedule: Literal["inverse_sqrt", "noam", "constant", "linear", "plateau"] = "inverse_sqrt"
     # [validations] of `plateau` without a better one before the rate is halved
     plateau_patience: Annotated[int, Field(ge=0, exclude_if=lambda count: count == 1)] = 1
@@ -41,7 +41,7 @@ class Training(Strict):
     # what is better: the development loss, or greedy translations of the development set by a metric
     select_by: Annotated[SelectBy, Field(exclude_if=lambda chosen: chosen == "loss")] = "loss"
     patience: Positive = 5  # [validations] in a row without a better one, after which training ends
-    # the checkpoints that count as best: by `select_by`, or the newest (a recipe of so many epochs)
+    # the checkpoints that count as best: by `select_by`, or the newest (fixed number of epochs)
     keep: Keep = "best"
     average: Positive = 1  # [checkpoints] the best ones, whose weights are averaged
     max_tokens: Positive = 128  # [subwords] longer training pairs are left out, and counted

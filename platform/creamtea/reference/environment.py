@@ -100,7 +100,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_MAX_CONNECTIONS",
             f"{Serving().max_connections}",
-            "pages that may be open at once, of all people; 1 to 999,999",
+            "pages that may be open at once, in total; 1 to 999,999",
             "Serving.max_connections",
         ),
         Variable("CREAMTEA_OIDC_ISSUER", "none", f"address, with `https://`, {OIDC}", "SignIn.issuer"),

@@ -292,7 +292,7 @@ def _proof(export: Export) -> Iterator[Block]:
     if export.made["beam"]:
         notes.append(
             f"By beam search, {beam_words(export)}: of the same width and length normalisation in both. "
-            f"{program} fills the place of a hypothesis that has ended with another one, which creamtea does "
-            "not, and it scores by softmax whatever the objective, so that outputs may differ."
+            f"{program} replaces a finished hypothesis by another, which creamtea does not, and it scores "
+            "by softmax whatever the objective, so that outputs may differ."
         )
     yield Notes("proof", tuple(notes))

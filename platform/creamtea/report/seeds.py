@@ -17,7 +17,7 @@ Scores = Mapping[str, float]
 # what a reader has to know, in notes on differences
 WITH_SEEDS = (
     "where either system has several seeds, the interval and the p “with seeds” cover the choice of segments "
-    "and of seeds (of a system with one seed, others are taken to differ as those of the other system do)"
+    "and of seeds (a system with one seed is taken to vary over seeds as the other one does)"
 )
 SEEDS_ALLOW = ", and so is p “with seeds”"
 

@@ -43,10 +43,10 @@ def sweep_choice(
         ]
     return Choice(
         "parameters",
-        "Over a parameter",
+        "Parameter sweeps",
         ("Parameter", "Value"),
         tuple(figure for figure in figures if figure is not None),
-        "nothing over a parameter yet",
+        "no parameter sweep yet",
     )
 
 

@@ -211,7 +211,7 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
                 f"{text.row_name(row)} on {systems.test_set}",
                 f"its difference in {', '.join(marked)} would be significant, but both systems are near "
                 "zero: it is not marked",
-                "Nothing can be said of which is better until they translate.",
+                "Which is better cannot be said until they translate.",
             )
 
 

@@ -35,14 +35,14 @@ class Variant(Strict):
     corpus: Name  # a corpus of the study
     subwords: Name  # a subword model of the study
     objective: Objective  # the training loss
-    architecture: Architecture = TransformerArchitecture()  # what the model is built like
+    architecture: Architecture = TransformerArchitecture()  # how the model is built
     nvs: Nvs | None = None  # a vocabulary selection head; `{}`: with its defaults
     training: Training = Training()  # how it is trained
     # another variant, whose trained weights (of the same seed) it is fine-tuned from, with its subwords
     start_from: Name | None = None
     alignment_corpus: Name | None = None  # a corpus that its lexicon is aligned on; none: its own
     seeds: Annotated[list[Seed], Field(min_length=1)] = [1]  # one training for each
-    # by step kind: what its steps need other than the study's `resources` say
+    # by step kind: needs that override the study's `resources`
     resources: dict[str, StepResources] = Field(default={}, exclude_if=lambda resources: not resources)
 
 

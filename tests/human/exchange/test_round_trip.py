@@ -199,7 +199,7 @@ def test_an_import_belongs_to_no_study_and_is_closed(
     with database.session() as session:
         event = session.scalars(select(AuditEvent)).one()
         assert (event.actor, event.action) == ("anna's session", "ratings exported")
-    with pytest.raises(InputError, match="exists already: import under another name"):
+    with pytest.raises(InputError, match="already exists: import under another name"):
         import_campaign(other, path, "csv", ImportFacts("another name"), "command line")
 
 

@@ -43,8 +43,8 @@ class Skipping {
   constructor(dialog, thing, skip) {
     this.dialog = dialog;
     dialog.setAttribute("aria-label", `Skip this ${thing}`);
-    dialog.querySelector("h2").textContent = `Why do you skip this ${thing}?`;
-    dialog.querySelector(".note").textContent = `A skipped ${thing} does not come back to you.`;
+    dialog.querySelector("h2").textContent = `Why skip this ${thing}?`;
+    dialog.querySelector(".note").textContent = `You will not see a skipped ${thing} again.`;
     const reasons = dialog.querySelector(".reasons");
     const words = dialog.querySelector("textarea");
     const confirm = dialog.querySelector(".skips");
@@ -120,14 +120,14 @@ Clock.SIGNS = ["pointerdown", "pointermove", "keydown", "wheel", "touchmove", "v
 function showKeys(list, widget, shown, thing) {
   const several = shown > 1 && widget.separate;
   const choosing = [
-    ["Tab, Shift+Tab", "the next, the previous translation"],
+    ["Tab, Shift+Tab", "next, previous translation"],
     [`Shift+1 … Shift+${shown}`, "that translation"],
   ];
   const rows = [
     ...widget.keys(),
     ...(several ? choosing : []),
-    ...(thing === "page" ? [["J, K", "the next, the previous segment"]] : []),
-    ["Enter", several || thing === "page" ? "the next without a value; at the end: save" : "save"],
+    ...(thing === "page" ? [["J, K", "next, previous segment"]] : []),
+    ["Enter", several || thing === "page" ? "the next unrated one; at the end: save" : "save"],
     ["Ctrl+Enter", "save, from anywhere"],
     ...(shown > 1 ? [["D", "show or hide differences"]] : []),
     ["N", "write a comment; Esc leaves it"],

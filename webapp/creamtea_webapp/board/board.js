@@ -162,7 +162,7 @@ class Board {
     const { separate } = this.segments[0].widget;
     this.save.disabled = this.asked !== null || missing > 0;
     this.save.textContent = this.asked === "save" ? "Saving…" : this.frozen ? "Continue" : "Save";
-    const what = this.whole ? "value" : separate ? "translation" : "segment";
+    const what = this.whole ? "score" : separate ? "translation" : "segment";
     const left = `${missing} ${what}${missing === 1 ? "" : "s"} left to ${this.whole ? "give" : "rate"}`;
     this.find("footer .left").textContent = missing === 0 || !(separate || this.several) ? "" : left;
     if (this.total) this.showMeter();
@@ -261,7 +261,7 @@ class Board {
     // Saving the same answers again stores nothing new, so a lost answer may be repeated.
     this.again = setTimeout(() => {
       this.release();
-      this.find(".notice").textContent = "No answer yet. What you set is still here: try again.";
+      this.find(".notice").textContent = "No reply from the server. Nothing is lost: try again.";
     }, PATIENCE);
   }
 

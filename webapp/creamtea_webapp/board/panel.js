@@ -41,7 +41,7 @@ class MarkingPanel {
     this.missing.className = "missing";
     this.missing.tabIndex = -1;
     this.missing.textContent = MISSING;
-    this.missing.title = "Something of the source is missing in the translation";
+    this.missing.title = "Part of the source is missing from the translation";
     this.missing.onclick = () => {
       passage.focus({ preventScroll: true });
       this.pressMissing();
@@ -126,7 +126,7 @@ class MarkingPanel {
     const clash = place !== null && this.places.some((one) => one !== null && overlap(one, place));
     let trouble = "";
     if (most !== null && this.spans.length >= most) trouble = `At most ${most} errors can be marked.`;
-    else if (clash && !overlaps) trouble = "Errors do not overlap here: delete the other one first.";
+    else if (clash && !overlaps) trouble = "Errors must not overlap: delete the other one first.";
     this.say(trouble);
     if (trouble) {
       this.moved();
@@ -320,7 +320,7 @@ class MarkingPanel {
     if (this.text.chosen !== null && this.text.chosen >= this.spans.length) this.text.chosen = null;
     const { none, spans, isOpen } = this;
     none.hidden = frozen || (spans.length > 0 && !isOpen);
-    none.textContent = spans.length > 0 ? "These are all errors" : "No errors";
+    none.textContent = spans.length > 0 ? "No more errors" : "No errors";
     none.setAttribute("aria-pressed", String(!isOpen));
     this.slider?.show(this.answer?.score ?? null, frozen || isOpen);
     this.slider?.element.classList.toggle("waiting", isOpen);

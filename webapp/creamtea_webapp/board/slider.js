@@ -184,7 +184,7 @@ WIDGETS.slider = class Sliders extends Widget {
       ["Digits", help.typing],
       ["← →", "one step down or up"],
       ["PgDn PgUp", help.page],
-      ["Home End", "the lowest, the highest value"],
+      ["Home End", "lowest, highest score"],
     ];
   }
 };

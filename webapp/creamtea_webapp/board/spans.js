@@ -67,11 +67,11 @@ WIDGETS.spans = class MarkedErrors extends Widget {
       ["Space", "begin a mark at the cursor, and end it"],
       [levels.map((_, n) => n + 1).join(" "), levels.join(", ")],
       ...(marking.categories.length > 0 ? [["C", "the category of the error; Enter goes back"]] : []),
-      ["↑ ↓", "the error before, the next error"],
+      ["↑ ↓", "previous error, next error"],
       ["End", `${MISSING}: something is missing in the translation`],
       ["Delete", "take the mark away"],
       ["W", "mark words or characters"],
-      ["E", marking.scored ? "no errors, or no more: on to the value" : "no errors"],
+      ["E", marking.scored ? "no errors, or no more: go to the score" : "no errors"],
       ...(marking.scored
         ? [
             ["Digits", `on the scale: ${help.typing}`],

@@ -55,7 +55,7 @@ def _control(study: int, state: str, incomplete: bool) -> None:
             on_click=_retry,
             args=(study,),
             key="retry-study",
-            help="Try again what failed, was cancelled or was unavailable",
+            help="Retry what failed, was cancelled or was unavailable",
         )
 
 
@@ -79,10 +79,7 @@ def _retry(study: int) -> None:
 
 
 def _share(study: int) -> None:
-    note(
-        "A link opens this report and nothing else, in one browser, until the days are over or it is "
-        "withdrawn."
-    )
+    note("A link opens this report and nothing else, in one browser, until it expires or is withdrawn.")
     st.number_input("Days", 1, 365, DAYS, key="share-days")
     st.button(
         "Make a link",

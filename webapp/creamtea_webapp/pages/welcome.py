@@ -20,7 +20,7 @@ WIDTH = 720  # pixels of running text
 # to a rater who has rated nothing, when the last items are with others, and when none is left
 AWAY = (
     "Nothing to rate at the moment",
-    "Others are working on the last items. If one of them does not finish, it is yours: come back in two "
+    "Others are working on the last items. If any are left unfinished, you can rate them: try again in two "
     "hours.",
 )
 NOTHING_LEFT = ("All done", "Nothing is left to rate. Thank you for your time!")
@@ -56,7 +56,7 @@ def _ask(questions: Sequence[Question]) -> None:
         if number in wrong:
             show(TEMPLATE, "wrong_answer", message=wrong[number])
     if wrong:
-        show(TEMPLATE, "wrong_answer", message="Some answers are missing or do not fit: see above.")
+        show(TEMPLATE, "wrong_answer", message="Some answers are missing or invalid: see above.")
 
 
 def given_answers(state: Any) -> list[str]:

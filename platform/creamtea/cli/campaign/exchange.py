@@ -105,9 +105,7 @@ class ImportOptions:
     ] = None
     taxonomy: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Of ratings with marked errors: the taxonomy by whose weights they count."
-        ),
+        typer.Option(metavar="FILE", help="For ratings with marked errors: the taxonomy that weights them."),
     ] = None
     rater_statistics: Annotated[
         Path | None,

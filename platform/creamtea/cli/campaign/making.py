@@ -131,8 +131,8 @@ class CampaignOptions:
         bool,
         typer.Option(
             "--aim",
-            help="Rate systems less often once their verdict is settled, or what is planned is unlikely "
-            "to decide it. However often one looks at the results, its tests err in 5 % of cases at most.",
+            help="Rate systems less often once their verdict is settled or unlikely to be decided. However "
+            "often you look at the results, its tests err in at most 5 % of cases.",
         ),
     ] = False
     pairs: Annotated[
@@ -144,10 +144,10 @@ class CampaignOptions:
     ] = None
     ratings: Annotated[int, typer.Option(min=1, max=1000, metavar="K", help="Raters for each item.")] = 1
     bad_references: Annotated[
-        str, typer.Option(metavar="SHARE|N", help="Items again with a spoilt output, as a control.")
+        str, typer.Option(metavar="SHARE|N", help="Items with one output spoilt, as controls.")
     ] = "0.1"
     repeats: Annotated[
-        str, typer.Option(metavar="SHARE|N", help="Items again as they are, as a control.")
+        str, typer.Option(metavar="SHARE|N", help="Items repeated unchanged, as controls.")
     ] = "0.1"
     batch: Annotated[
         int,
@@ -199,7 +199,7 @@ class CampaignOptions:
             help="Questions about the rater, one per line: QUESTION | ANSWER | ANSWER, or QUESTION | number.",
         ),
     ] = None
-    contact: Annotated[str, typer.Option(metavar="TEXT", help="Whom raters ask.")] = ""
+    contact: Annotated[str, typer.Option(metavar="TEXT", help="Raters' contact.")] = ""
     completion_code: Annotated[
         str, typer.Option(metavar="CODE", help="Shown after the last item, for a recruiting platform.")
     ] = ""
@@ -225,11 +225,11 @@ class CampaignOptions:
         float,
         typer.Option(
             metavar="SHARE",
-            help=f"Of the attention checks, to get --completion-code {_within('attention_share')}.",
+            help=f"Share of checks to pass for --completion-code {_within('attention_share')}.",
         ),
     ] = 0.7
     failing_code: Annotated[
-        str, typer.Option(metavar="CODE", help="Shown instead to who fails the attention checks.")
+        str, typer.Option(metavar="CODE", help="Shown instead if attention checks are failed.")
     ] = ""
     context: Annotated[
         int,
@@ -249,8 +249,8 @@ class CampaignOptions:
     minutes: Annotated[float | None, typer.Option(metavar="M", help="Minutes per item, for the preview.")] = (
         None
     )
-    seed: Annotated[int, typer.Option(help="Draws items, controls, and orders on the page.")] = 1
-    replace: Annotated[bool, typer.Option("--replace", help="Make a draft of this name anew.")] = False
+    seed: Annotated[int, typer.Option(help="Seed for items, controls, and orders on pages.")] = 1
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a draft of this name.")] = False
     json_output: AsJson = False
 
     def check_partners(self) -> None:

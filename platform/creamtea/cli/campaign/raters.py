@@ -57,7 +57,7 @@ def link(
         ),
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", metavar="N", help="Links for so many new raters, as CSV.")
+        int | None, typer.Option("--count", metavar="N", help="Links for N new raters, as CSV.")
     ] = None,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV (rater, link) for a single rater, too.")
@@ -81,12 +81,11 @@ def link(
 ) -> None:
     """Print a link for a rater, or for an organiser of this campaign. It works once, within 14 days.
 
-    --raters, --count and several --rater print many links as CSV. The one of --participants works for 90
-    days, for everybody whom a recruiting platform sends with a number of their own (PROLIFIC_PID, or
-    participant).
+    --raters, --count and several --rater print many links as CSV. With --participants the link works for 90
+    days, for everyone whom a recruiting platform sends with their own number (PROLIFIC_PID, or participant).
 
-    With --subject it is the address where this person signs in, and holds no secret. An organiser may for a
-    year; `creamtea links list` and `creamtea links revoke` show and end it.
+    With --subject it is the address where this person signs in, and holds no secret. An organiser may
+    sign in for a year; `creamtea links list` and `creamtea links revoke` show and end this.
 
     A closed campaign has no more links for raters, and in a draft raters see nothing until it is launched.
     """

@@ -83,14 +83,12 @@ def _in_words(plan: Preview) -> list[str]:
     ]
     if plan.saved is not None:
         lines.append(
-            f"aiming      of {plan.saved.ratings:,} scores saves about {plan.saved.equal:,} if the systems "
-            f"are equal, {plan.saved.differing:,} if each lies {plan.said(plan.saved.apart)} from the "
+            f"aiming      saves about {plan.saved.equal:,} of {plan.saved.ratings:,} scores if the systems "
+            f"are equal, {plan.saved.differing:,} if each is {plan.said(plan.saved.apart)} from the "
             "baseline (simulated)"
         )
     if plan.comparisons > 1:
-        lines.append(
-            f"            for one comparison; Holm's correction for {plan.comparisons} takes some of it"
-        )
+        lines.append(f"            for one comparison; Holm's correction for {plan.comparisons} lowers it")
     return lines
 
 
@@ -98,8 +96,8 @@ def _documents(plan: Preview) -> str:
     if plan.documents is None or plan.intraclass is None:
         return ""
     return (
-        f" in {plan.documents:,.0f} documents' worth: as segments of one go together (ρ = "
-        f"{plan.intraclass:.2f}), {plan.design_effect:.2f} times as many are needed as of single ones"
+        f" in {plan.documents:,.0f} documents' worth: segments within one correlate (ρ = "
+        f"{plan.intraclass:.2f}), so {plan.design_effect:.2f} times as many are needed as single ones"
     )
 
 

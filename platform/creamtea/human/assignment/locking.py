@@ -18,8 +18,8 @@ from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.store.tables import Campaign, Rater
 
 _WHY_NOT = {
-    "draft": "this campaign has not begun yet",
-    "closed": "this campaign is closed; what you have saved is kept",
+    "draft": "this evaluation has not begun",
+    "closed": "this evaluation is closed; what you saved is kept",
 }
 
 
@@ -32,7 +32,7 @@ def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campa
     """The rater's campaign; without `lock` as a session that only reads sees it."""
     campaign = session.scalar(_campaign_of(lock), {"rater": rater_id})
     if campaign is None:
-        raise RatingRefused("this rater is not known any more; ask for a new link")
+        raise RatingRefused("this link is no longer valid; ask for a new one")
     return campaign
 
 
@@ -56,9 +56,9 @@ def check_takes_part(campaign: Campaign, rater: Rater) -> None:
     if campaign.state != "launched":
         raise RatingRefused(_WHY_NOT[campaign.state])
     if rater.forgotten_at is not None:
-        raise RatingRefused("this rater has left the campaign; ask the organiser for a new link")
+        raise RatingRefused("you have left this evaluation; ask the organiser for a new link")
     if rater.excluded_at is not None:
-        raise RatingRefused("the organiser has ended your part in this campaign; what you saved is kept")
+        raise RatingRefused("the organiser has ended your part here; what you saved is kept")
 
 
 def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:

@@ -20,7 +20,7 @@ class ConsentMissing(RatingRefused):
     """The rater has not agreed to take part yet (`raters.welcome(...).consented`)."""
 
     def __init__(self) -> None:
-        super().__init__("read what this is about and agree to take part first")
+        super().__init__("first read the introduction and agree to take part")
 
 
 class TryAgain(RatingRefused):

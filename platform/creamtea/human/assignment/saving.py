@@ -30,7 +30,7 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
-GIVEN_AWAY = "this item was given to somebody else while the page lay open"
+GIVEN_AWAY = "this item was given to someone else while the page was open"
 MAX_TEXT = 2000  # characters of a comment or of a reason
 _MAX_MS = 2**31 - 1  # what the column holds, 24 days
 
@@ -57,7 +57,7 @@ def save_draft(
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored_answers(session, page)) + 1:
-            raise RatingRefused("this item is saved already")
+            raise RatingRefused("this item is already saved")
         protocol = protocol_of(campaign)
         _check_text(comment, "comment")
         for assignment, item, drafted in _by_item(page, answers):
@@ -184,9 +184,9 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
         if page.first.skipped_at is not None:
             return
         if page.first.submitted_at is not None:
-            raise RatingRefused("this item is saved already; change its scores instead")
+            raise RatingRefused("this item is already saved; change its scores instead")
         if page.lead.kind == ItemKind.TUTORIAL:
-            raise RatingRefused("an example cannot be skipped: give any answer to go on")
+            raise RatingRefused("practice items cannot be skipped: answer to go on")
         if not reason.strip():
             raise RatingRefused("say why you skip this item")
         _check_text(reason, "reason")

@@ -56,7 +56,7 @@ def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
     parts = PurePosixPath(name).parts
     link = stat.S_ISLNK(member.external_attr >> 16)
     if not parts or name.startswith("/") or ".." in parts or set("\\:\0") & set(name) or link:
-        raise InputError(f"{packed.name}: {name[:80]!r} is no plain file of a folder: zip it again")
+        raise InputError(f"{packed.name}: {name[:80]!r} is not a plain file: zip the folder again")
     return parts
 
 

@@ -148,7 +148,7 @@ def amounts(content: Content, not_kept: tuple[NotKept, ...] = ()) -> Imported:
 def check_free(session: Session, name: str) -> None:
     """InputError where a campaign of this name exists."""
     if session.scalar(select(Campaign.id).where(Campaign.name == name)) is not None:
-        raise InputError(f"campaign {name!r} exists already: import under another name", about="name")
+        raise InputError(f"campaign {name!r} already exists: import under another name", about="name")
 
 
 def check_lengths(content: Content) -> None:

@@ -99,7 +99,7 @@ class Protocol:
     styles: ClassVar[tuple[Path, ...]] = ()  # CSS of it
     page_steps: ClassVar[int] = 10  # Page up moves by so many, and every so many have a mark
     labelled_points: ClassVar[tuple[tuple[int, str], ...]] = ()  # steps and what they mean
-    typing_help: ClassVar[str] = "the value: 7, 75, 100"
+    typing_help: ClassVar[str] = "the score: 7, 75, 100"
     page_help: ClassVar[str] = "ten points down or up"
 
     # ------------------------------------------------------------ items and planning

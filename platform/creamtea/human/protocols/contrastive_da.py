@@ -14,7 +14,7 @@ class ContrastiveDa(Protocol):
     title = "contrastive direct assessment"
     summary = "contrastive DA: 2 to 8 outputs at once, 1 to 6 by 0.2"
     welcome = (
-        "You will see one sentence at a time and several translations of it, and give each a value from 1 "
+        "You will see one sentence at a time and several translations of it, and give each a score from 1 "
         "to 6."
     )
     task = "How good is each translation of the source? 1 is worst, 6 is best."
@@ -30,7 +30,7 @@ class ContrastiveDa(Protocol):
     )
     min_outputs, max_outputs = MIN_SYSTEMS, MAX_SYSTEMS
     page_steps = 5
-    typing_help = "the value: 4, or 4.6"
+    typing_help = "the score: 4, or 4.6"
     page_help = "a whole point down or up"
 
     def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:

@@ -13,7 +13,7 @@ class Da(Protocol):
     title = "direct assessment"
     summary = "DA: one output, 0 to 100"
     welcome = (
-        "You will see one sentence and one translation of it at a time, and give it a value from 0 to 100."
+        "You will see one sentence and one translation of it at a time, and give it a score from 0 to 100."
     )
     task = "How well does the translation say what the source says? 0 is worst, 100 is best."
     scale = Scale(101, Fraction(0), Fraction(1), decimals=0)

@@ -24,10 +24,10 @@ class PostEdit(Protocol):
     title = "post-editing"
     summary = "post-edit: one output, which the rater corrects"
     welcome = "You will see one sentence and one translation of it at a time, and correct the translation."
-    task = "Change as little as needed, so that the translation says what the source says in good language."
+    task = "Change as little as needed for the translation to say, in good style, what the source says."
     scale = Scale(1001, Fraction(0), Fraction(1, 10), decimals=1)  # 100 − edit rate, %
     usual_delta = 2.0  # by convention
-    ratio_note = "A ratio of shares of words that could stay: read the points too."
+    ratio_note = "A ratio of the shares of words kept: read the points too."
     mean_title = "kept, %"
     usual_selection = "all"
     edits_text = True

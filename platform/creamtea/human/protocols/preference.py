@@ -26,7 +26,7 @@ class Preference(Protocol):
     bin_width = 1.0
     relative = True
     mean_title = "preferred"
-    ratio_note = "A preference has no Baseline = 100 %: shares are of ratings, a tie counts half."
+    ratio_note = "Preferences have no % of baseline: shares are of ratings, a tie counts half."
     min_outputs = max_outputs = 2
     selections = ("differing", "stratified", "disagreement")  # nobody can prefer one of two equal texts
     chooses_pairs = True

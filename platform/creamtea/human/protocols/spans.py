@@ -141,7 +141,7 @@ class Esa(MarksErrors, Da):
     summary = "ESA: one output, its errors marked, then 0 to 100"
     welcome = (
         "You will see one sentence and one translation of it at a time, mark the errors of the translation, "
-        "and then give it a value from 0 to 100."
+        "and then give it a score from 0 to 100."
     )
     task = (
         "Mark the errors: minor where the meaning is kept, major where it is changed or lost. Then say how "
@@ -170,7 +170,7 @@ class ContrastiveEsa(Esa):
     summary = "contrastive ESA: 2 to 8 outputs at once, errors marked, 0 to 100 each"
     welcome = (
         "You will see one sentence at a time and several translations of it, mark the errors of each, and "
-        "give each a value from 0 to 100."
+        "give each a score from 0 to 100."
     )
     task = (
         "Mark the errors of each translation: minor where the meaning is kept, major where it is changed or "
@@ -198,7 +198,7 @@ class Mqm(MarksErrors, Protocol):
     scale = Scale(1000 * TENTHS + 1, Fraction(-1000), Fraction(1, TENTHS), decimals=1)
     usual_delta = 0.5  # by convention: half a minor error a segment
     bin_width = 1.0
-    ratio_note = "A ratio of penalties to penalties: the points say more."
+    ratio_note = "A ratio of two penalties: the points say more."
     usual_selection = "all"
     minutes_per_output = 1.0
     overlap = True

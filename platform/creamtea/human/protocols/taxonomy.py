@@ -79,7 +79,7 @@ class Taxonomy(Strict):
         for exception in self.exceptions:
             begun = [path[: len(exception.category)] for known in self.categories for path in known.paths]
             if exception.category not in begun:
-                raise ValueError(f"has an exception for {_said(exception.category)}, which is no category")
+                raise ValueError(f"has an exception for {_said(exception.category)}, an unknown category")
             if exception.severity not in (None, *(level.name for level in self.severities)):
                 raise ValueError(f"has an exception for {exception.severity} errors, which it does not have")
         return self

@@ -74,10 +74,10 @@ def reading(own: Measures, comparison: Comparison) -> Check:
     title = "signs of reading"
     bound = f"p ≥ {LEVEL:g}, or less than {weak:.1f} deviations above chance"
     reason = (
-        "bad references, repeats and the others' scores together, against the rater's own answers in another "
-        "order: habits such as tens, or many at the top, change nothing. Of raters who do not read one in "
-        f"twenty has p < {LEVEL:g}; less than half of what is usual among the others, and less than 19 of 20 "
-        "of them have, is too little, too"
+        "bad references, repeats and the others' scores together, against the rater's own answers shuffled: "
+        "habits such as round numbers, or many top scores, change nothing. Of raters who do not read, one "
+        f"in twenty reaches p < {LEVEL:g}. Also flagged: less than half the others' usual strength, if 19 of "
+        "20 of them have more"
     )
     if (few := _few(own.clues, MIN_CLUES, "clues", "no controls, and nobody else's scores")) is not None:
         return _unknown("reading", title, few, bound, reason, weak)
@@ -136,8 +136,8 @@ def bad_references(own: Measures) -> Check:
     """One-sided paired sign-flip test: are spoilt texts scored below their originals?"""
     title, bound = "bad references", f"p ≥ {NOT_LOWER:g}, original above bad reference"
     reason = (
-        f"whoever reads sees that a text was spoilt: p < {LEVEL:g}, as one in twenty has who scores at "
-        "random. With ten pairs many who read do not reach it; on the whole not lower is worth a look"
+        f"raters who read notice a spoilt text. By scoring at random, one in twenty reaches p < {LEVEL:g}; "
+        "with ten pairs many who read do not. Spoilt texts scored no lower overall are flagged"
     )
     differences = own.bad_differences
     if (few := _few(len(differences), MIN_BAD, "pairs", "no controls")) is not None:
@@ -218,7 +218,7 @@ def one_answer(own: Measures, comparison: Comparison) -> Check:
     title, bound = "one answer", f"at least {_percent(threshold)} of the items"
     reason = (
         f"nine of ten, or {ABOVE_OTHERS * 100:.0f} percentage points above the others if that is more: "
-        "where most outputs are good, three of four get the same from raters who read"
+        "where most outputs are good, raters who read score three of four alike"
     )
     if (few := _few(own.answers, MIN_ITEMS, "items", "no items")) is not None:
         return _unknown("one-answer", title, few, bound, reason, threshold)
@@ -233,9 +233,7 @@ def longest_run(own: Measures) -> Check:
     """The longest run of items with the same scores at the same places."""
     title = "longest run"
     bound = f"at least {MIN_RUN} items in a row, by chance less often than {RUN_BY_CHANCE:g}"
-    reason = (
-        "by chance: among random orders of the rater's own answers, so that many alike are no straight line"
-    )
+    reason = "by chance: among random orders of the rater's own answers, so giving many alike raises no flag"
     if (few := _few(own.answers, MIN_ITEMS, "items", "no items")) is not None:
         return _unknown("run", title, few, bound, reason, RUN_BY_CHANCE)
     run, p = own.longest_run, own.run_by_chance
@@ -287,8 +285,8 @@ def severity(own: Measures, comparison: Comparison) -> Check:
     threshold = SEVERE * comparison.points_range
     title, bound = "severity", f"more than {_points(threshold)} from the others"
     reason = (
-        "three tenths of the scale; severity cancels where systems are compared side by side, "
-        "but so much of it means that the scale was understood in another way"
+        "three tenths of the scale; severity cancels out when systems are compared side by side, but this "
+        "much suggests that the scale was misunderstood"
     )
     few = _few_shared(own, comparison)
     if few is not None or own.severity is None:

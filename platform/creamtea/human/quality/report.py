@@ -48,7 +48,7 @@ class RaterReport:
             if unknown == len(self.checks):
                 return "too little to judge yet"
             too_little = f"; {unknown} of {len(self.checks)} checks have too little to judge by"
-            return "nothing to look at" + (too_little if unknown else "")
+            return "nothing flagged" + (too_little if unknown else "")
         looks = f" (answers look {', '.join(map(_in_words, self.signs))})" if self.signs else ""
         return f"look at {', '.join(check.title for check in self.flagged)}{looks}"
 

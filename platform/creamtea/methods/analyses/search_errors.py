@@ -47,7 +47,7 @@ OUTPUTS = TableLayout(
             share(
                 "search_errors_at_least",
                 "at least",
-                "sentences for which a better one is known, of all, proved or not",
+                "all sentences with a better one known, proved or not",
                 "lower",
             ),
             undefined=AGAINST_EXACT,

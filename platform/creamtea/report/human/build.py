@@ -158,7 +158,7 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
             f"Against {name}",
             f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
             + _verdicts(whole)
-            + " A test that draws raters as well as items has to agree; with one rater alone it never does.",
+            + " A test that allows for raters as well as items must agree; with one rater it never does.",
         ),
     ]
     if complete and len(whole.systems) > 2:

@@ -211,7 +211,7 @@ def verdict_cell(judged: Judged, verdict: Verdict) -> Cell:
         return Cell("ok", note if verdict.within_delta else "", words=verdict.outcome.value)
     if verdict.for_these_raters is not None:
         decided = _decided(judged, verdict.for_these_raters)
-        note = "too few raters, or too different ones, to decide it for others: add raters rather than items"
+        note = "too few raters, or too much difference, to generalise: add raters rather than items"
         return Cell("ok", note, words=f"undecided (these raters: {decided})")
     if verdict.items_needed is None:
         why = verdict.reason or "more than a million items would be needed"

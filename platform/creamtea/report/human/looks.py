@@ -17,8 +17,8 @@ from creamtea.stats.estimate import Estimate
 from creamtea.stats.sequential import BURN_IN, LOOKS
 
 ABOUT = (
-    "Differences, intervals and p-values that hold whenever one looks: over the documents (or segments, "
-    "where they stand alone) of which every rating is in. Better, worse and no difference > δ are "
+    "Differences, intervals and p-values that hold whenever you look: over documents (or single segments) "
+    "with all their ratings. Better, worse and no difference > δ are "
     "settled: a campaign that ends once all are keeps its 5 %. (A group-sequential test with "
     f"{LOOKS} looks, from {BURN_IN} documents or segments on; the power family of error spending, Kim and "
     "DeMets 1987. What came after the last of these looks counts at the next.) They are about these raters. "
@@ -26,9 +26,9 @@ ABOUT = (
 )
 AIMED = (
     " This campaign aims: a system is rated on one document or segment in twenty once its verdict is "
-    "settled, or once what is planned is unlikely to decide it; the others go on without it. The verdict and "
-    "its difference are of what came before. Unbiased: the mean difference over all that was planned, by "
-    "inverse probabilities, which scatters more. Outputs that a rater has skipped are left out."
+    "settled, or once what is planned is unlikely to decide it; the others go on without it. The verdict "
+    "and its difference are of ratings before that. Unbiased, but noisier: the mean difference over all "
+    "that was planned, by inverse probabilities. Outputs that a rater has skipped are left out."
 )
 
 

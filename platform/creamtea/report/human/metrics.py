@@ -36,7 +36,7 @@ from creamtea.stats.human_metric import (
 from creamtea.store.tables import SegmentScore
 
 _BY_ITEM = "over the systems of an item, then the mean over items"
-_ALL = "over all outputs at once: counts too whether the metric knows hard segments"
+_ALL = "over all outputs at once: also rewards telling hard segments from easy"
 COLUMNS = (
     Column("outputs", "outputs", 0, note="with both scores"),
     Column("kendall_item", "τ by item", 3, "higher", note=f"Kendall's τ-b, {_BY_ITEM}"),

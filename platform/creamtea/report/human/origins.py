@@ -43,7 +43,7 @@ COLUMNS = (
         "segments",
         "segments",
         0,
-        note="with a mark; in intervals the marks of a segment, or of a document, go together",
+        note="with a mark; intervals group the marks of a segment, or of a document",
     ),
     *(Column(origin.value, origin.value, 1, scale=100.0, unit="%", note=NOTES[origin]) for origin in Origin),
     Column(
@@ -160,7 +160,7 @@ def _proved(cases: Sequence[_Case]) -> Cell:
         if case.evidence.proved is not None:
             tried[case.cluster].append(case.evidence.proved)
     if not tried:
-        return Cell("absent", "exact search does not go with the system's precision")
+        return Cell("absent", "exact search cannot use the system's precision")
     return _share([sum(found) for found in tried.values()], [len(found) for found in tried.values()])
 
 

@@ -106,10 +106,10 @@ def _notes(whole: Judged) -> list[str]:
     if whole.documents is not None:
         groups = len(set(whole.documents.tolist()))
         if ratings.together == "segment":
-            notes.append(f"Pairs of a segment go together: intervals of means are over {groups:,} segments.")
+            notes.append(f"Pairs of a segment are grouped: intervals of means are over {groups:,} segments.")
         else:
             notes.append(
-                "Segments of a document go together: intervals and tests are over "
+                "Segments of a document are grouped: intervals and tests are over "
                 f"{groups:,} documents, each of which weighs as much as its segments."
             )
     if whole.protocol.relative:
@@ -118,8 +118,8 @@ def _notes(whole: Judged) -> list[str]:
         notes.append("One rater: how others would judge, and how far they would agree, is unknown.")
     if 1 < len(ratings.raters) < FEW_RATERS:
         notes.append(
-            f"{len(ratings.raters)} raters are few to tell how raters differ: intervals that allow for other "
-            "raters are wide, and verdicts, which need them to agree, are often undecided."
+            f"{len(ratings.raters)} raters are too few to show how raters differ: intervals that allow for "
+            "other raters are wide, and verdicts, which depend on them, often undecided."
         )
     if not len(ratings.value):
         notes.append("No rating of the systems counts yet.")

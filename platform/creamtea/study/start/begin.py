@@ -217,13 +217,13 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
         folder = _data_folder(options)
         if set_aside and folder.exists() and not folder.is_dir():
             raise InputError(
-                f"{folder}: is no folder, which the text that is set aside needs; move it away, or name "
+                f"{folder}: is not a folder, which text set aside needs; move it, or name "
                 "another study with --output"
             )
         written = [output, *(folder / name for name in set_aside)]
         for path in (path for path in written if path.exists()):
             if not path.is_file():
-                raise InputError(f"{path}: is no file; move it away, or name another study with --output")
+                raise InputError(f"{path}: is not a file; move it, or name another study with --output")
             if any(path.samefile(one) for one in read):
                 raise InputError(
                     f"{path} would be overwritten, and is read: move it, or name another study with --output"

@@ -277,15 +277,13 @@ def _errors(start: CampaignRequest, with_errors: Sequence[str], study: str) -> N
     left.file_uploader(
         "Taxonomy of errors (YAML or JSON)",
         ["yaml", "yml", "json"],
-        help="Severities, categories and weights. Without a file, those that are usual in the protocol, "
-        "or the draft's.",
+        help="Severities, categories and weights. Without a file: the protocol's defaults, or the draft's.",
         key=key("taxonomy"),
     )
     right.file_uploader(
         f"{LABELS['proposals']} (JSON Lines)",
         ["jsonl", "json"],
-        help="For each output what a metric, say, takes for an error. A draft that is changed needs the "
-        "file again.",
+        help="For each output, the errors that a metric, say, found. To change a draft, give the file again.",
         key=key("proposals"),
     )
     field_error("taxonomy", "proposals")
@@ -314,8 +312,8 @@ def _texts(start: CampaignRequest) -> None:
         write_questions(start.settings.questions),
         placeholder="Which language did you grow up with? | German | English | another\n"
         "Years of translating | number",
-        help="Asked before the first item. One per line, with the answers to choose from behind bars; "
-        "`number` for a number, `optional` for what may be left open.",
+        help="Asked before the first item. One per line, then the answers, each after a bar (|); `number` "
+        "for a number, `optional` for what may be left blank.",
         key=key("questions"),
     )
     field_error("questions")
@@ -332,7 +330,7 @@ def _texts(start: CampaignRequest) -> None:
     left, middle, right = st.columns(3)
     about = (
         (left, "tutorial", "Tutorial", "Items with accepted answers, which every rater does first."),
-        (middle, "attention", "Attention checks", "Items with known answers among a rater's own ones."),
+        (middle, "attention", "Attention checks", "Items with known answers, mixed among the others."),
     )
     for column, name, label, told in about:
         kept = len(getattr(start.settings, name))
@@ -345,8 +343,8 @@ def _texts(start: CampaignRequest) -> None:
     right.file_uploader(
         f"{LABELS['documents']} (text)",
         ["txt", "docs", "tsv"],
-        help="One line per segment: the name of its document, or DOMAIN TAB DOCUMENT. A draft that is "
-        "changed needs the file again.",
+        help="One line per segment: the name of its document, or DOMAIN TAB DOCUMENT. To change a draft, "
+        "give the file again.",
         key=key("documents"),
     )
     field_error("tutorial", "attention", "documents")
@@ -378,14 +376,14 @@ def _texts(start: CampaignRequest) -> None:
         f"{LABELS['media']} (JSON Lines)",
         ["jsonl", "json"],
         help="A list of image, audio and video files: beside which segment, document, practice item or "
-        "attention check each is shown. A draft that is changed needs the list and the files again.",
+        "attention check each is shown. To change a draft, give the list and the files again.",
         key=key("media"),
     )
     right.file_uploader(
         "The files of this list",
         MEDIA_ENDINGS,
         accept_multiple_files=True,
-        help="All of them, by the names that the list has, without folders; captions of a.mp3 in a.vtt.",
+        help="All of them, named as in the list, without folders; captions of a.mp3 in a.vtt.",
         key=key("media_files"),
     )
     field_error("media")

@@ -80,7 +80,7 @@ def page() -> None:
             LABELS["taxonomy"],
             ["yaml", "yml", "json"],
             key="import-taxonomy",
-            help="Of ratings with marked errors: the taxonomy by whose weights they count. An export's zip "
+            help="For ratings with marked errors: the taxonomy that weights them. An export's zip "
             "has its own.",
         )
         field_error("scores", "campaign-file", "taxonomy")

@@ -103,7 +103,7 @@ def _many(campaign: CampaignSummary) -> None:
                 0,
                 invitations.MAX_AT_ONCE,
                 key="many-count",
-                help="They are named by numbers.",
+                help="They are numbered.",
             )
             st.form_submit_button(
                 "Make links (CSV)",
@@ -117,8 +117,8 @@ def _many(campaign: CampaignSummary) -> None:
         show_notice("many")  # outside: a form can hold no button to download with
     with st.expander("Participants of Prolific or another platform"):
         note(
-            "One link for all participants, for 90 days. Whoever comes with a participant's number becomes a "
-            "rater under a pseudonym, and goes on where they were when they come again. Paste the link where "
+            "One link for all participants, for 90 days. Anyone arriving with a participant number becomes "
+            "a rater under a pseudonym, and continues where they left off on returning. Paste the link where "
             "Prolific asks for the address of your study. Elsewhere, replace what stands between “?” and “#” "
             "by participant=NUMBER. The link back is in the draft's form."
         )
