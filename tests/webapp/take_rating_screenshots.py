@@ -1,6 +1,6 @@
 """Take the screenshots of the rater's pages in docs/images, of a campaign written here.
 
-    python tests/webapp/take_rating_screenshots.py OUTPUT_FOLDER
+    PYTHONPATH=tests:tests/report:tests/human python tests/webapp/take_rating_screenshots.py OUTPUT_FOLDER
 
 Needs no study: it makes a database of its own and serves it.
 """
@@ -91,9 +91,9 @@ def campaigns(database: Database) -> None:
     own_campaign(
         database,
         "document",
-        text * 5,
+        text,
         protocol="da",
-        pages=[len(text)] * 5,
+        pages=[len(text)],
         item_document="tea",
         settings={"unit": "document", "document_score": True},
     )
@@ -160,7 +160,7 @@ def pair(page: Page) -> None:
 
 
 def document(page: Page) -> None:
-    items_on(page, 1, len(DOCUMENT), 5 * len(DOCUMENT))
+    items_on(page, 1, len(DOCUMENT), len(DOCUMENT))
     for row, value in enumerate((92, 74)):
         press_at(page, row, value, steps=101)
 

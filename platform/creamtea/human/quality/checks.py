@@ -157,7 +157,7 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
     """Mean absolute difference between an item and its repeat."""
     title = "repeat consistency"
     bound = "at least the difference of two of the rater's scores picked at random"
-    reason = "a rater who comes back to earlier judgements is nearer to them than that"
+    reason = "a rater who reads scores a repeated text more consistently than that"
     differences, chance = own.repeat_differences, own.repeat_by_chance
     if (few := _few(len(differences), MIN_REPEATS, "repeated outputs", "no controls")) is not None:
         return _unknown("repeats", title, few, bound, reason)
