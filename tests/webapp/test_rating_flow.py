@@ -308,7 +308,7 @@ def test_who_has_rated_nothing_gets_no_completion_code(site, open_page) -> None:
     item_on(rating, 1, 1)
     late = open_page(second)
     heading(late, "Nothing to rate at the moment")
-    expect(late.get_by_text("come back in two hours")).to_be_visible()
+    expect(late.get_by_text("try again in two hours")).to_be_visible()
     for row in range(2):
         press_at(rating, row, 5)
     save(rating)
