@@ -88,8 +88,8 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
     ("outputs", "message"),
     [
         ([{"text": "a"}, {"text": "b"}], "attention check 1: any answer would pass"),
-        ([{"text": "a", "above": [3]}, {"text": "b"}], "output 1: above: 3 is no other output"),
-        ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: 1 is no other output"),
+        ([{"text": "a", "above": [3]}, {"text": "b"}], "output 1: above: this item has no other output 3"),
+        ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: this item has no other output 1"),
         ([{"text": "a", "accepted": [6, 5]}, {"text": "b"}], "the lowest value comes first"),
         ([{"text": "a", "accepted": [0, 5]}, {"text": "b"}], "not a value of the scale"),
         ([{"text": "a", "accepted": [1, 5]}], "1 outputs; an item of contrastive-da has 2 to 8"),

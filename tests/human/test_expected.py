@@ -54,7 +54,7 @@ def test_expected_errors_stand_beside_values_or_in_their_place() -> None:
         ("esa", {"spans": [{"start": [9, 9], "end": [3, 4]}]}, "ends at 4, before it begins"),
         ("esa", {"spans": [{"start": [9, 9]}]}, "a start without an end"),
         ("esa", {"spans": [WORD | {"severity": "critical"}]}, "minor or major, not critical"),
-        ("mqm", {"spans": [{"category": ["Taste"]}]}, "Taste is no category of the campaign"),
+        ("mqm", {"spans": [{"category": ["Taste"]}]}, "the campaign has no category Taste"),
     ],
 )
 def test_what_nobody_can_mark_is_refused(protocol: str, output: dict[str, Any], message: str) -> None:

@@ -91,7 +91,7 @@ def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("lines", "changes", "message"),
     [
-        ([line("scones")], {}, "p.jsonl, line 1: 'scones' is no system of the campaign"),
+        ([line("scones")], {}, "p.jsonl, line 1: the campaign has no system 'scones'"),
         ([line("plain", 99)], {}, "line 1: there is no segment 99: the test set has 5"),
         ([line("plain", 0)], {}, "line 1: segment: found 0"),
         ([line(), line()], {}, r"line 2: this output has proposals already \(p.jsonl, line 1\)"),

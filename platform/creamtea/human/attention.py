@@ -91,7 +91,7 @@ def _above(place: str, at: int, output: AttentionOutput, outputs: int) -> list[l
     for other in output.above:
         if other == at + 1 or other > outputs:
             raise InputError(
-                f"{place}: above: {other} is no other output of this item, which has outputs 1 to {outputs}"
+                f"{place}: above: this item has no other output {other}, only outputs 1 to {outputs}"
             )
     return [[at, other - 1] for other in output.above]
 

@@ -96,7 +96,7 @@ def add_proposals(
 def _position(proposal: Proposal, systems: Sequence[str]) -> int:
     if proposal.system not in systems:
         raise InputError(
-            f"{proposal.place}: {proposal.system!r} is no system of the campaign, which has "
+            f"{proposal.place}: the campaign has no system {proposal.system!r}, only "
             f"{', '.join(systems)}: leave the line out"
         )
     return systems.index(proposal.system)

@@ -93,8 +93,8 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_TRUSTED_PROXIES",
             ", ".join(f"`{proxy}`" for proxy in Serving().trusted_proxies),
-            "addresses and networks, with commas between, whose `X-Forwarded-For` and "
-            "`X-Forwarded-Proto` are believed",
+            "comma-separated addresses and networks whose `X-Forwarded-For` and "
+            "`X-Forwarded-Proto` are trusted",
             "Serving.trusted_proxies",
         ),
         Variable(
@@ -135,10 +135,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("RAY_AUTH_MODE", "none", "`token`: Ray's processes show each other a token"),
         Variable("RAY_AUTH_TOKEN_PATH", "none", "file of the token; or the token, `RAY_AUTH_TOKEN`"),
         Variable(
-            "RAY_USAGE_STATS_ENABLED", "`0`, as creamtea sets it", "`1`: Ray reports its use to its makers"
+            "RAY_USAGE_STATS_ENABLED",
+            "`0`, as creamtea sets it",
+            "`1`: Ray sends usage statistics to its makers",
         ),
         Variable("AWS_ACCESS_KEY_ID", "none", "of artefacts in `s3://…`, with `AWS_SECRET_ACCESS_KEY`"),
-        Variable("AWS_ENDPOINT_URL", "Amazon's", "address of another object store than Amazon's"),
+        Variable("AWS_ENDPOINT_URL", "Amazon's", "address of an object store, if not Amazon's"),
     ),
 }
 

@@ -46,5 +46,5 @@ def check_captions(path: Path, place: str) -> CheckedFile:
                     "point before the milliseconds"
                 )
     if not cues:
-        raise InputError(f"{where}: no captions in it (00:01.000 --> 00:02.500): fill it, or take it away")
+        raise InputError(f"{where}: no captions (00:01.000 --> 00:02.500): add some, or remove the file")
     return CheckedFile(path, CAPTIONS, path.stat().st_size)

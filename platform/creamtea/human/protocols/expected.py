@@ -41,7 +41,7 @@ class ExpectedSpan(Strict):
             raise ValueError(f"an error is {' or '.join(levels)}, not {self.severity}")
         begun = [path[: len(self.category)] for category in taxonomy.categories for path in category.paths]
         if self.category and self.category not in begun:
-            raise ValueError(f"{'/'.join(self.category)} is no category of the campaign")
+            raise ValueError(f"the campaign has no category {'/'.join(self.category)}")
 
     def fits(self, span: Span) -> bool:
         if (self.start is None) != (span.start is None) or span.in_source:
