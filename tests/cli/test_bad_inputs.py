@@ -211,7 +211,7 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         NOTHING,
         r"FOLDER caf\udce9: the name is not UTF-8; give another",
     ),
-    "scores below all that there are": (
+    "a score that is not finite": (
         ["blame", "small", "rated", "--below", "inf"],
         NOTHING,
         "--below inf: give a number; ",

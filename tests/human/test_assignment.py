@@ -101,9 +101,7 @@ def test_an_abandoned_lease_returns_to_the_others(campaign: Database) -> None:
     assert {r.assignment_id for r in ratings(campaign)} == {taken.assignment_id}
 
 
-def test_the_last_items_are_with_others_until_they_are_answered_or_their_lease_ends(
-    database: Database,
-) -> None:
+def test_the_last_items_are_with_others_until_they_are_answered(database: Database) -> None:
     make_campaign(database, 1)
     anna, bert = add_rater(database), add_rater(database, "bert")
     assert not assignment.others_have_items(database, bert)

@@ -256,12 +256,8 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, ope
     read.click()
     entries = whole.locator(".read li")
     expect(entries).to_have_count(2)
-    for key in (
-        "4",
-        "Enter",
-        "3",
-        "Enter",
-    ):  # on to the whole, whose earlier segments are scrolled, not scored
+    # on to the whole, whose earlier segments are scrolled, not scored
+    for key in ("4", "Enter", "3", "Enter"):
         page.keyboard.press(key)
     read.focus()
     for key in ("PageDown", "ArrowDown", "End", "ArrowUp"):

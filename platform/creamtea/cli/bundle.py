@@ -43,9 +43,8 @@ def bundle(
     """Pack a study into one file, from which anybody can compute its numbers again: its spec, outputs,
     references, metric values, ratings, registered plans and report.
 
-    `creamtea verify` computes the numbers in it again, anywhere, without a database. It holds
-    no models, no secrets, and of raters only their pseudonyms and ratings. The same study gives the same
-    bytes.
+    `creamtea verify` computes the numbers in it again, anywhere, without a database. The file holds no
+    models, no secrets, and of raters only their pseudonyms and ratings. The same study gives the same bytes.
 
     It holds the answers of practice items and attention checks, and which items are repeats and bad
     references: while a campaign with such items is open, it is not packed without --with-checks.

@@ -39,8 +39,8 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .group_by(Assignment.item_id)
         .subquery()
     )
-    per_item = campaign.ratings_per_item if campaign.is_planned else 1
-    enough = (submitted.c.count >= per_item) & Item.kind.not_in(WRITTEN_KINDS)
+    per_item = campaign.ratings_per_item if campaign.is_planned else None
+    enough = (submitted.c.count >= (per_item or 1)) & Item.kind.not_in(WRITTEN_KINDS)
     rows = session.execute(
         select(
             Item.kind,
@@ -59,7 +59,7 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
             kind,
             items,
             passed,
-            (items - passed) * per_item if campaign.is_planned else int(done),
+            int(done) if per_item is None else (items - passed) * per_item,
             int(done),
             complete,
         )

@@ -84,16 +84,13 @@ def tutorial() -> Select[int]:
 @cache
 def on_loan() -> Select[bool]:
     """Whether others are on items that this rater never had: those come back if they are not answered."""
-    counted = select(Rater.id).where(Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None))
     held = (
         select(Assignment.id)
         .join(Item, Item.id == Assignment.item_id)
         .where(
-            Assignment.rater_id.in_(counted),
+            takes_place(),
             Assignment.rater_id != bindparam("rater"),
             Assignment.submitted_at.is_(None),
-            Assignment.skipped_at.is_(None),
-            Assignment.lease_until > bindparam("now"),
             Item.kind.in_(SYSTEM_KINDS),
             Item.id.not_in(mine()),
         )
