@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 import zlib
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, BinaryIO, cast
+from typing import Annotated
 
 import typer
 
@@ -19,7 +18,7 @@ from creamtea.cli.lines import iterate_lines
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
 from creamtea.new_folder import check_new
-from creamtea.study.files import GZIP_MAGIC
+from creamtea.unpacked import unpacked
 
 FORMATS = ("ctranslate2", "safetensors")
 QUANTIZATIONS = (("ctranslate2", "int8"),)
@@ -130,10 +129,7 @@ def _writing(folder: Path) -> Iterator[None]:
 def _sentences(path: Path) -> list[str]:
     try:
         with path.open("rb") as stream:
-            packed = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-            stream.seek(0)
-            text = cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if packed else stream
-            lines = list(iterate_lines(text, str(path)))
+            lines = list(iterate_lines(unpacked(stream), str(path)))
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"--proof {path}: cannot be read ({getattr(error, 'strerror', None) or error})"

@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 
 from creamtea.regular import open_regular
+from creamtea.unpacked import unpacked
 
 BLOCK = 1 << 20  # bytes
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 class UnreadableFile(Exception):
@@ -36,9 +36,7 @@ def scan(path: Path) -> TextFacts:
     decoder = codecs.getincrementaldecoder("utf-8")()  # a character may end in the next block
     try:
         with open_regular(path) as file:
-            is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-            file.seek(0)
-            text = gzip.GzipFile(fileobj=file) if is_gzip else file
+            text = unpacked(file)
             start = text.read(len(codecs.BOM_UTF8))
             for block in chain([start], iter(lambda: text.read(BLOCK), b"")):
                 digest.update(block)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from array import array
 from collections import Counter
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from creamtea.methods.texts import Filters, Symbols
 from creamtea.methods.word_lines import WordLines
-from creamtea.study.files import GZIP_MAGIC
+from creamtea.unpacked import unpacked
 from creamtea.words import count_words, normalise
 
 FILTERS = Filters()  # those of a corpus that names none
@@ -71,9 +70,7 @@ def bare(line: str) -> str:
 def lines_of(path: Path) -> Iterator[str]:
     """The lines of a plain or gzip file of UTF-8 that `scan` has found in order."""
     with path.open("rb") as raw:
-        packed = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        raw.seek(0)
-        for number, line in enumerate(gzip.GzipFile(fileobj=raw) if packed else raw):
+        for number, line in enumerate(unpacked(raw)):
             yield line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
 
 

@@ -98,7 +98,7 @@ def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
     except ValueError as error:
         raise StepError(f"{place}: {error}; there must be {NOTES}") from error
     entries = [_entry(note, pair, place) for note in notes]
-    for name in {note.name for note in notes if isinstance(note.target, str)}:
+    for name in dict.fromkeys(note.name for note in notes if isinstance(note.target, str)):
         parts = [(note, entry) for note, entry in zip(notes, entries, strict=True) if note.name == name]
         sides = [_words_of(note, entry, pair, place) for note, entry in parts]
         words = {side: " ".join(dict.fromkeys(own[side] for own in sides)) for side in ("source", "target")}

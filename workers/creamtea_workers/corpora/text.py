@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.errors import StepError
+from creamtea.unpacked import unpacked
 from creamtea.words import normalise as normalise
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PART = 1 << 20  # bytes
 _CHARACTER = 4  # bytes that a character has at most
@@ -51,9 +51,7 @@ class UserFile:
         digest = hashlib.sha256()
         try:
             with self.path.open("rb") as raw:
-                packed = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-                raw.seek(0)
-                file = gzip.GzipFile(fileobj=raw) if packed else raw
+                file = unpacked(raw)
                 while part := file.read(_PART):
                     digest.update(part)
                     yield part

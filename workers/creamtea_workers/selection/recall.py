@@ -59,8 +59,8 @@ class Counted:
         if not self.of_idioms:
             return ratio_row(name, self.rows, subject=subject, detail=detail)
         selected, wanted = self.rows.T
-        mean = cluster_mean(selected, wanted, "idiom")
-        if self.macro and mean.low is not None and mean.high is not None:
+        mean = cluster_mean(selected, wanted) if self.macro else None
+        if mean is not None and mean.low is not None and mean.high is not None:
             low, high = max(0.0, mean.low), min(1.0, mean.high)
         else:  # a share, or idioms that are all alike: these have no spread, and yet others may differ
             low, high = clustered_interval(selected, wanted)

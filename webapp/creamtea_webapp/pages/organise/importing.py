@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +144,10 @@ def _import(database: Database, actor: str) -> Made:
             name,
             protocol,
             **given,
-            **_saved_files(folder / "texts"),
             taxonomy=None if taxonomy is None else read_uploaded("taxonomy", taxonomy, read_taxonomy),
             first_segment=int(state["import-first"]),
         )
+        facts = _with_files(facts, folder / "texts")
         try:
             done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
         except InputError as error:
@@ -158,28 +159,31 @@ def _import(database: Database, actor: str) -> Made:
     )
 
 
-def _saved_files(folder: Path) -> dict[str, Any]:
-    """The files beside the ratings, in this new folder, by the fields of `ImportFacts`."""
+def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
+    """And the files beside the ratings, saved in this new folder."""
     folder.mkdir()
     state = st.session_state
 
-    def save(file: Any) -> Path | None:
-        if file is None:
-            return None
+    def save(file: Any) -> Path:
         path = folder / f"{len(list(folder.iterdir()))}-{Path(file.name).name}"
         path.write_bytes(file.getvalue())
         return path
 
-    outputs: dict[str, Path | None] = {}
+    def saved(field: str) -> Path | None:
+        file = state.get(f"import-{field}")
+        return None if file is None else save(file)
+
+    outputs: dict[str, Path] = {}
     for file in state.get("import-outputs") or []:
         system = Path(file.name).stem
         if system in outputs:
             raise InputError(f"--output-of: two files for the system {system!r}")
         outputs[system] = save(file)
-    return {
-        "sources": save(state.get("import-sources")),
-        "outputs": outputs,
-        "documents": save(state.get("import-documents")),
-        "campaign_file": save(state.get("import-campaign")),
-        "statistics": save(state.get("import-statistics")),
-    }
+    return replace(
+        facts,
+        sources=saved("sources"),
+        outputs=outputs,
+        documents=saved("documents"),
+        campaign_file=saved("campaign"),
+        statistics=saved("statistics"),
+    )
