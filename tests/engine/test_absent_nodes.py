@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
 from sqlalchemy import select
 from toy_study import ToyStudy, happenings
 
+from creamtea.engine.absent import NODE_GAP, AbsentNodes
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepFailed
-from creamtea.engine.executors.base import Amounts, Capacity, Need
+from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.orders.controllers import live_controller
 from creamtea.store import tables
@@ -89,27 +89,17 @@ def test_it_does_not_wait_for_ever(
     )
 
 
-def test_it_waits_anew_where_a_node_was_there_meanwhile(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Absent twice for less than the limit, and between that longer than a look takes."""
-    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.02)
-    monkeypatch.setattr("creamtea.engine.absent.NODE_SECONDS", 0.5)
-    absences: list[float] = []
+def test_it_waits_anew_where_a_node_was_there_meanwhile() -> None:
+    absent = AbsentNodes()
+    looks = [0.0, 5.0, 400.0, 405.0, 590.0, 605.0, 620.0]
+    assert all(absent.waits("step", "no node has that", now) for now in looks)
+    assert absent.reasons(620.0 + NODE_GAP)
+    assert not absent.reasons(621.0 + NODE_GAP)
+    assert not absent.waits("step", None, 625.0)
+    assert not absent.reasons(625.0)
 
-    class Restarting(InlineExecutor):
-        address = "127.0.0.1:1"
 
-        def capacity(self) -> Capacity:
-            absences.append(time.monotonic())
-            since = time.monotonic() - absences[0]
-            if since > 1.0:
-                return Capacity({"node": Amounts(8.0, 1.0, 8.0)})
-            busy = 0.3 < since < 0.7  # there, and taken
-            node = Amounts(8.0, 1.0 if busy else 0.0, 8.0)
-            need = Need(Amounts(8.0, 1.0, 8.0))
-            return Capacity({"node": node}, [(["node"], need)] if busy else [])
-
-    study.add("step", resources={"gpus": 1})
-    run_study(study, sqlite, Restarting())
-    assert study.states(sqlite) == {"step": "succeeded"}
+def test_it_waits_no_longer_than_the_limit() -> None:
+    absent = AbsentNodes()
+    waited = [absent.waits("step", "no node has that", float(now)) for now in range(0, 610, 5)]
+    assert waited == [True] * 120 + [False, True]

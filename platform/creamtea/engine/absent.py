@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 NODE_SECONDS = 600.0  # for which a step waits for a node that it fits, such as one that restarts
 NODE_PAUSE = 5.0  # between two looks for one
+NODE_GAP = 15.0  # between two refusals, after which the second begins a wait of its own
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class _Absence:
 
     def lasts(self, now: float) -> bool:
         """Whether it has gone on until now; else the step fitted a node meanwhile, or was not ready."""
-        return now <= self.seen + 3 * NODE_PAUSE
+        return now <= self.seen + NODE_GAP
 
     @property
     def reason(self) -> str:
