@@ -26,8 +26,9 @@ from creamtea.store.schema import upgrade
 from creamtea.store.tables import Base
 
 os.environ.update(RAY_ENVIRONMENT)
-# Small models are slower on several threads, and much slower beside other tests. torch reads this at import.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Small models are slower on several threads, and a hundred times slower beside other tests. torch reads this
+# at import.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Tests start hundreds of processes: without compiled files each of them would compile creamtea anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -56,6 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKS_OF_FIXTURES[fixture])
+
+
+def pytest_runtest_setup() -> None:
+    """A step that ran in this process has left it as many threads as the step had."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 def pytest_collection_finish() -> None:
