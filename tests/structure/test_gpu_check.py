@@ -62,6 +62,7 @@ def test_a_rehearsal_looks_like_no_result(
     for rows in ("translations", "trainings", "decodings"):
         monkeypatch.setattr(gpu_check, rows, lambda *given: iter([["one", "0.1 (wrong)"]]))
     monkeypatch.setattr(gpu_check, "SMALL", {"rnn": gpu_check.SMALL["rnn"]})
+    monkeypatch.setattr(gpu_check, "UPDATES", 2)
     with pytest.raises(SystemExit, match="disagree"):
         gpu_check.main()
     shown = capsys.readouterr().out
