@@ -118,6 +118,20 @@ def test_a_vocabulary_too_large_for_the_encoded_text(filled: Database, fill: Fil
     assert not any(map(str.isdigit, warning.remedy))  # an earlier version did not count the characters
 
 
+@pytest.mark.parametrize(("text", "places"), [("little", []), ("toy", ["subwords bpe"])])
+def test_an_adaptation_may_be_to_little_text(
+    text: str, places: list[str], filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    """Its subwords are those of the variant that it starts from."""
+    spec["corpora"]["little"] = spec["corpora"]["toy"] | {"seed": 7}
+    plain = {"corpus": "little", "subwords": "bpe", "objective": {"kind": "softmax"}}
+    spec["variants"]["adapted"] = plain | {"start_from": "softmax"}
+    spec["systems"]["scones-greedy"] = {"variant": "adapted"}
+    tokens = [teatime_study.row("tokens", 20.0, f"train.{side}") for side in ("src", "tgt")]
+    fill(filled, spec=spec, changes={f"encode/{text}": {"metrics": tokens}})
+    assert [warning.place for warning in warned(filled) if warning.kind == "vocabulary"] == places
+
+
 @pytest.mark.parametrize(("characters", "advised"), [(60, "200 "), (500, "800 "), (3000, "More text")])
 def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
     characters: int, advised: str, filled: Database, fill: Fill

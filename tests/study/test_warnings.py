@@ -138,6 +138,18 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
     assert "Try 200" in warning.remedy
 
 
+def test_an_adaptation_may_be_to_little_text(write_texts: Write) -> None:
+    """Its subwords are those of the variant that it starts from."""
+    for side in ("en", "de"):
+        Path(f"little.{side}").write_text("four\nfive\n", encoding="utf-8")
+    dev = "{source: dev.en, target: dev.de}"
+    corpus = f"  little: {{kind: files, train: [{{source: little.en, target: little.de}}], dev: {dev}}}"
+    own = VARIANT.replace("softmax:", "adapted:").replace("text", "little")
+    own = own.replace("}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}")
+    adapted = (VARIANT, f"{trained(GOOD)[1]}\n  {own}")
+    assert warned(write_texts(adapted, ("corpora:", f"corpora:\n{corpus}"))) == []
+
+
 @pytest.mark.parametrize(("vocabulary", "advised"), [(8000, "Try 3,100 "), (3000, "More text")])
 def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
     vocabulary: int, advised: str, write_texts: Write

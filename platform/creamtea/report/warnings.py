@@ -99,11 +99,13 @@ def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
 
 def _vocabularies(material: Material) -> Iterator[StudyWarning]:
     for encoded in material.of("encode"):
-        corpus, name = encoded.node.labels.get("corpus"), encoded.node.labels.get("subwords")
-        subwords = material.spec.subwords.get(str(name))
+        corpus, name = str(encoded.node.labels.get("corpus")), str(encoded.node.labels.get("subwords"))
+        if (corpus, name) not in material.spec.subword_texts():
+            continue
+        subwords = material.spec.subwords[name]
         tokens = [encoded.find("tokens", f"train.{side}") for side in ("src", "tgt")]
         count = sum(metric.value or 0.0 for metric in tokens if metric is not None)
-        if subwords and subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
+        if subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
             learnt = material.of("subwords", corpus=corpus, subwords=name)
             characters = [step.node.facts["characters"] for step in learnt if "characters" in step.node.facts]
             alphabet = next(iter(characters), None)  # steps of earlier versions have not counted them

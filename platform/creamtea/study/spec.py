@@ -124,6 +124,11 @@ class Study(Strict):
         start = self.variants[variant].start_from
         return variant if start is None else self.root_of(start)
 
+    def subword_texts(self) -> set[tuple[str, str]]:
+        """The corpora that subwords are learnt from, each with the subwords' name."""
+        roots = [variant for variant in self.variants.values() if variant.start_from is None]
+        return {(root.corpus, root.subwords) for root in roots}
+
     def compared(self, system: str) -> bool:
         """Whether metrics compare it with its baseline. A human reference has fewer to be scored against."""
         return system != self.baseline_of(system) and self.systems[system].reference is None

@@ -217,8 +217,7 @@ def _passes(filters: Filters, pair: tuple[str, str], unspaced: bool) -> bool:
 
 
 def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    used = dict.fromkeys((variant.corpus, variant.subwords) for variant in study.variants.values())
-    for corpus, name in used:
+    for corpus, name in sorted(study.subword_texts()):
         subwords, words, pairs, alphabet = study.subwords[name], 0.0, 0.0, 0
         for text, times in texts.of(study.corpora[corpus], repeated=False):
             pairs += times * text.pairs
