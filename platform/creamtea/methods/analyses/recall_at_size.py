@@ -93,7 +93,7 @@ class RecallAtSize(OfVariants):
     plots: ClassVar[tuple[CellPlot, ...]] = tuple(
         CellPlot(
             f"Recall at equal size, {words}",
-            Column("selected_size_lexicon", "mean selected vocabulary (log scale)", 0, unit="subwords"),
+            Column("selected_size_lexicon", "mean selected size (log scale)", 0, unit="subwords"),
             share("recall", "recall", ""),
             {"recall_nvs": "NVS", "recall_lexicon": "lexicon"},
             logarithmic=True,
