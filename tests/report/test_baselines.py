@@ -257,6 +257,8 @@ def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(
     spec["recall"] = {"k": [1]}
     spec["test_sets"]["test"]["seed"] = 9
     fill(filled, spec=spec, changes=macro(1))
-    rows = rows_of(build_report(filled, "teatime"))
+    report = build_report(filled, "teatime")
+    rows = rows_of(report)
     assert rows["softmax-nvs"].cells["recall_macro"].value == 0.5
     assert rows["softmax-greedy"].cells["recall_macro"].value == 1.0
+    assert "2 idioms (1 different)" in report.section("systems/test").facts

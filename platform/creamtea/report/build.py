@@ -125,9 +125,11 @@ def _steps(nodes: Iterable[Node]) -> str:
 
 def _systems_section(material: Material, systems: SystemsOn) -> Section:
     segments = counted(material.of("test_set", test_set=systems.test_set), "segments")
-    idioms = idioms_of(material, systems.test_set).count
+    idioms = idioms_of(material, systems.test_set)
     facts = ["not prepared yet" if segments is None else f"{segments:,} segments"]
-    facts += [f"{idioms:,} idioms"] if idioms else []
+    if idioms.count:
+        different = f" ({idioms.distinct:,} different)" if idioms.repeated else ""
+        facts.append(f"{idioms.count:,} idioms{different}")
     if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(material, systems.test_set)
