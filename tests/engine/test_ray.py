@@ -44,7 +44,13 @@ def ray_processes(controller: int) -> list[psutil.Process]:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_a_study_on_local_ray(sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path) -> None:
+def test_a_study_on_local_ray(
+    sqlite: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    log: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     before = signal.getsignal(signal.SIGTERM)
     study.add("first")
     study.add("second", before=["first"])
@@ -85,6 +91,7 @@ def test_a_study_on_local_ray(sqlite: Database, store: ArtefactStore, study: Toy
     assert rows["second"].facts["said"] == "first;second;"
     assert len(rows["second"].facts["node"]) == 12
     assert signal.getsignal(signal.SIGTERM) == before
+    assert capsys.readouterr().out == "", "what a command prints is its own"
 
 
 @pytest.mark.cluster

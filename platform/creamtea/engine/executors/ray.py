@@ -184,7 +184,10 @@ class RayExecutor:
         local = {} if self.address else local_ray.prepare()
         _read_token()
         import ray
+        from ray._private import worker
 
+        # Ray would print what befalls its workers on standard output, where a command may print JSON
+        worker._worker_logs_enabled = False
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
         try:
             with _own_signals(), local_ray.without_needless_processes():
