@@ -256,6 +256,7 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, ope
     read.click()
     entries = whole.locator(".read li")
     expect(entries).to_have_count(2)
+    expect(entries.first).to_be_visible()
     # on to the whole, whose earlier segments are scrolled, not scored
     for key in ("4", "Enter", "3", "Enter"):
         page.keyboard.press(key)
