@@ -26,9 +26,6 @@ from creamtea.store.schema import upgrade
 from creamtea.store.tables import Base
 
 os.environ.update(RAY_ENVIRONMENT)
-# Small models are slower on several threads, and a hundred times slower beside other tests. torch reads this
-# at import.
-os.environ["OMP_NUM_THREADS"] = "1"
 # Tests start hundreds of processes: without compiled files each of them would compile creamtea anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -59,11 +56,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(MARKS_OF_FIXTURES[fixture])
 
 
-def pytest_runtest_setup() -> None:
-    """A step that ran in this process has left it as many threads as the step had."""
-    os.environ["OMP_NUM_THREADS"] = "1"
+def one_thread() -> None:
+    """Small models are slower on several threads, and a hundred times slower beside other tests."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # torch reads this at import
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+one_thread()
+
+
+def pytest_runtest_setup() -> None:
+    one_thread()  # a step that ran in this process has left it as many as the step had
 
 
 def pytest_collection_finish() -> None:
