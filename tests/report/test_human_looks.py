@@ -7,11 +7,14 @@ import pytest
 from blocks import tables
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 
+from creamtea.human.launching import registration
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell, Document
 from creamtea.stats.aiming import look
 from creamtea.stats.sequential import course
+from creamtea.stats.verdict import deciding_test
 from creamtea.store.database import Database
+from creamtea.store.tables import Campaign
 
 ITEMS, SYSTEMS = 60, ("plain", "beam", "lexicon")
 
@@ -105,6 +108,33 @@ def test_a_campaign_that_aims_has_one_verdict(filled: Database) -> None:
     assert verdicts["beam"] == cells(report, "beam")["state"].words == "better"
     assert cells(report, "lexicon")["state"].words == "not decided"
     assert str(verdicts["lexicon"]).startswith("undecided")
+
+
+@pytest.mark.parametrize("aims", [False, True])
+def test_the_verdict_is_by_the_registered_test(filled: Database, aims: bool) -> None:
+    """A campaign that aims is not registered with the t-test over all ratings, which does not decide it."""
+    steps = drawn_steps(ITEMS, (10.0, 16.0), raters=2, seed=5)
+    number = rated_campaign(
+        filled, side_by_side(steps), ratings_per_item=2, settings={"baseline": "plain", "aim": aims}
+    )
+    with filled.transaction() as session:
+        campaign = session.get_one(Campaign, number)
+        campaign.registered = registration(session, campaign)
+        primary = campaign.registered["analysis"]["primary"]
+    assert ("group-sequential" in primary, "t-test" in primary) == (aims, not aims)
+    about = build_human(filled, "tasting").table("comparisons").about
+    assert f"by the {primary}" in about
+    assert "wrongly names" not in about
+
+
+def test_a_report_says_where_the_registration_names_another_test(filled: Database) -> None:
+    """As version 0.2.0 registered campaigns that aim."""
+    steps = drawn_steps(ITEMS, (10.0, 16.0), raters=2, seed=5)
+    registered = {"analysis": {"primary": deciding_test(aims=False)}}
+    settings = {"baseline": "plain", "aim": True}
+    rated_campaign(filled, side_by_side(steps), registered=registered, settings=settings)
+    about = build_human(filled, "tasting").table("comparisons").about
+    assert f"wrongly names “{deciding_test(aims=False)}”" in about
 
 
 def test_few_units_are_too_early(filled: Database) -> None:

@@ -21,27 +21,41 @@ from creamtea.human.campaigns import find_campaign, item_kinds
 from creamtea.human.protocols import origin_of
 from creamtea.human.settings import settings_of
 from creamtea.stats.sequential import ALPHA, BURN_IN, LOOKS
+from creamtea.stats.verdict import deciding_test
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, StudyRow
 
-# the analysis that is registered; docs and report say what each part is
-ANALYSIS: dict[str, Any] = {
-    "items": "kinds rated and random, by their weights; controls tell of raters only",
-    "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
-    "mean over raters",
-    "comparisons": "each system with the baseline",
-    "primary": "paired t-test over items, two-sided; where items share documents over documents, each "
-    "weighing as much as its items",
-    "beside": ["signed-rank test (Pratt)", "sign-flip permutation test"],
-    "alpha": ALPHA,
-    "correction": "Holm over the comparisons",
-    "interval": 0.95,
-    "early end": f"by a group-sequential test of up to {LOOKS} looks from {BURN_IN} complete documents or "
-    "segments on, by the power family of error spending (all of alpha), these raters only",
-    "verdict": "better or worse where the corrected test rejects; no difference larger than delta where the "
-    "90 % interval lies within -delta and delta; both also with raters drawn; "
-    "otherwise undecided",
-}
+
+def planned_analysis(aims: bool) -> dict[str, Any]:
+    """Return the analysis that is registered; docs and report say what each part is.
+
+    `aims`: whether the campaign spends its ratings where a verdict is open.
+    """
+    beside = ["signed-rank test (Pratt)", "sign-flip permutation test"]
+    looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
+    looks += " error spending (all of alpha), these raters only"
+    if aims:
+        beside = [f"{deciding_test(False)}, which counts later ratings, too", *beside]
+        early_end = f"of each comparison by its primary test: {looks}; a comparison is given up once the "
+        early_end += "planned ratings are unlikely to decide it"
+    else:
+        early_end = f"by a group-sequential test of {looks}"
+    return {
+        "items": "kinds rated and random, by their weights; controls tell of raters only"
+        + ("; a rating that had the chance q of being asked for weighs 1/√q" if aims else ""),
+        "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
+        "mean over raters",
+        "comparisons": "each system with the baseline",
+        "primary": deciding_test(aims),
+        "beside": beside,
+        "alpha": ALPHA,
+        "correction": "Holm over the comparisons",
+        "interval": 0.95,
+        "early end": early_end,
+        "verdict": "better or worse where the corrected primary test rejects; no difference larger than "
+        f"delta where {'a' if aims else 'the'} 90 % {'repeated ' if aims else ''}interval lies within "
+        "-delta and delta; both also with raters drawn; otherwise undecided",
+    }
 
 
 def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> dict[str, Any]:
@@ -84,7 +98,7 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
     """
     content = {
         **_stored_content(session, campaign),
-        "analysis": ANALYSIS,
+        "analysis": planned_analysis(settings_of(campaign.settings).aim),
         "creamtea": creamtea.__version__,
         "protocol_from": asdict(origin_of(campaign.protocol)),
     }

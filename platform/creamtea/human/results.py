@@ -43,6 +43,7 @@ class CampaignFacts:
     state: str
     is_planned: bool
     settings: CampaignSettings
+    registered_test: str | None  # that decides comparisons; None where nothing was registered
 
     @property
     def scale(self) -> Scale:
@@ -172,7 +173,14 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     protocol = find_protocol(campaign.protocol, campaign.settings)
     systems = tuple(campaign.systems)
     settings = settings_of(campaign.settings)
-    facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems, settings=settings)
+    facts = from_row(
+        CampaignFacts,
+        campaign,
+        protocol=protocol,
+        systems=systems,
+        settings=settings,
+        registered_test=(campaign.registered or {}).get("analysis", {}).get("primary"),
+    )
     rows = session.execute(
         select(
             *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),

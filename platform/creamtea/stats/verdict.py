@@ -28,6 +28,19 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
 
 
+def deciding_test(aims: bool) -> str:
+    """Name the test that decides a comparison, for its registration and for its report alike."""
+    if aims:
+        return (
+            "group-sequential test over documents (segments, where they stand alone), two-sided, as it stood "
+            "when the comparison was settled or given up"
+        )
+    return (
+        "paired t-test over items, two-sided; where items share documents over documents, each weighing as "
+        "much as its items"
+    )
+
+
 _OF_STATES = {
     State.BETTER: Outcome.BETTER,
     State.WORSE: Outcome.WORSE,

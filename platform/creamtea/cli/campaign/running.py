@@ -85,7 +85,7 @@ def _in_words(plan: Preview) -> list[str]:
         lines.append(
             f"aiming      saves about {plan.saved.equal:,} of {plan.saved.ratings:,} scores if the systems "
             f"are equal, {plan.saved.differing:,} if each is {plan.said(plan.saved.apart)} from the "
-            "baseline (simulated)"
+            "baseline (simulated); a group-sequential test then decides, with less power than the t-test"
         )
     if plan.comparisons > 1:
         lines.append(f"            for one comparison; Holm's correction for {plan.comparisons} lowers it")

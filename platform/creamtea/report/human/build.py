@@ -25,6 +25,7 @@ from creamtea.report.human.origins import origins
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.human.whole_documents import whole_documents
 from creamtea.report.model import Document, Fact, Section, Table, Texts
+from creamtea.stats.verdict import deciding_test
 from creamtea.stats.wmt import RULES
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
@@ -134,15 +135,21 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
 
 
 def _verdicts(whole: Judged) -> str:
-    if whole.ratings.campaign.settings.aim:
+    """Say what decides, in the words of the registration."""
+    campaign = whole.ratings.campaign
+    decides = deciding_test(campaign.settings.aim)
+    if not campaign.settings.aim:
         return (
-            "The verdict is how the comparison ended while the campaign ran, before its system was rated "
-            "less (“so far” below): the paired tests count what was rated afterwards, and do not decide."
+            f"The verdict is by the {decides} (at 5 %), and by two one-sided t-tests against "
+            f"±{whole.shown_delta()}."
         )
-    return (
-        "The verdict is by the paired t-test at 5 % and by two one-sided t-tests against "
-        f"±{whole.shown_delta()}."
+    words = (
+        f"The verdict is by the {decides} (“so far” below): the paired tests also count what was rated "
+        "afterwards, and do not decide."
     )
+    if campaign.registered_test not in (None, decides):  # as version 0.2.0 did
+        words += f" The registration made at the launch wrongly names “{campaign.registered_test}”."
+    return words
 
 
 def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table]:
@@ -185,7 +192,7 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
                 comparing.against_baseline(part, complete),
                 "random_comparisons",
                 f"Randomly drawn items, against {name}",
-                "",
+                "By paired t-tests over these items alone; the campaign's verdicts are those of all items.",
             ),
         ]
     return tables
