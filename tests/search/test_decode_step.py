@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 import step_files
@@ -14,8 +13,6 @@ from creamtea.contract.step import GaveWay, StepCancelled, StepResult
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.steps.systems import DECODE
 from creamtea_workers.models.build import load_model, save_model
-from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.translator import Translator
 from creamtea_workers.steps import decode
 from creamtea_workers.training import checkpoint
 from creamtea_workers.training.group import Alone
@@ -191,27 +188,14 @@ def test_a_decoding_that_has_more_room_saves_and_gives_way(
 
 
 @pytest.mark.parametrize("search", [{"kind": "beam", "width": 30}, {"kind": "exact", "beam": 30}])
-def test_a_beam_wider_than_the_selection(
-    folders: dict[str, list[Path]], tmp_path: Path, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_a_beam_wider_than_every_selection_translates(
+    folders: dict[str, list[Path]], tmp_path: Path, search: dict[str, Any]
 ) -> None:
-    selection = {"kind": "lexicon", "k": 1}
-    given = context(folders, tmp_path / "out", search=search, selection=selection)
-    monkeypatch.setattr(BeamSearch, "__call__", None)  # nothing is searched
-    with pytest.raises(
-        StepError, match=r"segment 4: the selection leaves \d+ subwords, .* width of 30.* `k`"
-    ):
-        given.run()
-
-
-def test_a_line_that_the_lexicon_does_not_know_is_no_mistake_of_the_beam() -> None:
-    """No `k` would select more than the end for it."""
-    search = SimpleNamespace(min_selection=4)
-    sizes = Translator._sizes(
-        cast("Translator", SimpleNamespace(search=search)),
-        [[7, 8], [], [9]],
-        list(map(torch.arange, (1, 1, 4))),
-    )
-    assert sizes == [1, 1, 4]
+    given = context(folders, tmp_path / "out", search=search, selection={"kind": "lexicon", "k": 1})
+    given.run()
+    rows = read_rows(given.output / "hypotheses.jsonl")
+    assert len(rows) == len(SOURCES)
+    assert max(row["selected_size"] for row in rows) < 30
 
 
 def test_the_batch_size_changes_no_output(folders: dict[str, list[Path]], tmp_path: Path) -> None:

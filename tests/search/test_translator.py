@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from forced_scores import forced_scores
+from torch import Tensor
 from toy_models import OBJECTIVES
 
 from creamtea.methods.precisions import Precision
@@ -15,7 +17,7 @@ from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.models import inference
 from creamtea_workers.models.build import ModelConfig, build_model
-from creamtea_workers.models.interface import EOS, output_logits
+from creamtea_workers.models.interface import EOS, Memory, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search import build_search
 from creamtea_workers.search import translator as translating
@@ -176,6 +178,35 @@ def test_bf16_weights_decode_and_score(model: Transformer, lexicon: Path) -> Non
     logits = output_logits(half, torch.randn(3, 32).bfloat16())
     assert logits.dtype == torch.float32  # for what follows, but no more precise than the weights
     assert torch.equal(logits.bfloat16().float(), logits)
+
+
+class FixedSelector:
+    """Selects the given ids."""
+
+    def __init__(self, selections: list[list[int]]) -> None:
+        self.selections = selections
+
+    def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor]:
+        return [torch.tensor(sorted(ids)) for ids in self.selections]
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_beam_wider_than_a_selection_finds_the_best_of_the_words_that_are_there(
+    model: Transformer, objective: str, power: float
+) -> None:
+    lines, few, many = [[5, 6, 7], [8, 9]], [EOS, 7], [EOS, *range(11, 30)]
+    search = Beam(kind="beam", width=12, length_normalization=power, max_length_ratio=0.01)
+    both = Translator(model, OBJECTIVES[objective], FixedSelector([few, many]), build_search(search))
+    first, second = (translation.hypothesis for translation in both.translate(lines))
+
+    alone = Translator(model, OBJECTIVES[objective], FixedSelector([few]), build_search(search))
+    possible = [Hypothesis([7] * length, 0.0, finished=True) for length in range(11)]
+    scores = [forced_scores(alone, lines[:1], [hypothesis])[0] for hypothesis in possible]
+    best = max(range(11), key=lambda length: scores[length] / (length + 1) ** power)
+    assert first.tokens == [7] * best
+    assert first.score == pytest.approx(scores[best], abs=1e-4)
+    assert forced_scores(both, lines, [first, second]) == pytest.approx([first.score, second.score], abs=1e-4)
 
 
 # ---------------------------------------------------------------- batches

@@ -51,8 +51,9 @@ class SearchMethod(ABC):
         return 1
 
     @property
-    def min_selection(self) -> int:
-        """The minimum number of subwords in a sentence's selected vocabulary."""
+    def beam(self) -> int:
+        """Width of the beam; 1 where there is none. A sentence whose vocabulary offers fewer hypotheses
+        fills less of it."""
         return 1
 
     @abstractmethod

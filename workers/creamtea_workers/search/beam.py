@@ -46,7 +46,7 @@ class BeamSearch(SearchMethod):
         return self.width
 
     @property
-    def min_selection(self) -> int:
+    def beam(self) -> int:
         return self.width
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:

@@ -52,10 +52,6 @@ class ExactSearch(SearchMethod):
     def rows(self) -> int:
         return max(self.beam, self.budget.nodes)
 
-    @property
-    def min_selection(self) -> int:
-        return self.beam
-
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
         """One hypothesis per sentence. Exact search always scores, whatever `with_scores` says."""
         hypotheses = dict(pair for finished in self.rounds(batch) for pair in finished)

@@ -15,7 +15,7 @@ from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, lexicon_file
-from creamtea_workers.search.translator import Translation, Translator, naming_segments
+from creamtea_workers.search.translator import Translation, Translator
 
 UNKNOWN = "this selection does not say what would allow it"
 
@@ -57,11 +57,10 @@ class OpenSystem:
             raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
         lines = [normalise(line) for line in lines]
         sources = self.subwords.encode_lines(lines)
-        with naming_segments(sources, range(len(lines))):
-            translations: dict[int, list[Translation]] = {}
-            for batch in self.translator.batches(sources, self.params.batch_size):
-                several = self.translator.translate_best([sources[n] for n in batch], count)
-                translations.update(zip(batch, several, strict=True))
+        translations: dict[int, list[Translation]] = {}
+        for batch in self.translator.batches(sources, self.params.batch_size):
+            several = self.translator.translate_best([sources[n] for n in batch], count)
+            translations.update(zip(batch, several, strict=True))
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines):
             found = translations[number]

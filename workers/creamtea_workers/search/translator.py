@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from creamtea.errors import StepError
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
@@ -26,27 +24,6 @@ _BATCH_ON_GPU = 512  # for which it takes hardly longer than for a few
 # of a batch: decoder rows × vocabulary (256 MB of fp32 logits), rows, for small vocabularies, and numbers
 # that the rows keep (2 GB of fp32, twice while beams are reordered): a wide beam takes fewer sentences
 _CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
-
-
-class SelectionBelowBeam(StepError):
-    """A sentence's selected vocabulary is smaller than the beam."""
-
-    def __init__(self, source: Sequence[int], size: int, beam: int) -> None:
-        super().__init__(
-            f"the selection leaves {size} subwords, fewer than the beam's width of {beam}: lower the width "
-            "(`width` of a beam search, `beam` of an exact one), or select more (a higher `k`, a lower "
-            "`threshold`)"
-        )
-        self.source = source
-
-
-@contextmanager
-def naming_segments(sources: Sources, indices: Sequence[int]) -> Iterator[None]:
-    """An error about one of the sources names its segment; `indices`: the segments' numbers."""
-    try:
-        yield
-    except SelectionBelowBeam as error:
-        raise StepError(f"segment {indices[sources.index(error.source)]}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -87,9 +64,7 @@ class Translator:
 
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
-        """`with_scores` False saves greedy search the activation; the hypotheses are the same.
-        SelectionBelowBeam, before anything is searched, where a sentence's selection is smaller than the
-        beam."""
+        """`with_scores` False saves greedy search the activation; the hypotheses are the same."""
         return self._in_parts(lambda part: self._translate(part, with_scores), sources)
 
     def _translate(self, sources: Sources, with_scores: bool) -> list[Translation]:
@@ -170,16 +145,10 @@ class Translator:
         return [results[n] for n in range(len(sources))]
 
     def _sizes(self, sources: Sources, selection: list[Tensor] | None) -> list[int]:
-        """How many ids each sentence may use. SelectionBelowBeam where the beam is wider, except where
-        nothing is selected but the end: of an empty line, and of one that the lexicon does not know, no
-        setting would select more."""
+        """How many ids each sentence may use."""
         if selection is None:
             return [self.model.vocabulary_size] * len(sources)
-        sizes = [len(ids) for ids in selection]
-        for source, size in zip(sources, sizes, strict=True):
-            if 1 < size < self.search.min_selection:
-                raise SelectionBelowBeam(source, size, self.search.min_selection)
-        return sizes
+        return [len(ids) for ids in selection]
 
 
 def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:

@@ -18,7 +18,7 @@ from creamtea_workers.corpora.vocabularies import TextModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translation, Translator, naming_segments
+from creamtea_workers.search.translator import Translation, Translator
 from creamtea_workers.training.group import Group, current_group
 
 
@@ -38,7 +38,7 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
 
     group = current_group()
-    saved = translate(translator, test_set.sources, indices, context, group)
+    saved = translate(translator, test_set.sources, context, group)
     if group.rank > 0:
         return StepResult()
     translations = saved.in_order()
@@ -62,14 +62,13 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
 def translate(
     translator: Translator,
     sources: Sequence[Sequence[int]],
-    indices: Sequence[int],
     context: StepContext[DecodeParams],
     group: Group,
 ) -> SavedTranslations:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
     They are the same whoever translates them, so that scores are exactly the same, too: worker r of n takes
     each n-th from the r-th on; only of one that was left half done the rest is translated by itself.
-    `indices`: the segments' numbers, for people. Returns all translations, at every worker."""
+    Returns all translations, at every worker."""
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
     batches = list(translator.batches(sources, context.params.batch_size))
     rest = ([n for n in batch if n not in saved.translations] for batch in batches)
@@ -81,16 +80,15 @@ def translate(
         saved.save(context.checkpoints, group.rank)  # so that the workers' files have no gap
     before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
     for batch in own:
-        with naming_segments(sources, indices):
-            for finished in translator.translate_gradually([sources[n] for n in batch]):
-                saved.translations.update((batch[n], translation) for n, translation in finished)
-                saved.seconds = before + time.perf_counter() - began
-                context.progress(len(saved.translations), total, "sentences")
-                if time.monotonic() - last_save > SAVE_EVERY:
-                    saved.save(context.checkpoints, group.rank)
-                    last_save = time.monotonic()
-                    if context.has_more_room():  # what the others have not saved yet is translated again
-                        raise GaveWay
+        for finished in translator.translate_gradually([sources[n] for n in batch]):
+            saved.translations.update((batch[n], translation) for n, translation in finished)
+            saved.seconds = before + time.perf_counter() - began
+            context.progress(len(saved.translations), total, "sentences")
+            if time.monotonic() - last_save > SAVE_EVERY:
+                saved.save(context.checkpoints, group.rank)
+                last_save = time.monotonic()
+                if context.has_more_room():  # what the others have not saved yet is translated again
+                    raise GaveWay
     return SavedTranslations.of_workers(group.gather(saved))
 
 

@@ -36,7 +36,7 @@ from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.corpora.vocabularies import TextModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translator, naming_segments
+from creamtea_workers.search.translator import Translator
 
 Sentence = Sequence[int]  # ids of its subwords
 Detail = Mapping[str, Any]
@@ -69,8 +69,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     sentences = [sources[n] for n in chosen]
     batches = in_batches(sentences, protocol.batch_size)
     indices = [test_set.segments[n]["index"] for n in chosen]
-    with naming_segments(sentences, indices):  # a beam that is too wide, before anything is timed
-        sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
+    sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
     warm_up(systems, batches, protocol.warmup)
     with no_garbage_collection():
         seconds = measure(systems, batches, protocol.repetitions, context)
@@ -182,7 +181,7 @@ def describe(system: TimedSystem, translator: Translator, selected_size: float) 
     settings = system.selection.model_dump(mode="json", exclude={"kind"})
     selection = [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
     return {
-        "beam": translator.search.min_selection,  # not its rows: exact search has nodes, MBR samples
+        "beam": translator.search.beam,  # not its rows: exact search has nodes, MBR samples
         "search": system.search.kind,
         "precision": system.precision,
         "selection": " ".join(selection),
