@@ -39,6 +39,7 @@ def app(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
 async def talk(websocket: WebSocket) -> None:
     await websocket.accept()
     await websocket.receive()
+    await websocket.send_text(websocket.headers.get("origin", "no origin"))
 
 
 def page(request: Any) -> PlainTextResponse:
@@ -116,6 +117,32 @@ def test_pages_of_a_session_and_in_all_are_limited_with_a_message(database: Data
     assert people.get("/", headers=mine).status_code == 200
     with people.websocket_connect("/_stcore/stream", headers=mine):
         pass
+
+
+@pytest.mark.parametrize(
+    "origin, url, status",
+    [
+        ("http://evil.example", None, 403),
+        ("http://testserver:8502", None, 403),  # another program of the same host
+        ("http://testserver", None, None),
+        ("https://rate.example.com", "https://rate.example.com/", None),  # a proxy replaced `Host`
+        (None, None, None),  # no browser
+    ],
+)
+def test_a_websocket_of_another_sites_page_is_refused_by_the_gate(
+    database: Database, origin: str | None, url: str | None, status: int | None
+) -> None:
+    people, headers = client(url=url), {"Cookie": cookie(database)}
+    headers |= {"Origin": origin} if origin else {}
+    if status is None:
+        with people.websocket_connect("/_stcore/stream", headers=headers) as websocket:
+            websocket.send_text("")
+            # Streamlit would ask an address outside whether it knows the origin
+            assert websocket.receive_text() == "no origin"
+    else:
+        with pytest.raises(WebSocketDenialResponse) as refused:
+            people.websocket_connect("/_stcore/stream", headers=headers).__enter__()
+        assert refused.value.status_code == status
 
 
 def test_signing_out_ends_this_session_only(database: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -16,15 +17,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware import Middleware
 from streamlit.components.v2 import manifest_scanner
 from streamlit.starlette import App
+from streamlit.web.server.starlette import starlette_server
 
 from creamtea.errors import InputError
 from creamtea.monitoring.server import load_token
 from creamtea.settings import Serving, SignIn
 from creamtea_webapp import board, outages, session
-from creamtea_webapp.gate import entrance, media, metrics
+from creamtea_webapp.gate import connections, entrance, media, metrics
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
 
+log = logging.getLogger(__name__)
 SCRIPT = Path(__file__).parent / "script" / "entry.py"
 
 
@@ -66,7 +69,8 @@ def serve(
         sign_in=sign_in is not None,
         metrics=token is not None,
         https=urlsplit(url or "").scheme == "https",
-        max_connections=serving.max_connections,
+        max_connections=_max_pages(serving.max_connections),
+        url=url,
     )
     # Streamlit reads the metadata of all that is installed, 0.1 s of a start, for components that others
     # bring along; none of those is shown here
@@ -80,6 +84,32 @@ def serve(
         exception_handlers={SQLAlchemyError: outages.answer},
     )
     app.run(config=_config(host, port))
+
+
+def _max_pages(wanted: int) -> int:
+    """How many pages may be open at once: as many as are wanted, if there are enough descriptors."""
+    open_files = connections.raise_open_files()
+    possible = connections.max_pages(open_files)
+    if possible < wanted:
+        log.warning(
+            "at most %d pages can be open at once, not %d: this process may open %d files. Raise the limit "
+            "(`ulimit -n`), or set CREAMTEA_MAX_CONNECTIONS",
+            possible,
+            wanted,
+            open_files,
+        )
+    uvicorn_settings = starlette_server._get_uvicorn_config_kwargs
+
+    def bounded_settings() -> dict[str, Any]:
+        return uvicorn_settings() | {
+            "http": connections.bounded(open_files - connections.RESERVED),
+            "backlog": connections.BACKLOG,
+            "ws_max_size": connections.MAX_MESSAGE,
+        }
+
+    # Streamlit, which starts uvicorn, has no settings for these
+    starlette_server._get_uvicorn_config_kwargs = bounded_settings
+    return min(wanted, possible)
 
 
 def _config(host: str, port: int) -> dict[str, Any]:

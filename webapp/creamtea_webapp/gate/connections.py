@@ -1,19 +1,33 @@
-"""How many WebSockets are open: of each session, and in all.
+"""Limits on connections: sockets of the server, and open pages of a session and of everybody.
 
-Every page that is open in a browser holds one, and with it memory and a script of this process.
+Every page that is open in a browser holds a WebSocket, and with it memory and a script of this process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
 MAX_OF_SESSION = 20
+# Descriptors of a page: its socket, and three of the event loop that Streamlit gives its script's thread
+PER_PAGE = 4
+MAX_OPEN_FILES = 2**16
+RESERVED = 256  # descriptors for files, the database and sockets that are about to be closed
+BACKLOG = 128  # sockets that are accepted at once, before any of them can be closed
+REQUEST_SECONDS = 20.0  # for a request's headers and body to arrive, or to pause between two parts of them
+# Bytes of a browser's message: a board's answer holds what a rater wrote, a page's form a study of 1 MB.
+# Files are uploaded by HTTP.
+MAX_MESSAGE = 4 * 2**20
 
 
 class Connections:
-    """For one event loop."""
+    """The open WebSockets of each session. For one event loop."""
 
     def __init__(self, max_in_all: int) -> None:
         self.max_in_all = max_in_all
@@ -39,3 +53,74 @@ class Connections:
             self._open[session_id] -= 1
             if not self._open[session_id]:
                 del self._open[session_id]
+
+
+def raise_open_files() -> int:
+    """Raise the soft limit of open files to the hard limit; return it."""
+    if sys.platform == "win32":  # where sockets are not files
+        return MAX_OPEN_FILES
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
+
+
+def max_pages(open_files: int) -> int:
+    """How many pages may be open at once with this limit of open files."""
+    return max(1, (open_files - RESERVED) // PER_PAGE)
+
+
+def bounded(max_sockets: int) -> type[H11Protocol]:
+    """A protocol of at most this many connections, those of pages included."""
+    return type("Bounded", (BoundedProtocol,), {"max_sockets": max_sockets})
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 of a bounded number of connections, each of which has to send its requests in time.
+
+    asyncio itself accepts connections until no descriptor is left, and then logs a traceback for each further
+    one. uvicorn waits for a request for ever.
+    """
+
+    max_sockets: int
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.max_sockets:
+            transport.abort()
+        else:
+            self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        headers_begun = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
+        body_begun = self.conn.their_state is h11.SEND_BODY
+        upgraded = self not in self.connections
+        if upgraded or not (headers_begun or body_begun):
+            self._expect_nothing()
+        elif body_begun or self._deadline is None:  # a body may take longer, as long as it goes on
+            self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        self._expect_nothing()
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self._end_slow_request)
+
+    def _expect_nothing(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end_slow_request(self) -> None:
+        if self.flow.read_paused:  # the page has not read what has arrived
+            self._expect_request()
+        else:
+            self.transport.abort()

@@ -7,7 +7,7 @@ the page's script posts the secret, on loopback at once, elsewhere at the press 
 
 from __future__ import annotations
 
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from creamtea.human import access, invitations
 from creamtea_webapp import session
 from creamtea_webapp.gate.limiter import Limiter
-from creamtea_webapp.gate.middleware import ASKED, HERE, asked_before, cookie_of
+from creamtea_webapp.gate.middleware import ASKED, HERE, asked_before, cookie_of, is_foreign
 from creamtea_webapp.gate.paths import ENTRANCE, SIGN_OUT, kept_query, login_address, page_address
 from creamtea_webapp.markup import render
 
@@ -56,18 +56,12 @@ async def _style(request: Request) -> Response:
     return FileResponse(HERE / "gate.css", media_type="text/css")
 
 
-def _from_elsewhere(request: Request) -> bool:
-    """Whether the page that posts this is another site's."""
-    origin = request.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != request.headers.get("host")
-
-
 async def _ask_to_sign_out(request: Request) -> Response:
     return HTMLResponse(render("gate/sign_out.html"))
 
 
 async def _sign_out(request: Request, sign_in: bool) -> Response:
-    if _from_elsewhere(request):
+    if is_foreign(request.scope):
         return PlainTextResponse("Sign out on the site itself.", status_code=403)
     mine = cookie_of(request.scope)
     if mine is not None:
@@ -84,7 +78,7 @@ async def _sign_out(request: Request, sign_in: bool) -> Response:
 
 async def _exchange(request: Request, limiter: Limiter) -> Response:
     """POST with the secret as its body: 204 and the cookie, or 401; 403 for a page of another site."""
-    if _from_elsewhere(request):
+    if is_foreign(request.scope):
         return PlainTextResponse("A link can only be opened on its own site.", status_code=403)
     secret = await _short_body(request)
     if secret is None:

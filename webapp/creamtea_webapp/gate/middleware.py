@@ -10,7 +10,7 @@ import base64
 import hashlib
 import re
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 import streamlit
 from anyio.to_thread import run_sync
@@ -85,15 +85,18 @@ class Gate:
         metrics: bool = False,
         https: bool = False,
         max_connections: int = Serving.max_connections,
+        url: str | None = None,
     ) -> None:
         """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody.
 
         `metrics`: so does that of gate/metrics.py, which asks for a token of its own. `https`: people reach
-        this server by HTTPS, whatever a proxy says. `max_connections`: WebSockets in all.
+        this server by HTTPS, whatever a proxy says. `max_connections`: WebSockets in all. `url`: where people
+        reach this server, whatever `Host` a proxy sends.
         """
         self.app = app
         self.sign_in = sign_in
         self.https = https
+        self.own_host = urlsplit(url or "").netloc
         self.connections = Connections(max_connections)
         self.open_paths = (
             OPEN_PATHS | (SIGN_IN_PATHS if sign_in else set()) | ({METRICS} if metrics else set())
@@ -108,6 +111,10 @@ class Gate:
         send = _with_headers(scope, send, self.https)
         if scope["path"] in self.open_paths:
             await self.app(scope, receive, send)
+            return
+        if scope["type"] == "websocket" and not self._admit_origin(scope):
+            page = HTMLResponse("Open this page on its own site.", status_code=403)
+            await _refuse(scope, receive, send, page)
             return
         try:
             session_id = await run_sync(_session_of, scope)
@@ -126,6 +133,17 @@ class Gate:
         else:
             await (await asset(scope) or self.app)(scope, receive, send)
 
+    def _admit_origin(self, scope: Scope) -> bool:
+        """Whether a WebSocket comes from a page of this server: browsers send cookies with those of any page.
+
+        The header is then removed. Streamlit would accept any port of this host, and for another host it
+        asks an address outside, during which nobody else is answered.
+        """
+        if is_foreign(scope, self.own_host):
+            return False
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"origin"]
+        return True
+
     async def _page(self, session_id: int, scope: Scope, receive: Receive, send: Send) -> None:
         """A page and its WebSocket, unless too many are open."""
         if (why := self.connections.refusal(session_id)) is not None:
@@ -136,6 +154,13 @@ class Gate:
                 await self.app(scope, receive, send)
         else:
             await (await asset(scope) or self.app)(scope, receive, send)
+
+
+def is_foreign(scope: Scope, own_host: str = "") -> bool:
+    """Whether a page of another site sends this request. Only browsers say which page it is."""
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc not in (headers.get("host"), own_host or None)
 
 
 def cookie_of(scope: Scope, suffix: str = "") -> str | None:

@@ -1,0 +1,118 @@
+"""The server's limits on sockets, requests and messages, on a real server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+import uvicorn
+from limits import ANSWER, START, wait_until
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+from websockets.exceptions import ConnectionClosedError
+from websockets.sync.client import connect
+
+from creamtea_webapp.gate import connections
+
+PATIENCE = 2.0  # seconds for a request
+HEADERS = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+MAX_SOCKETS = 5
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", PATIENCE)
+    app = Starlette(routes=[Route("/", length, methods=["POST"]), WebSocketRoute("/", echo)])
+    settings = uvicorn.Config(
+        app,
+        port=0,
+        http=connections.bounded(MAX_SOCKETS),
+        ws="websockets-sansio",
+        ws_max_size=connections.MAX_MESSAGE,
+        log_level="critical",
+    )
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_until(lambda: server.started, START)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(ANSWER)
+
+
+async def length(request: Request) -> PlainTextResponse:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+async def echo(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.send_bytes(await websocket.receive_bytes())
+
+
+def open_socket(port: int, begin: bytes) -> socket.socket:
+    opened = socket.create_connection(("127.0.0.1", port), timeout=ANSWER)
+    opened.sendall(begin)
+    return opened
+
+
+def received(opened: socket.socket) -> bytes:
+    """All that arrives until the server closes the connection."""
+    parts = b""
+    try:
+        while part := opened.recv(4096):
+            parts += part
+    except ConnectionResetError:
+        pass
+    return parts
+
+
+def test_requests_that_do_not_go_on_are_ended(port: int) -> None:
+    sockets = []
+    with ExitStack() as begun:
+        for begin in (b"", b"POST / HT", HEADERS[:-2] + b"X: ", HEADERS % 9 + b"ab"):
+            opened = begun.enter_context(open_socket(port, begin))
+            sockets.append(opened)
+        assert [received(opened) for opened in sockets] == [b""] * 4
+
+
+def test_a_long_body_may_take_longer_as_long_as_it_goes_on(port: int) -> None:
+    parts = 4
+    with open_socket(port, HEADERS % parts) as opened:
+        for _ in range(parts):  # 1.3 times as long as one part may take
+            threading.Event().wait(PATIENCE / 3)
+            opened.sendall(b"a")
+        assert received(opened).endswith(b"4")
+
+
+def test_a_page_outlasts_the_time_for_a_request(port: int) -> None:
+    with connect(f"ws://127.0.0.1:{port}/") as page:
+        threading.Event().wait(1.5 * PATIENCE)
+        page.send(b"still here")
+        assert page.recv(ANSWER) == b"still here"
+
+
+def test_sockets_beyond_the_limit_are_closed_at_once_and_later_ones_served(port: int) -> None:
+    with ExitStack() as pages:
+        for _ in range(MAX_SOCKETS):
+            pages.enter_context(connect(f"ws://127.0.0.1:{port}/"))
+        with open_socket(port, b"") as refused:
+            assert received(refused) == b""
+    wait_until(lambda: received(open_socket(port, HEADERS % 2 + b"ab")).endswith(b"2"), ANSWER)
+
+
+def test_a_message_longer_than_a_page_sends_is_refused(port: int) -> None:
+    with connect(f"ws://127.0.0.1:{port}/") as page:
+        page.send(b"0" * (connections.MAX_MESSAGE + 1))
+        with pytest.raises(ConnectionClosedError, match="1009"):
+            page.recv(ANSWER)
+
+
+def test_descriptors_limit_the_number_of_pages() -> None:
+    assert connections.max_pages(1024) == (1024 - connections.RESERVED) // connections.PER_PAGE
+    assert connections.max_pages(10) == 1
