@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import exp
 from typing import Any
 
@@ -13,7 +13,7 @@ from teatime_study import latency_rows
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.cells import correct
-from creamtea.report.model import Delta, Document, Percent
+from creamtea.report.model import Delta, Document, Percent, PValue
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -202,7 +202,9 @@ def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
     assert (cell.value, cell.low, cell.high) == (own.value, own.low, own.high)
     assert text.shown(cell, table.columns[0]).change[:3] == ("+2.0", "[1.0, 3.0]", "p=0.080/0.001")
     assert own.delta is not None
-    assert own.delta.p_corrected == pytest.approx(0.08)  # four times 0.02: the fifth test has 0.2
+    assert own.delta.p_values["bootstrap"].corrected == pytest.approx(
+        0.08
+    )  # four times 0.02: the fifth test has 0.2
     assert "or from what the row names" in notes(report, "reading/notes")[0]
 
 
@@ -223,23 +225,31 @@ def test_without_more_baselines_there_is_no_such_table(filled: Database, fill: F
     assert not [path for path, _ in report.walk() if path.endswith("/further")]
 
 
+def delta_with(**p_values: float) -> Delta:
+    return Delta("ok", value=1.0, p_values={test: PValue(p) for test, p in p_values.items()})
+
+
+def corrected(deltas: Sequence[Delta], test: str) -> list[float | None]:
+    return [delta.p_values[test].corrected for delta in deltas]
+
+
 def test_significant_is_what_is_so_by_both_tests_after_holm() -> None:
     pairs = [(0.01, 0.02), (0.02, 0.001), (0.001, 0.2)]
-    deltas = correct([Delta("ok", value=1.0, p_value=p, p_randomization=q) for p, q in pairs])
-    assert [d.p_corrected for d in deltas] == pytest.approx([0.02, 0.02, 0.003])
-    assert [d.p_randomization_corrected for d in deltas] == pytest.approx([0.04, 0.003, 0.2])
+    deltas = correct([delta_with(bootstrap=p, randomization=q) for p, q in pairs])
+    assert corrected(deltas, "bootstrap") == pytest.approx([0.02, 0.02, 0.003])
+    assert corrected(deltas, "randomization") == pytest.approx([0.04, 0.003, 0.2])
     assert [d.significant for d in deltas] == [True, True, False]
 
 
 def test_comparisons_of_an_earlier_version_are_marked_by_the_bootstrap() -> None:
-    (old,) = correct([Delta("ok", value=1.0, p_value=0.01)])
-    assert (old.p_randomization_corrected, old.significant) == (None, True)
+    (old,) = correct([delta_with(bootstrap=0.01)])
+    assert (list(old.p_values), old.significant) == (["bootstrap"], True)
     (none,) = correct([Delta("pending", "not yet")])
-    assert (none.p_corrected, none.significant) == (None, False)
-    one = Delta("ok", value=1.0, p_value=0.02, p_randomization=0.02)
+    assert (none.p_values, none.significant) == ({}, False)
+    one = delta_with(bootstrap=0.02, randomization=0.02)
     for state, family in (("running", 2), ("failed", 2), ("unavailable", 1), ("absent", 1)):
         found, _ = correct([one, Delta(state, "none")])
-        assert found.p_corrected == found.p_randomization_corrected == pytest.approx(0.02 * family)
+        assert [p.corrected for p in found.p_values.values()] == pytest.approx([0.02 * family] * 2)
 
 
 def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(

@@ -12,7 +12,7 @@ from blocks import cells, entries, facts, figures, notes, rows_of, systems
 
 from creamtea.errors import InputError
 from creamtea.report.build import build_report
-from creamtea.report.model import Document
+from creamtea.report.model import Document, PValue
 from creamtea.report.text import STATE_WORDS
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -66,13 +66,13 @@ def test_differences_are_corrected_over_the_systems_of_a_metric(complete: Docume
     deltas = {name: row.cells["bleu"].delta for name, row in rows_of(complete).items()}
     assert deltas.pop("softmax-greedy") is None
     assert {
-        name: (d.value, d.p_value, d.p_corrected, d.p_sacrebleu, d.p_randomization_corrected)
+        name: (d.value, d.p_values["bootstrap"], d.p_sacrebleu, d.p_values["randomization"].corrected)
         for name, d in deltas.items()
         if d is not None
     } == {
-        "softmax-lexicon": (-1.0, 0.2, 0.2, 0.1, 0.3),
-        "softmax-nvs": (2.0, 0.01, 0.03, 0.005, 0.016),
-        "scones-greedy": (2.0, 0.02, 0.04, 0.01, pytest.approx(0.0006)),
+        "softmax-lexicon": (-1.0, PValue(0.2, 0.2), 0.1, 0.3),
+        "softmax-nvs": (2.0, PValue(0.01, 0.03), 0.005, 0.016),
+        "scones-greedy": (2.0, PValue(0.02, 0.04), 0.01, pytest.approx(0.0006)),
     }
     assert [name for name, d in deltas.items() if d is not None and d.significant] == ["softmax-nvs"]
 
@@ -199,7 +199,10 @@ def test_json_has_everything_and_comes_back_equal(complete: Document) -> None:
     assert {"label": "started", "value": "2026-03-04T05:06:00+00:00", "code": False} in values["facts"]
     (table, *_) = values["sections"][0]["blocks"][0]["blocks"]
     assert (table["type"], table["key"]) == ("table", "systems")
-    assert table["rows"][2]["cells"]["bleu"]["delta"]["p_corrected"] == 0.03
+    assert table["rows"][2]["cells"]["bleu"]["delta"]["p_values"]["bootstrap"] == {
+        "value": 0.01,
+        "corrected": 0.03,
+    }
 
 
 # ---------------------------------------------------------------- what is missing
@@ -270,7 +273,7 @@ def test_a_comparison_that_is_missing_counts_in_the_correction(filled: Database,
     rows = rows_of(build_report(filled, "teatime"))
     nvs, scones = (rows[name].cells["bleu"].delta for name in ("softmax-nvs", "scones-greedy"))
     assert nvs is not None
-    assert nvs.p_corrected == 0.03  # of three comparisons
+    assert nvs.p_values["bootstrap"].corrected == 0.03  # of three comparisons
     assert scones is not None
     assert (scones.state, scones.note, scones.value) == ("failed", FAILED["error"], None)
 

@@ -22,7 +22,7 @@ from creamtea.report.build import build_report
 from creamtea.report.columns import RECALL_IDIOM, RECALL_WORDS
 from creamtea.report.export import Format, export, figure_csv, file_stem, files_of, table_csv
 from creamtea.report.latex import to_latex
-from creamtea.report.model import Cell, Delta, Document, Figure, Row, Table
+from creamtea.report.model import Cell, Delta, Document, Figure, PValue, Row, Table
 from creamtea.spreadsheets import text_from_cell
 from creamtea.store.database import Database
 
@@ -116,7 +116,9 @@ def test_text_is_no_formula_of_a_spreadsheet() -> None:
 
 
 def test_latex_is_booktabs_with_texts_escaped() -> None:
-    delta = Delta("ok", value=-1.0, low=-2.0, high=0.0, p_corrected=0.0001, significant=True)
+    delta = Delta(
+        "ok", value=-1.0, low=-2.0, high=0.0, p_values={"t": PValue(corrected=0.0001)}, significant=True
+    )
     made = to_latex(table(HOSTILE, low=29.0, high=32.0, deviation=0.5, delta=delta, note="100 % _sure_"))
     for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{lr}"):
         assert rule in made

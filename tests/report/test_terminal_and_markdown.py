@@ -18,13 +18,18 @@ from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.markdown import paragraphs, plain, to_markdown
-from creamtea.report.model import Cell, Delta, Document, Figure
+from creamtea.report.model import Cell, Delta, Document, Figure, PValue
 from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
 SYSTEMS = ("softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy")
 BLEU = Column("bleu", "BLEU", 1, "higher")
+
+
+def delta_with(value: float, *corrected: float | None, **more: Any) -> Delta:
+    tests = zip(("bootstrap", "randomization"), corrected, strict=False)
+    return Delta("ok", value=value, p_values={test: PValue(corrected=p) for test, p in tests}, **more)
 
 
 def printed(report: Document, width: int) -> str:
@@ -187,13 +192,15 @@ def test_markdown_is_a_table_with_notes(troubled: Document) -> None:
 @pytest.mark.parametrize(
     ("delta", "shown"),
     [
-        (Delta("ok", value=1.25, p_value=0.0, p_corrected=0.0004, significant=True), "+1.2* p<0.001"),
-        (Delta("ok", value=-0.75, p_value=0.04, p_corrected=0.04999, significant=True), "−0.8* p=0.049"),
-        (Delta("ok", value=0.0, p_value=1.0, p_corrected=1.0), "±0.0 p=1.00"),
-        (Delta("ok", value=0.5, p_value=0.29, p_corrected=0.29), "+0.5 p=0.29"),  # 0.29 * 100 < 29
-        (Delta("ok", value=0.6, low=-0.4, high=1.4, p_corrected=0.66), "+0.6 [−0.4, 1.4] p=0.66"),
-        (Delta("ok", value=1.0, p_corrected=0.0004, p_randomization_corrected=0.2), "+1.0 p<0.001/0.20"),
-        (Delta("ok", value=1.0, p_corrected=0.04999, p_randomization_corrected=0.0), "+1.0 p=0.049/<0.001"),
+        (delta_with(1.25, 0.0004, significant=True), "+1.2* p<0.001"),
+        (delta_with(-0.75, 0.04999, significant=True), "−0.8* p=0.049"),
+        (delta_with(0.0, 1.0), "±0.0 p=1.00"),
+        (delta_with(0.5, 0.29), "+0.5 p=0.29"),  # 0.29 * 100 < 29
+        (delta_with(0.6, 0.66, low=-0.4, high=1.4), "+0.6 [−0.4, 1.4] p=0.66"),
+        (delta_with(1.0, 0.0004, 0.2), "+1.0 p<0.001/0.20"),
+        (delta_with(1.0, 0.04999, 0.0), "+1.0 p=0.049/<0.001"),
+        (delta_with(1.0, None, 0.0), "+1.0 p=–/<0.001"),
+        (Delta("ok", value=1.0, low=0.5, high=1.5), "+1.0 [0.5, 1.5]"),  # an interval without a test
         (Delta("pending", "not run yet"), "Δ pending"),
     ],
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
-from creamtea.report.model import SEEDS_MISSING, Cell, Delta
+from creamtea.report.model import SEEDS_MISSING, Cell, Delta, PValue
 from creamtea.report.step_titles import step_title
 from creamtea.stats.correction import SIGNIFICANT, holm
 from creamtea.store.queries import (
@@ -220,9 +220,12 @@ def tested_delta(row: MetricValue) -> Delta:
         value=row.value,
         low=row.low,
         high=row.high,
-        p_value=row.detail["p_two_sided"],
+        p_values={
+            test: PValue(row.detail[key])
+            for test, key in (("bootstrap", "p_two_sided"), ("randomization", "p_randomization"))
+            if key in row.detail  # the second since version 2 of the step
+        },
         p_sacrebleu=row.detail["p_value"],
-        p_randomization=row.detail.get("p_randomization"),  # since version 2 of the step
     )
 
 
@@ -239,18 +242,20 @@ def correct(deltas: Sequence[Delta]) -> list[Delta]:
     def corrected(p_values: Iterable[float | None]) -> list[float | None]:
         return holm([1.0 if delta.state in COMING else p for delta, p in zip(deltas, p_values, strict=True)])
 
-    bootstrap = corrected(delta.p_value for delta in deltas)
-    swaps = corrected(delta.p_randomization for delta in deltas)
-    seeds = corrected(delta.p_seeds for delta in deltas)
+    tests = dict.fromkeys(test for delta in deltas for test in delta.p_values)
+    of_tests = {
+        test: corrected(delta.p_values.get(test, PValue()).value for delta in deltas) for test in tests
+    }
+    of_seeds = corrected(delta.p_seeds for delta in deltas)
     return [
-        replace(
-            delta,
-            p_corrected=None if delta.p_value is None else p,
-            p_randomization_corrected=None if delta.p_randomization is None else q,
-            p_seeds_corrected=None if delta.p_seeds is None else s,
-            significant=delta.p_value is not None
-            and max(p or 0.0, q or 0.0, s or 0.0) < SIGNIFICANT
-            and delta.note != SEEDS_MISSING,
-        )
-        for delta, p, q, s in zip(deltas, bootstrap, swaps, seeds, strict=True)
+        _corrected(delta, {test: p_values[place] for test, p_values in of_tests.items()}, of_seeds[place])
+        for place, delta in enumerate(deltas)
     ]
+
+
+def _corrected(delta: Delta, p_values: Mapping[str, float | None], with_seeds: float | None) -> Delta:
+    own = {test: replace(p, corrected=p_values[test]) for test, p in delta.p_values.items()}
+    seeds = None if delta.p_seeds is None else with_seeds
+    decisive = [p for p in (*(p.corrected for p in own.values()), seeds) if p is not None]
+    significant = bool(own) and max(decisive) < SIGNIFICANT and delta.note != SEEDS_MISSING
+    return replace(delta, p_values=own, p_seeds_corrected=seeds, significant=significant)

@@ -112,7 +112,7 @@ def table_csv(table: Table) -> str:
     ]
     fields = ["name", "setting", "description"]
     for column in table.columns:
-        cells = [_cell_values(row.cells[column.key], column) for row in table.rows]
+        cells = [_cell_values(row.cells[column.key]) for row in table.rows]
         fields += [field(column, suffix) for suffix in dict.fromkeys(["", *chain.from_iterable(cells)])]
         for row_values, cell in zip(values, cells, strict=True):
             row_values |= {field(column, suffix): value for suffix, value in cell.items()}
@@ -127,7 +127,7 @@ def table_csv(table: Table) -> str:
     return _csv([name for name in fields if name in kept], values)
 
 
-def _cell_values(cell: Cell, column: Column) -> dict[str, Any]:
+def _cell_values(cell: Cell) -> dict[str, Any]:
     values: dict[str, Any] = {
         "": cell.value,
         "_low": cell.low,
@@ -143,24 +143,13 @@ def _cell_values(cell: Cell, column: Column) -> dict[str, Any]:
             f"_percent_of_{name}_high": percent.high,
         }
     if cell.delta is not None:
-        shown = (
-            "value",
-            "low",
-            "high",
-            "seeds_low",
-            "seeds_high",
-            "p_corrected",
-            "p_randomization_corrected",
-            "p_seeds_corrected",
-            "significant",
-        )
-        # people's scores are tested by a paired t-test and by signed ranks
-        names = (
-            {"p_randomization_corrected": "p_signed_rank_corrected"}
-            if column.key.startswith("human:")
-            else {}
-        )
-        values |= {f"_delta_{names.get(field, field)}": getattr(cell.delta, field) for field in shown}
+        delta = cell.delta
+        values |= {
+            f"_delta_{name}": getattr(delta, name)
+            for name in ("value", "low", "high", "seeds_low", "seeds_high")
+        }
+        values |= {f"_delta_p_{test}_corrected": p.corrected for test, p in delta.p_values.items()}
+        values |= {f"_delta_{name}": getattr(delta, name) for name in ("p_seeds_corrected", "significant")}
     return values | {"_state": cell.state if cell.state != "ok" else "", "_note": cell.note}
 
 

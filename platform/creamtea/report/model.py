@@ -6,7 +6,7 @@ without saying why: it has a value or words, or a state other than "ok" and a no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -23,12 +23,20 @@ SEEDS_MISSING = "not marked: the score of a seed is missing, and with it the int
 
 
 @dataclass(frozen=True)
+class PValue:
+    """The two-sided p-value of one test; None where the test has none."""
+
+    value: float | None = None
+    corrected: float | None = None  # Holm's, over the comparisons of a test set and metric
+
+
+@dataclass(frozen=True)
 class Delta:
     """A system's difference on one metric from what it is compared with, paired over segments.
 
-    `corrected` p-values are Holm's over the comparisons of a test set and metric. Those that an earlier
-    version made have no p-value of approximate randomisation. What is `with_seeds` is over segments and
-    seeds, where either has several.
+    `p_values` are named by their test. Of a metric: "bootstrap" and "randomization", which comparisons of an
+    earlier version lack; of people's scores: "t" and "signed_rank". What is `with_seeds` is over segments
+    and seeds, where either has several.
     """
 
     state: str
@@ -39,11 +47,8 @@ class Delta:
     seeds_low: float | None = None  # 95 %, with seeds
     seeds_high: float | None = None
     spread: Spread | None = None  # the error over seeds alone
-    p_value: float | None = None  # of the bootstrap, two-sided
-    p_corrected: float | None = None
+    p_values: Mapping[str, PValue] = field(default_factory=dict)
     p_sacrebleu: float | None = None  # of the bootstrap, as sacreBLEU prints it
-    p_randomization: float | None = None
-    p_randomization_corrected: float | None = None
     p_seeds: float | None = None  # with seeds
     p_seeds_corrected: float | None = None
     significant: bool = False  # all corrected p-values that there are lie below SIGNIFICANT

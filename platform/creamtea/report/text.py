@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
@@ -55,23 +56,31 @@ def interval(low: float | None, high: float | None, column: Column) -> str:
 
 
 def difference(delta: Delta, column: Column) -> list[str]:
-    """As "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (bootstrap, randomisation), "with seeds", "[−0.1, 2.5]" and
-    "p=0.061", one below the other; or what became of the comparison.
+    """As "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (the delta's tests in their order, "–" for one without a
+    p-value), "with seeds", "[−0.1, 2.5]" and "p=0.061", one below the other; or what became of the
+    comparison.
 
     A p-value is rounded down: never "0.050" for one below 0.05.
     """
-    if delta.value is None or delta.p_corrected is None:
+    if delta.value is None:
         return [f"Δ {STATE_WORDS[delta.state]}"]
     sign = "+" if delta.value > 0 else "−" if delta.value < 0 else "±"
     mark = "*" if delta.significant else ""
-    p = f"p{_p_value(delta.p_corrected)}"
-    if delta.p_randomization_corrected is not None:
-        p += f"/{p_value(delta.p_randomization_corrected)}"
-    shown = [f"{sign}{number(abs(delta.value), column)}{mark}", interval(delta.low, delta.high, column), p]
+    shown = [
+        f"{sign}{number(abs(delta.value), column)}{mark}",
+        interval(delta.low, delta.high, column),
+        _p_values([p.corrected for p in delta.p_values.values()]),
+    ]
     if delta.p_seeds_corrected is not None:
         bounds = interval(delta.seeds_low, delta.seeds_high, column)
         shown += ["with seeds", bounds, f"p{_p_value(delta.p_seeds_corrected)}"]
     return [line for line in shown if line]
+
+
+def _p_values(p_values: Sequence[float | None]) -> str:
+    """As "p=0.003/<0.001"; nothing where there is none."""
+    shown = ["=–" if p is None else _p_value(p) for p in p_values]
+    return "/".join([f"p{shown[0]}", *(p.removeprefix("=") for p in shown[1:])]) if shown else ""
 
 
 def p_value(p: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from creamtea.contract.columns import Column
 from creamtea.report.cells import absent
 from creamtea.report.human.section import CampaignReport, progress, signature
-from creamtea.report.model import Cell, Delta, Table
+from creamtea.report.model import Cell, Delta, PValue, Table
 from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.verdict import Outcome
 
@@ -82,7 +82,7 @@ def _delta(cells: dict[str, Cell]) -> Delta:
     """The comparison with the baseline as the other columns have it: for a mark both tests must agree, and
     the verdict must not be undecided because of few raters, or raters who differ."""
     difference, t, ranks = (cells.get(key, Cell("absent")) for key in ("difference", "p_t", "p_signed_rank"))
-    known = [p for p in (t.value, ranks.value) if p is not None]
+    known = [p for p in (t.value, ranks.value) if p is not None]  # no t where all differences are equal
     if difference.value is None or not known:
         return Delta("absent", difference.note or t.note)
     return Delta(
@@ -90,7 +90,6 @@ def _delta(cells: dict[str, Cell]) -> Delta:
         value=difference.value,
         low=difference.low,
         high=difference.high,
-        p_corrected=known[0],
-        p_randomization_corrected=None if t.value is None else ranks.value,
+        p_values={"t": PValue(corrected=t.value), "signed_rank": PValue(corrected=ranks.value)},
         significant=max(known) < SIGNIFICANT and cells["verdict"].words in DECIDED,
     )
