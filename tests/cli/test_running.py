@@ -233,6 +233,18 @@ def test_a_refused_run_queues_nothing(creamtea, study: Path, monkeypatch: pytest
     assert [one["state"] for one in creamtea.json("status")["studies"]] == ["cancelled"]
 
 
+def test_a_health_check_asks_whether_a_controller_renews_its_lease(creamtea, study: Path) -> None:
+    assert creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="service").returncode == 0
+    assert creamtea("controller", "--check").returncode == 1
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    lease = leases.acquire(database, "", None)
+    checked = creamtea("controller", "--check")
+    leases.release(database, lease)
+    database.close()
+    assert checked.returncode == 0, checked.stderr
+    assert "a controller is running" in checked.stdout
+
+
 def test_submit_starts_no_controller_where_one_is_a_service(creamtea, study: Path) -> None:
     done = creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="service")
     assert done.returncode == 0, done.stderr

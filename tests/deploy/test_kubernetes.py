@@ -41,7 +41,7 @@ def pod_specs(found: Object) -> Iterator[tuple[str, Object]]:
         groups = [found["spec"]["headGroupSpec"], *found["spec"]["workerGroupSpecs"]]
         for group in groups:
             yield f"{name}/{group.get('groupName', 'head')}", group["template"]["spec"]
-    elif found["kind"] in ("Deployment", "Job"):
+    elif found["kind"] == "Deployment":
         yield name, found["spec"]["template"]["spec"]
 
 
@@ -61,7 +61,7 @@ def test_every_object_is_valid(place: str) -> None:
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
             kubernetes_validate.validate(pod, VERSION, strict=True)
             assert spec["containers"], name
-    assert {"RayCluster", "Deployment", "Service", "Job", "ConfigMap"} <= set(kinds)
+    assert {"RayCluster", "Deployment", "Service", "ConfigMap"} <= set(kinds)
 
 
 def test_every_pod_runs_as_the_images_user_with_one_image(place: str) -> None:
@@ -77,8 +77,11 @@ def test_every_pod_runs_as_the_images_user_with_one_image(place: str) -> None:
         for container in [*spec["containers"], *spec.get("initContainers", [])]:
             images.add(container["image"])
             assert container["securityContext"]["allowPrivilegeEscalation"] is False, name
-            assert container["resources"]["limits"], name
-    assert len(pods) == 6
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True, name
+            assert {"cpu", "memory"} <= set(container["resources"]["limits"]), name
+            mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+            assert {"/tmp", "/home/creamtea"} <= mounted, name
+    assert len(pods) == 5
     assert len(images) == 1
 
 
@@ -105,14 +108,33 @@ def test_gpus_are_asked_for_by_the_gpu_group_alone(place: str) -> None:
     assert (groups["gpu"]["replicas"] > 0) is (place in ("overlays/gpu", "overlays/s3"))
 
 
-def test_the_policies_are_about_the_pods_of_this_ray_cluster(place: str) -> None:
-    """KubeRay labels them with the cluster's name; a policy that selects no pod forbids nothing."""
+def test_every_pod_has_a_policy_that_names_the_namespaces_it_lets_in(place: str) -> None:
+    """KubeRay labels its pods with the cluster's name; a policy that selects no pod forbids nothing."""
     found = objects(place)
-    clusters = [one["metadata"]["name"] for one in found if one["kind"] == "RayCluster"]
-    selected = [
-        one["spec"]["podSelector"]["matchLabels"]["ray.io/cluster"]
-        for one in found
-        if one["kind"] == "NetworkPolicy"
+    [cluster] = [one["metadata"]["name"] for one in found if one["kind"] == "RayCluster"]
+    deployed = [one["spec"]["template"]["metadata"]["labels"] for one in found if one["kind"] == "Deployment"]
+    policies = [one["spec"] for one in found if one["kind"] == "NetworkPolicy"]
+    selected = [policy["podSelector"]["matchLabels"] for policy in policies]
+    assert {"ray.io/cluster": cluster} in selected
+    for labels in deployed:
+        assert any(chosen.items() <= labels.items() for chosen in selected), labels
+    peers = [peer for policy in policies for rule in policy["ingress"] for peer in rule["from"]]
+    for peer in peers:
+        if "namespaceSelector" in peer:
+            assert "kubernetes.io/metadata.name" in peer["namespaceSelector"]["matchLabels"]
+        else:
+            assert peer["podSelector"]["matchLabels"]
+
+
+def test_the_database_is_brought_up_to_date_with_the_controllers_image(place: str) -> None:
+    """Not by a job, which cannot be applied again with another image."""
+    [controller] = [
+        spec for found in objects(place) for name, spec in pod_specs(found) if "controller" in name
     ]
-    assert clusters == ["creamtea-ray"]
-    assert selected == clusters * 2
+    migrate, *_ = controller["initContainers"]
+    assert migrate["command"] == ["creamtea", "db", "upgrade"]
+    assert controller["containers"][0]["livenessProbe"]["exec"]["command"] == [
+        "creamtea",
+        "controller",
+        "--check",
+    ]

@@ -28,6 +28,17 @@ def test_every_service_of_ours_has_one_image_and_gpus_are_a_profile() -> None:
     services = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
     ours = {name: service for name, service in services.items() if name != "postgres"}
     assert {service["image"] for service in ours.values()} == {"${CREAMTEA_IMAGE:-creamtea:0.2.0}"}
+    for name, service in services.items():
+        assert service["read_only"], name
+        assert service["mem_limit"], name
+        assert service["cpus"], name
+        assert (
+            "restart" not in service
+            or service["restart"] == "no"
+            or "healthcheck" in service
+            or (name.startswith("ray-worker"))
+        ), name
+    assert services["web"]["environment"]["CREAMTEA_TRY_OUT"] == "${CREAMTEA_TRY_OUT:-off}"
     reserved = {name for name, service in ours.items() if "deploy" in service}
     assert (
         reserved == {"ray-worker-gpu"} == {name for name in ours if "gpu" in ours[name].get("profiles", [])}

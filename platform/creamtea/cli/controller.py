@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import nullcontext
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -26,6 +26,8 @@ EXAMPLES = """Examples:
 `creamtea controller --until-idle`
 
 `CREAMTEA_METRICS_TOKEN_FILE=metrics-token creamtea controller --metrics-port 9464`
+
+`creamtea controller --check`
 """
 
 
@@ -41,6 +43,12 @@ def controller(
     metrics_host: Annotated[
         str, typer.Option(help="Address that the metrics listen on; 0.0.0.0 for all of this machine.")
     ] = LOOPBACK[0],
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Only say whether a controller is running: exit code 0 if one is, else 1."
+        ),
+    ] = False,
 ) -> None:
     """Run every queued study of the database, until interrupted.
 
@@ -48,6 +56,8 @@ def controller(
     controller is running it stands by, and takes over when that one ends or is lost. Interrupting it loses
     nothing: the next controller continues. SIGTERM ends it with exit code 0.
     """
+    if check:
+        _check()
     from creamtea.cli.progress import shown
     from creamtea.engine import state
     from creamtea.engine.controller import Controller
@@ -71,6 +81,15 @@ def controller(
         say("creamtea: the controller was stopped; the next one continues", err=True)
         # a service manager stops a controller with SIGTERM, which is no failure
         raise typer.Exit(0 if stop.number == signal.SIGTERM else 130)
+
+
+def _check() -> NoReturn:
+    """Say which controller renews its lease. A controller that hangs does not, and is started again by
+    whatever asks here: compose's or Kubernetes' health check."""
+    with workplace.opened_database() as database:
+        live = live_controller(database)
+    say(f"a controller is running: {live}" if live else "no controller is running", err=live is None)
+    raise typer.Exit(0 if live else 1)
 
 
 def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
