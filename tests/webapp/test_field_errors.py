@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import pytest
 from organiser_app import Visit, filled_database, ran, visits
 from streamlit.testing.v1 import AppTest
 
+from creamtea import human
 from creamtea.human import campaigns, raters
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.store.database import Database
+from creamtea_webapp.pages.organise.shared import LABELS
 
 
 @pytest.fixture
@@ -115,6 +119,37 @@ def test_of_a_drafts_documents(visit: Visit) -> None:
     app.file_uploader(key="campaign-documents").set_value([("d.tsv", b"a\tb\tc\n", "text/plain")])
     app = pressed(app, "make")
     assert place_of_error(app, "d.tsv, line 1: found") == "campaign-documents"
+
+
+def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: Database) -> None:
+    """Neither is rewritten, nor does it say which field is wrong."""
+    request = CampaignRequest(study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"])
+    campaigns.create_campaign(database, "nvs--pairs", request)
+    app = visit(campaigns="new")
+    app.text_input(key="campaign-name").set_value("nvs--pairs")
+    app = pressed(app, "make")
+    assert place_of_error(app, "nvs--pairs") == "campaign-name"
+    app = visit(campaigns="import")
+    app.text_input(key="import-name").set_value("other")
+    app.file_uploader(key="import-file").set_value([("nvs--protocol.csv", b"", "text/csv")])
+    app = pressed(app, "Import")
+    assert place_of_error(app, "nvs--protocol.csv: an empty file") == "import-file"
+
+
+def test_every_option_of_a_message_has_a_label_on_pages() -> None:
+    """Or is one of the command line alone."""
+    unlabelled, written = set(), []
+    for file in Path(human.__file__).parent.rglob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option":
+                name = getattr(node.args[0], "value", None)
+                unlabelled |= {name} - {None} - set(LABELS)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+                written += re.findall(r"(?<!list )--[a-z][a-z-]+", node.value)
+    assert unlabelled == {"leave-out", "output"}
+    assert written == [], "write option(...), so that a page names its field"
 
 
 def test_of_a_rater(visit: Visit, database: Database) -> None:

@@ -19,10 +19,10 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from creamtea import languages
-from creamtea.durations import duration
 from creamtea.human.protocols import protocol_title
 from creamtea.report.text import code_parts
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import duration
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent

@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from creamtea.cli.printing import say
-from creamtea.durations import duration
 from creamtea.engine import events
 from creamtea.report.terminal import PrintingConsole
 from creamtea.store.queries import outcome_word
+from creamtea.wording import duration
 
 Display = Callable[[events.EngineEvent], None]
 

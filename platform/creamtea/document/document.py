@@ -28,6 +28,7 @@ from creamtea.document.mistakes import (
 )
 from creamtea.errors import InputError
 from creamtea.regular import open_regular
+from creamtea.wording import file_name
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
@@ -96,7 +97,7 @@ def read_document(
 
     Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
     """
-    name = name or str(path)
+    name = name or file_name(path)
 
     def place_of(node: yaml.Node) -> Place:
         line = node.start_mark.line + 1
@@ -182,17 +183,17 @@ def _text(path: Path, kind: str) -> str:
         with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of {kind}") from None
+        raise InputError(f"{file_name(path)}: no such file; give the path of {kind}") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{file_name(path)}: cannot be read: {error.strerror}") from None
     if len(content) > MAX_BYTES:
         limited = kind.partition(" (")[0]  # without the file's ending
-        raise InputError(f"{path}: larger than {MAX_BYTES:,} bytes, the limit for {limited}")
+        raise InputError(f"{file_name(path)}: larger than {MAX_BYTES:,} bytes, the limit for {limited}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from None
+        raise InputError(f"{file_name(path)}:{line}: not UTF-8 text; save the file as UTF-8") from None
 
 
 def _compose(text: str) -> yaml.Node | None:

@@ -43,6 +43,7 @@ from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_study
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
+from creamtea.wording import option
 
 USUAL_PROTOCOL = "contrastive-da"
 
@@ -108,8 +109,9 @@ def create_campaign(
     protocol = find_protocol(request.protocol)
     if not protocol.rated_here:
         raise InputError(
-            f"--protocol {protocol.name}: its ratings are imported (creamtea campaign import), there is no "
-            f"page to rate by it; use {', '.join(protocol_names(rated_here=True))}"
+            f"{option('protocol')} {protocol.name}: its ratings are imported (creamtea campaign import), "
+            f"there is no page to rate by it; use {', '.join(protocol_names(rated_here=True))}",
+            about="protocol",
         )
     _check_request(name, protocol, request)
     with database.transaction() as session:
@@ -154,14 +156,19 @@ def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> N
     if not protocol.min_systems <= len(systems) <= protocol.max_systems:
         raise InputError(
             f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
-            f"systems, not {len(systems)}: name them with --systems a,b"
+            f"systems, not {len(systems)}: name them with {option('systems')} a,b",
+            about="systems",
         )
     if len(set(systems)) != len(systems):
-        raise InputError("a system is named twice in --systems: name each once")
+        raise InputError(f"a system is named twice in {option('systems')}: name each once", about="systems")
     if request.ratings_per_item < 1:
-        raise InputError(f"--ratings must be at least 1, not {request.ratings_per_item}")
+        raise InputError(
+            f"{option('ratings')} must be at least 1, not {request.ratings_per_item}", about="ratings"
+        )
     if not 0 <= request.seed < 2**63:
-        raise InputError(f"--seed must be a whole number from 0, below 2^63, not {request.seed}")
+        raise InputError(
+            f"{option('seed')} must be a whole number from 0, below 2^63, not {request.seed}", about="seed"
+        )
 
 
 def check_length(name: str) -> None:
@@ -190,7 +197,8 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
 
 def _taken(name: str) -> InputError:
     return InputError(
-        f"campaign {name!r} already exists: choose another name, or replace the draft with --replace",
+        f"campaign {name!r} already exists: choose another name, or replace the draft with "
+        f"{option('replace')}",
         about="name",
     )
 
@@ -206,12 +214,15 @@ def _draw(
     which they are shown."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
-    for needed, option in (
-        (settings.by_documents, "--unit document"),
-        ("document" in settings.strata and settings.select == "stratified", "--strata document"),
+    for needed, what in (
+        (settings.by_documents, f"{option('unit')} document"),
+        ("document" in settings.strata and settings.select == "stratified", f"{option('strata')} document"),
     ):
         if needed and documents is None:
-            raise InputError(f"{option} needs the documents: --documents FILE, one line per segment")
+            raise InputError(
+                f"{what} needs the documents: {option('documents')} FILE, one line per segment",
+                about="documents",
+            )
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
     lines = read_lines(
         session, study, test_set, systems, None if documents is None else documents.names, context
@@ -228,7 +239,10 @@ def _draw(
     else:
         rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed)]
     if not rated:
-        raise InputError("no pair with the baseline differs on the chosen segments: use --pairs all")
+        raise InputError(
+            f"no pair with the baseline differs on the chosen segments: use {option('pairs')} all",
+            about="pairs",
+        )
     shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
     for page in rated:
         for item in page:

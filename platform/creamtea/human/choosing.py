@@ -24,6 +24,7 @@ from creamtea.human.outputs import Line
 from creamtea.human.protocols import Protocol
 from creamtea.human.settings import CampaignSettings, DrawnFrom, counted
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import option
 
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
@@ -124,8 +125,10 @@ def sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[Samplin
     for unit in units:
         if unit.document in seen:
             raise InputError(
-                f"--documents: document {unit.document!r} begins again at segment {unit.index + 1}; the "
-                "segments of a document must follow one another, so give its parts names of their own"
+                f"{option('documents')}: document {unit.document!r} begins again at segment "
+                f"{unit.index + 1}; the segments of a document must follow one another, so give its parts "
+                "names of their own",
+                about="documents",
             )
         seen.add(unit.document)
     return units
@@ -187,8 +190,9 @@ def _stratified(
     strata = _strata(population, names)
     if len(strata) > limit:
         raise InputError(
-            f"{len(strata)} strata by {' and '.join(names)} for {limit} segments: ask for more with --items, "
-            "or stratify by less with --strata"
+            f"{len(strata)} strata by {' and '.join(names)} for {limit} segments: ask for more with "
+            f"{option('items')}, or stratify by less with {option('strata')}",
+            about="items",
         )
     sizes = [len(units) for units in strata.values()]
     return [
@@ -239,7 +243,11 @@ def _by_disagreement(
     below, they are a random sample of the rest, so the weighted mean is unbiased.
     """
     if limit < 2:
-        raise InputError("--select disagreement needs --items 2 or more: one of them is drawn at random")
+        raise InputError(
+            f"{option('select')} disagreement needs {option('items')} 2 or more: one of them is drawn at "
+            "random",
+            about="select",
+        )
     of_segment = disagreement([line for unit in population for line in unit.lines], metrics)
     scores = {unit.index: fmean(of_segment[line.index] for line in unit.lines) for unit in population}
     ranked = sorted(population, key=lambda unit: (-scores[unit.index], unit.index))
@@ -284,5 +292,8 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
     else:
         scores = np.maximum(0.0, -differences[0] * differences[1]).sum(axis=1)
     if not scores.any():
-        raise InputError("the metrics never disagree about these systems: choose with another --select")
+        raise InputError(
+            f"the metrics never disagree about these systems: choose with another {option('select')}",
+            about="select",
+        )
     return {line.index: float(score) for line, score in zip(population, scores, strict=True)}

@@ -15,6 +15,7 @@ from creamtea.human import audit
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
 from creamtea.store.tables import AccessToken, Campaign, Rater, StudyRow, WebSession
+from creamtea.wording import option
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,9 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
             raise InputError(f"link {link_id} {why}")
         if taken.campaign_id is None and reason:
             raise InputError(
-                f"link {link_id} belongs to no campaign, and so no log would keep the reason: "
-                "leave --reason out"
+                f"link {link_id} belongs to no campaign, and so no log would keep the reason: leave "
+                f"{option('reason')} out",
+                about="reason",
             )
         if taken.campaign_id is not None:
             detail = {"links": 1, "role": taken.role}

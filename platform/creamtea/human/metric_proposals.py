@@ -16,9 +16,15 @@ from creamtea.human.protocols.spans import Span
 from creamtea.human.settings import ProposedBy
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import StepFile, StepRow, StudyRow
+from creamtea.wording import option
 
-OPTION = "--proposals-from"
-ONE_OF_THE_TWO = f"{OPTION} and --proposals: give one of the two"
+FIELD = "proposals-from"
+
+
+def one_of_the_two() -> InputError:
+    """Refuse proposals of a metric and of a file at once."""
+    both = f"{option(FIELD)} and {option('proposals')}"
+    return InputError(f"{both}: give one of the two", about=FIELD)
 
 
 def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
@@ -45,12 +51,14 @@ def proposals_of_metric(
     """The stored errors of each system's outputs, and the scorer that found them. `read` gives the content of
     an artefact by its digest. InputError for a metric that the study does not have, or whose scorer finds no
     errors."""
+    asked = f"{option(FIELD)} {metric}"
     row = find_study(session, study)
     check_names(session, row, test_set, systems)
     known = metric_names(session, row)
     if metric not in known:
         raise InputError(
-            f"{OPTION} {metric}: study {row.name!r} has no such metric; it has {', '.join(known) or 'none'}"
+            f"{asked}: study {row.name!r} has no such metric; it has {', '.join(known) or 'none'}",
+            about=FIELD,
         )
     nodes = study_nodes(session, row.id, "score")
     proposals: list[Proposal] = []
@@ -61,15 +69,16 @@ def proposals_of_metric(
         file = session.get(StepFile, (key, SPANS_FILE))
         if file is None:
             raise InputError(
-                f"{OPTION} {metric}: its scorer gave no `spans` with the scores of {system}: docs/scorers.md "
-                "says how it can; then give it another `version`, and run the study again"
+                f"{asked}: its scorer gave no `spans` with the scores of {system}: docs/scorers.md "
+                "says how it can; then give it another `version`, and run the study again",
+                about=FIELD,
             )
         proposals += [_proposal(metric, system, line) for line in read(file.digest).splitlines()]
         scorers[system] = _scorer(session.get_one(StepRow, key), metric)
     first, *others = scorers.values()
     if any(other != first for other in others):
         raise InputError(
-            f"{OPTION} {metric}: the systems were scored by different versions: run the study again"
+            f"{asked}: the systems were scored by different versions: run the study again", about=FIELD
         )
     return proposals, first
 

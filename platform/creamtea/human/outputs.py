@@ -16,6 +16,7 @@ from creamtea.errors import InputError
 from creamtea.human.documents import ABSENT
 from creamtea.store.queries import OUTPUTS, Node, study_nodes
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
+from creamtea.wording import option
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,15 @@ def read_references(
     rated = {number: name for name, number in human_systems(study, systems).items()}
     known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
     for number in numbers:
-        option = f"--show-reference {number}"
+        field = "show-reference"
+        shown = f"{option(field)} {number}"
         if numbers.count(number) > 1:
-            raise InputError(f"{option}: it is named twice: name each reference once")
+            raise InputError(f"{shown}: it is named twice: name each reference once", about=field)
         if number in rated:
             raise InputError(
-                f"{option}: that is system {rated[number]!r}, which takes part: raters would see the text "
-                "they rate. Show another reference, or leave the system out"
+                f"{shown}: that is system {rated[number]!r}, which takes part: raters would see the text "
+                "they rate. Show another reference, or leave the system out",
+                about=field,
             )
         if number == 1:
             texts = {line.index: line.reference for line in lines}
@@ -134,11 +137,14 @@ def read_references(
             }
         else:
             raise InputError(
-                f"{option}: no system of study {study.name!r} is that reference: give it one with "
-                f"`reference: {number}` and run it again"
+                f"{shown}: no system of study {study.name!r} is that reference: give it one with "
+                f"`reference: {number}` and run it again",
+                about=field,
             )
         if not any(texts.values()):
-            raise InputError(f"{option}: test set {test_set!r} has no reference to show: leave it out")
+            raise InputError(
+                f"{shown}: test set {test_set!r} has no reference to show: leave it out", about=field
+            )
         for index, text in texts.items():
             found[index] += [text] if text else []
     return found
@@ -149,13 +155,15 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
         return [""] * segments
     if len(documents) != segments:
         raise InputError(
-            f"--documents names {len(documents)} documents, and {test_set!r} has {segments} segments: "
-            "one line per segment"
+            f"{option('documents')} names {len(documents)} documents, and {test_set!r} has {segments} "
+            "segments: one line per segment",
+            about="documents",
         )
     if "" in documents:
         raise InputError(
-            f"--documents, line {list(documents).index('') + 1}: found {ABSENT!r}, which is for ratings made "
-            "elsewhere: name the segment's document"
+            f"{option('documents')}, line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
+            "ratings made elsewhere: name the segment's document",
+            about="documents",
         )
     return list(documents)
 
@@ -173,7 +181,9 @@ def read_metric(
     known = metric_names(session, study)
     if metric not in known:
         raise InputError(
-            f"study {study.name!r} has no metric {metric!r}; it has {', '.join(known) or 'none'}: --metrics"
+            f"study {study.name!r} has no metric {metric!r}; it has {', '.join(known) or 'none'}: "
+            f"{option('metrics')}",
+            about="metrics",
         )
     nodes = study_nodes(session, study.id, "score")
     columns = []
@@ -187,8 +197,9 @@ def read_metric(
         )
         if not values:
             raise InputError(
-                f"metric {metric!r} has no segment values of system {system!r} on {test_set!r}: "
-                "choose another with --metrics, or another --select"
+                f"metric {metric!r} has no segment values of system {system!r} on {test_set!r}: choose "
+                f"another with {option('metrics')}, or another {option('select')}",
+                about="metrics",
             )
         node = first_node(nodes, system=system, test_set=test_set, metric=metric)
         sign = -1.0 if node and node.labels.get("better") == "lower" else 1.0

@@ -27,6 +27,7 @@ from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
+from creamtea.wording import option
 
 OUTCOMES = ("kept", "changed", "deleted", "added")
 
@@ -49,7 +50,7 @@ class Proposal:
 
 def read_proposals(path: Path) -> list[Proposal]:
     """The lines of a file. InputError with file and line for what they must not be."""
-    return [_proposal(place, line) for place, line in read_lines(path, ProposalLine, "--proposals")]
+    return [_proposal(place, line) for place, line in read_lines(path, ProposalLine, "proposals")]
 
 
 def _proposal(place: str, line: ProposalLine) -> Proposal:
@@ -72,7 +73,10 @@ def add_proposals(
     that is not there.
     """
     if not isinstance(protocol, MarksErrors):
-        raise InputError(f"--proposals is for marked errors, and {protocol.name} has none: leave it out")
+        raise InputError(
+            f"{option('proposals')} is for marked errors, and {protocol.name} has none: leave it out",
+            about="proposals",
+        )
     known: dict[tuple[int, str], list[dict[str, Any]]] = {}  # segment, text → spans
     outputs = {line.index: line.outputs for line in lines}
     seen: dict[tuple[int, str], Proposal] = {}

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field
 from creamtea.document.values import Strict
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human.storable import check_text
+from creamtea.wording import option
 
 NUMBER, OPTIONAL = "number", "optional"
 MAX_QUESTIONS, MAX_ANSWER = 30, 500  # questions of a campaign; characters of an answer
@@ -53,20 +54,32 @@ def read_questions(text: str) -> list[Question]:
         options = [part for part in rest if part not in (NUMBER, OPTIONAL)]
         if not ask or "" in options or len(set(options)) != len(options) or len(options) == 1:
             raise InputError(
-                f"--questions, line {number}: write the question, then after bars (|) two or more different "
-                "answers, `number`, or nothing"
+                f"{option('questions')}, line {number}: write the question, then after bars (|) two or more "
+                "different answers, `number`, or nothing",
+                about="questions",
             )
         if NUMBER in marks and options:
-            raise InputError(f"--questions, line {number}: a number has no answers to choose from")
+            raise InputError(
+                f"{option('questions')}, line {number}: a number has no answers to choose from",
+                about="questions",
+            )
         if max(len(part) for part in (ask, *options)) > 300:
-            raise InputError(f"--questions, line {number}: more than 300 characters in one part")
+            raise InputError(
+                f"{option('questions')}, line {number}: more than 300 characters in one part",
+                about="questions",
+            )
         if ask in [question.ask for question in questions]:
-            raise InputError(f"--questions, line {number}: {ask!r} is asked twice")
+            raise InputError(
+                f"{option('questions')}, line {number}: {ask!r} is asked twice", about="questions"
+            )
         questions.append(
             Question(ask=ask, options=options, number=NUMBER in marks, optional=OPTIONAL in marks)
         )
     if len(questions) > MAX_QUESTIONS:
-        raise InputError(f"--questions: {len(questions)} questions; at most {MAX_QUESTIONS} are possible")
+        raise InputError(
+            f"{option('questions')}: {len(questions)} questions; at most {MAX_QUESTIONS} are possible",
+            about="questions",
+        )
     return questions
 
 

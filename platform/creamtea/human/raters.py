@@ -29,6 +29,7 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, WebSession
+from creamtea.wording import option
 
 MAX_NAME = 200  # characters of a pseudonym or a name
 
@@ -191,7 +192,7 @@ def insert(
     if pseudonym is None:
         numbers = itertools.count(len(taken) + 1)
         pseudonym = next(drawn for number in numbers if (drawn := f"rater-{number:02}") not in taken)
-    pseudonym = _checked(pseudonym, "pseudonym", "--rater NAME")
+    pseudonym = _checked(pseudonym, "pseudonym", f"{option('rater')} NAME")
     if pseudonym in taken:
         raise InputError(
             f"campaign {campaign.name!r} has a rater {pseudonym!r} already: choose another pseudonym"

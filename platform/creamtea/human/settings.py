@@ -19,6 +19,7 @@ from creamtea.human.protocols.expected import ExpectedSpan
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.questions import Question
 from creamtea.human.storable import check_address, check_text
+from creamtea.wording import option
 
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
@@ -159,44 +160,63 @@ class CampaignSettings(Strict):
         baseline = self.baseline or (study_baseline if study_baseline in systems else systems[0])
         if baseline not in systems:
             raise InputError(
-                f"the baseline {baseline!r} does not take part: --baseline is one of {', '.join(systems)}"
+                f"the baseline {baseline!r} does not take part: {option('baseline')} is one of "
+                f"{', '.join(systems)}",
+                about="baseline",
             )
         select = self.select or protocol.usual_selection
         if select not in protocol.selections:
             raise InputError(
-                f"--protocol {protocol.name} cannot rate what --select {select} chooses (two equal texts, "
-                f"say): use --select {' or '.join(protocol.selections)}"
+                f"{option('protocol')} {protocol.name} cannot rate what {option('select')} {select} chooses "
+                f"(two equal texts, say): use {option('select')} {' or '.join(protocol.selections)}",
+                about="protocol",
             )
         if self.taxonomy is not None and protocol.usual_taxonomy is None:
-            raise InputError(f"--taxonomy is for marked errors, and {protocol.name} has none: leave it out")
+            raise InputError(
+                f"{option('taxonomy')} is for marked errors, and {protocol.name} has none: leave it out",
+                about="taxonomy",
+            )
         self._check_differ_between(systems, select)
         if self.document_score and not self.by_documents:
-            raise InputError("--document-score asks for a score of a whole document: add --unit document")
+            raise InputError(
+                f"{option('document-score')} asks for a score of a whole document: add {option('unit')} "
+                "document",
+                about="document-score",
+            )
         if self.document_score and not protocol.scores_documents:
             raise InputError(
-                f"--document-score: the scale of --protocol {protocol.name} is not one for whole documents; "
-                "leave it out, or use another protocol"
+                f"{option('document-score')}: the scale of {option('protocol')} {protocol.name} is not one "
+                "for whole documents; leave it out, or use another protocol",
+                about="document-score",
             )
         if select == "disagreement" and not self.metrics:
             raise InputError(
-                "--select disagreement needs one metric of the study or two: --metrics bleu,chrf"
+                f"{option('select')} disagreement needs one metric of the study or two: {option('metrics')} "
+                "bleu,chrf",
+                about="select",
             )
         if select == "disagreement" and self.items is None:
             raise InputError(
-                "--select disagreement takes the segments with the most disagreement: "
-                "say how many with --items"
+                f"{option('select')} disagreement takes the segments with the most disagreement: say how "
+                f"many with {option('items')}",
+                about="select",
             )
         if select == "stratified" and not self.strata:
-            raise InputError("--select stratified needs --strata length, document or both")
+            raise InputError(
+                f"{option('select')} stratified needs {option('strata')} length, document or both",
+                about="select",
+            )
         if select == "stratified" and self.by_documents and "document" in self.strata:
             raise InputError(
-                "--strata document samples segments of each document, and --unit document takes documents "
-                "whole: use --strata length"
+                f"{option('strata')} document samples segments of each document, and {option('unit')} "
+                f"document takes documents whole: use {option('strata')} length",
+                about="strata",
             )
         if self.aim and protocol.relative and not (protocol.chooses_pairs and self.pairs == "baseline"):
             raise InputError(
-                "--aim is for verdicts against the baseline, and other pairs tell nothing of them: add "
-                "--pairs baseline, or use another --protocol"
+                f"{option('aim')} is for verdicts against the baseline, and other pairs tell nothing of "
+                f"them: add {option('pairs')} baseline, or use another {option('protocol')}",
+                about="aim",
             )
         return self.model_copy(
             update={
@@ -214,11 +234,15 @@ class CampaignSettings(Strict):
             return
         if len(set(pair)) != 2 or not set(pair) <= set(systems):
             raise InputError(
-                f"--differ-between needs two of the systems {', '.join(systems)}, not {', '.join(pair)}"
+                f"{option('differ-between')} needs two of the systems {', '.join(systems)}, not "
+                f"{', '.join(pair)}",
+                about="differ-between",
             )
         if select == "all":
             raise InputError(
-                "--differ-between leaves segments out, and --select all takes every one: use another --select"
+                f"{option('differ-between')} leaves segments out, and {option('select')} all takes every "
+                f"one: use another {option('select')}",
+                about="differ-between",
             )
 
 
@@ -232,7 +256,7 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
     except ValidationError as error:
         mistakes = list(mistakes_of_pydantic(error.errors(), CampaignSettings, stored))
         lines = dict.fromkeys(mistake.line() for mistake in mistakes)
-        about = str(mistakes[0].path[0]) if mistakes[0].path else ""
+        about = str(mistakes[0].path[0]).replace("_", "-") if mistakes[0].path else ""
         raise InputError("settings of the campaign: " + "; ".join(lines), about=about) from None
 
 

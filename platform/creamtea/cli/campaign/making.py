@@ -16,7 +16,7 @@ from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
 from creamtea.human.documents import Documents, read_documents
 from creamtea.human.media.given import read_media
-from creamtea.human.metric_proposals import ONE_OF_THE_TWO, proposals_of_metric
+from creamtea.human.metric_proposals import one_of_the_two, proposals_of_metric
 from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols import SELECTIONS, find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
@@ -346,7 +346,7 @@ def _proposals(
     if options.proposals_from is None:
         return None if options.proposals is None else read_proposals(options.proposals), None
     if options.proposals is not None:
-        raise InputError(ONE_OF_THE_TWO)
+        raise one_of_the_two()
     systems = names("--systems", options.systems)
     with database.session() as session:
         return proposals_of_metric(

@@ -24,6 +24,7 @@ from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
 from creamtea.human.protocols.spans import MarkedErrors, MarksErrors
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
+from creamtea.wording import option
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
             if column in ("step", "value") and _by_usual_weights(protocol):
                 why = (
                     "by the usual weights of errors. Scores of marked errors need the campaign's taxonomy: "
-                    "import the folder, or give --taxonomy"
+                    f"import the folder, or give {option('taxonomy')}"
                 )
             else:
                 why = "as the rest of the import says"

@@ -42,6 +42,7 @@ from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.base import Protocol
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import option
 
 REFERENCE = "reference"
 KINDS = {
@@ -214,13 +215,17 @@ class _Reading:
         """With the score that was given, z · s + μ, instead of z."""
         rater = self.cells["user"]
         if rater not in statistics:
-            raise InputError(f"{self.place}: no mean and deviation of {rater!r} in --rater-statistics")
+            raise InputError(
+                f"{self.place}: no mean and deviation of {rater!r} in {option('rater-statistics')}",
+                about="rater-statistics",
+            )
         z = self.field("score", float, "a number (z)")
         score = z * statistics[rater].deviation + statistics[rater].mean
         if not math.isfinite(score) or abs(score - round(score)) > WHOLE:
             raise InputError(
                 f"{self.place}, field score: z {z:g} of {rater} is a score of {score:.3f}; allowed: a whole "
-                "number (--rater-statistics must be those by which the file was standardised)"
+                f"number ({option('rater-statistics')} must be those by which the file was standardised)",
+                about="rater-statistics",
             )
         return replace(self, cells={**self.cells, "score": str(round(score))})
 
@@ -228,7 +233,9 @@ class _Reading:
         mturk = "HIT" in self.cells
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
-        scale = "a whole number from 0 to 100 (--rater-statistics FILE turns standardised scores back)"
+        scale = (
+            f"a whole number from 0 to 100 ({option('rater-statistics')} FILE turns standardised scores back)"
+        )
         name = "text that is not blank"
         moment = "seconds since 1970"
         return Rated(

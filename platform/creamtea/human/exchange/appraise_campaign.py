@@ -20,6 +20,7 @@ from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import option
 
 USUAL_PROTOCOL = "da"
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
@@ -40,7 +41,9 @@ def read_appraise_campaign(
     found = find_protocol(protocol)
     if not found.reads_appraise:
         known = " or ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
-        raise InputError(f"--protocol {protocol}: Appraise's scores are of {known}")
+        raise InputError(
+            f"{option('protocol')} {protocol}: Appraise's scores are of {known}", about="protocol"
+        )
     statistics = None if facts.statistics is None else read_statistics(facts.statistics)
     file = read_appraise(path, found, statistics)
     ratings = _of_pair(file, facts.pair)
@@ -48,7 +51,8 @@ def read_appraise_campaign(
     if marked and not any(rating.answer for rating in ratings):
         raise InputError(
             f"{file.name}: all scores are 0 and {marked} errors are marked, which are the ratings: "
-            "--protocol mqm reads them"
+            f"{option('protocol')} mqm reads them",
+            about="protocol",
         )
     systems = tuple(sorted({rating.system for rating in ratings}))
     texts = _Texts(facts, systems, ratings)
@@ -73,7 +77,7 @@ def read_appraise_campaign(
             "scores of whole documents": file.document_scores,
             "scores of practice (tutorials)": file.practice,
             "scores of documents that fill a task up (#incomplete, #dup)": file.filling,
-            "marked errors (--protocol esa keeps them)": marked,
+            f"marked errors ({option('protocol')} esa keeps them)": marked,
             "scores of other language pairs": len(file.ratings) - len(ratings),
         }
     )
@@ -84,8 +88,9 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
     known = ", ".join("-".join(pair) for pair in pairs)
     if pair is None and len(pairs) > 1:
         raise InputError(
-            f"{file.name}: scores of several language pairs ({known}); choose one with --source-language and "
-            "--target-language"
+            f"{file.name}: scores of several language pairs ({known}); choose one with "
+            f"{option('source-language')} and {option('target-language')}",
+            about="source-language",
         )
     wanted = pair or pairs[0]
     ratings = tuple(
@@ -175,7 +180,8 @@ def _in_characters(place: Place, payload: dict[str, Any], output: str) -> dict[s
         ]
     except ValueError as error:
         raise InputError(
-            f"{place}, field errors: found {error}; allowed: places of its text in --output-of"
+            f"{place}, field errors: found {error}; allowed: places of its text in {option('output-of')}",
+            about="output-of",
         ) from None
     return {**payload, "spans": spans}
 
@@ -187,7 +193,9 @@ class _Texts:
         unknown = sorted(set(facts.outputs) - set(systems))
         if unknown:
             raise InputError(
-                f"--output-of {unknown[0]}: the file has no such system; it has {', '.join(systems)}"
+                f"{option('output-of')} {unknown[0]}: the file has no such system; it has "
+                f"{', '.join(systems)}",
+                about="output-of",
             )
         self.first = facts.first_segment
         self.sources = None if facts.sources is None else text_lines(facts.sources)
@@ -208,21 +216,26 @@ class _Texts:
             if offset >= 0:
                 return offset
         elif document not in self.documents:
-            raise InputError(f"--documents: no document {document!r} in it, which the scores name")
+            raise InputError(
+                f"{option('documents')}: no document {document!r} in it, which the scores name",
+                about="documents",
+            )
         elif 0 <= offset < len(self.documents[document]):
             return self.documents[document][offset]
         raise InputError(
             f"segment {segment}{f' of document {document!r}' if document else ''} is not in the test set: "
-            "--first-segment says how the first segment is numbered, --documents which lines a document has"
+            f"{option('first-segment')} says how the first segment is numbered, {option('documents')} which "
+            "lines a document has",
+            about="first-segment",
         )
 
     def source(self, document: str, segment: int) -> str:
-        return "" if self.sources is None else self._text(self.sources, "--sources", document, segment)
+        return "" if self.sources is None else self._text(self.sources, option("sources"), document, segment)
 
     def output(self, system: str, document: str, segment: int) -> str:
         if system not in self.outputs:
             return ""
-        return self._text(self.outputs[system], f"--output-of {system}", document, segment)
+        return self._text(self.outputs[system], f"{option('output-of')} {system}", document, segment)
 
     def _text(self, lines: list[str], option: str, document: str, segment: int) -> str:
         at = self.line(document, segment)

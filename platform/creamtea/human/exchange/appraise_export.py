@@ -23,6 +23,7 @@ from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import option
 
 FILE = "scores.csv"
 TYPES = {ItemKind.BAD_REFERENCE: "BAD", ItemKind.REPEAT: "CHK"}
@@ -34,8 +35,9 @@ def write_appraise(content: Content, path: Path) -> list[Path]:
     if not find_protocol(content.protocol).reads_appraise:
         known = ", ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
         raise InputError(
-            f"--format appraise: Appraise has no scores of {content.protocol}, only of {known}; "
-            "export as csv or jsonl"
+            f"{option('format')} appraise: Appraise has no scores of {content.protocol}, only of {known}; "
+            "export as csv or jsonl",
+            about="format",
         )
     for document in sorted({item.document for item in content.items}):
         if PART in document or PRACTICE in document:

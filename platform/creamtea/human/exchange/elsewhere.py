@@ -14,6 +14,7 @@ from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.languages import UNKNOWN
+from creamtea.wording import option
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,20 @@ class ImportFacts:
         if self.source_language and self.target_language:
             return self.source_language, self.target_language
         if self.source_language or self.target_language:
-            raise InputError("--source-language and --target-language go together: give both or neither")
+            raise InputError(
+                f"{option('source-language')} and {option('target-language')} go together: give both or "
+                "neither",
+                about="source-language",
+            )
         return None
 
     def check_baseline(self, systems: Sequence[str]) -> None:
         """InputError for a baseline that is none of the systems."""
         if self.baseline is not None and self.baseline not in systems:
-            raise InputError(f"--baseline {self.baseline}: no such system; there are {', '.join(systems)}")
+            raise InputError(
+                f"{option('baseline')} {self.baseline}: no such system; there are {', '.join(systems)}",
+                about="baseline",
+            )
 
     def find_protocol(self, name: str) -> Protocol:
         """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
@@ -59,7 +67,10 @@ class ImportFacts:
         if self.taxonomy is None:
             return found
         if found.usual_taxonomy is None:
-            raise InputError(f"--taxonomy is for marked errors, and {name} has none: leave it out")
+            raise InputError(
+                f"{option('taxonomy')} is for marked errors, and {name} has none: leave it out",
+                about="taxonomy",
+            )
         return found.with_settings({"taxonomy": self.taxonomy.model_dump()})
 
 

@@ -52,6 +52,7 @@ from creamtea.new_folder import new_folder, write_texts
 from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater
+from creamtea.wording import option
 
 Reader = Callable[[Path, ImportFacts, datetime], tuple[Content, tuple[NotKept, ...]]]
 
@@ -64,10 +65,15 @@ def _read_own(
         return read_ratings(path, kind, facts, now), ()
     if facts.protocol or facts.test_set or facts.pair:
         raise InputError(
-            "--protocol, --test-set and the languages stand in the folder's campaign.json: leave them out"
+            f"{option('protocol')}, {option('test-set')} and the languages stand in the folder's "
+            "campaign.json: leave them out",
+            about="protocol",
         )
     if facts.taxonomy is not None:
-        raise InputError("--taxonomy: the folder's campaign.json says the campaign's own: leave it out")
+        raise InputError(
+            f"{option('taxonomy')}: the folder's campaign.json says the campaign's own: leave it out",
+            about="taxonomy",
+        )
     content = replace(read_folder(path, kind), name=facts.name)
     facts.check_baseline(content.systems)
     given = {"baseline": facts.baseline, "delta": facts.delta}
@@ -112,12 +118,12 @@ def export_campaign(
     the format cannot hold, and where the folder cannot be written.
     """
     if kind not in EXPORTS:
-        raise InputError(f"--format {kind}: it is one of {', '.join(EXPORTS)}")
+        raise InputError(f"{option('format')} {kind}: it is one of {', '.join(EXPORTS)}", about="format")
     content = collect(database, name)
     if kind in MEDIA_FOLDERS:
         check_kept(content, store)
     left_out: tuple[str, ...] = ()
-    with new_folder(path, "--output"):
+    with new_folder(path, option("output")):
         if kind == MT_METRICS_EVAL:
             whole = whole_test_set(database, content)
             files, left_out = write_mt_metrics_eval(content, whole, path), whole.left_out
@@ -168,19 +174,25 @@ def import_campaign(
     no campaign has.
     """
     if kind not in IMPORTS:
-        raise InputError(f"--format {kind}: it is one of {', '.join(IMPORTS)}")
+        raise InputError(f"{option('format')} {kind}: it is one of {', '.join(IMPORTS)}", about="format")
     if kind != APPRAISE and (facts.sources or facts.outputs or facts.documents):
         raise InputError(
-            "--sources, --output-of and --documents are only for Appraise scores: --format appraise"
+            f"{option('sources')}, {option('output-of')} and {option('documents')} are only for Appraise "
+            f"scores: {option('format')} appraise",
+            about="sources",
         )
     if kind != APPRAISE and (facts.statistics is not None or facts.first_segment != 1):
         raise InputError(
-            "--rater-statistics and --first-segment are only for Appraise scores: --format appraise"
+            f"{option('rater-statistics')} and {option('first-segment')} are only for Appraise scores: "
+            f"{option('format')} appraise",
+            about="rater-statistics",
         )
     if kind != MT_METRICS_EVAL and facts.scores is not None:
-        raise InputError("--scores is only for --format mt-metrics-eval")
+        raise InputError(f"{option('scores')} is only for {option('format')} mt-metrics-eval", about="scores")
     if kind != PEARMUT and facts.campaign_file is not None:
-        raise InputError("--campaign-file is only for --format pearmut")
+        raise InputError(
+            f"{option('campaign-file')} is only for {option('format')} pearmut", about="campaign-file"
+        )
     facts.pair  # noqa: B018  # one language without the other
     with database.session() as session:
         now = database.now(session)

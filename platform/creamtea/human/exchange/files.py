@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import Column
+from creamtea.wording import file_name
 
 Model = TypeVar("Model", bound=BaseModel)
 MAX_CELL = 2**27  # characters; the csv module's own limit is 2**17, less than a text may have
@@ -105,7 +106,9 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; give a file that can be read") from None
+        raise InputError(
+            f"{file_name(path)}: {error.strerror or error}; give a file that can be read"
+        ) from None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -27,6 +27,7 @@ from creamtea.human.exchange.files import (
 )
 from creamtea.human.exchange.rows import COLUMNS, given_rating, rows_of
 from creamtea.new_folder import write_texts
+from creamtea.wording import file_name, option
 
 FORMAT = "creamtea campaign 3"  # raised with every change of a column
 _ADDED_TO_3 = (
@@ -95,8 +96,9 @@ def read_folder(path: Path, kind: str) -> Content:
     if not ratings.is_file():
         others = ", ".join(sorted(other.name for other in path.glob("ratings.*")))
         raise InputError(
-            f"{path.name}: no ratings.{kind}{f', but {others}' if others else ''}; --format says which file "
-            "of ratings to read"
+            f"{path.name}: no ratings.{kind}{f', but {others}' if others else ''}; {option('format')} says "
+            "which file of ratings to read",
+            about="format",
         )
     _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
     missing = EARLIER_FORMATS.get(sidecar.format, ())
@@ -113,7 +115,9 @@ def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...
         try:
             digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
         except OSError as error:
-            raise InputError(f"{path / name}: {error.strerror or error}; an export has this file") from None
+            raise InputError(
+                f"{file_name(path / name)}: {error.strerror or error}; an export has this file"
+            ) from None
         if digest != digests.get(name):
             raise InputError(
                 f"{name}: its sha256 is not the one in campaign.json: the file was changed, or is another "

@@ -11,6 +11,7 @@ from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.protocols import find_protocol
 from creamtea.store.item_kinds import WRITTEN_KINDS
+from creamtea.wording import option
 
 
 def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
@@ -24,12 +25,17 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     known = ", ".join(content.systems)
     for name in names:
         if name not in content.systems:
-            raise InputError(f"--leave-out {name}: no such system; there are {known}")
+            raise InputError(
+                f"{option('leave-out')} {name}: no such system; there are {known}", about="leave-out"
+            )
         if name == content.settings.get("baseline"):
-            raise InputError(f"--leave-out {name}: it is the baseline; choose another with --baseline")
+            raise InputError(
+                f"{option('leave-out')} {name}: it is the baseline; choose another with {option('baseline')}",
+                about="leave-out",
+            )
     systems = tuple(system for system in content.systems if system not in names)
     if not systems:
-        raise InputError(f"--leave-out: no system would be left of {known}")
+        raise InputError(f"{option('leave-out')}: no system would be left of {known}", about="leave-out")
     relative = find_protocol(content.protocol, content.settings).relative
     kept = {
         item.position: item
@@ -39,7 +45,9 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
     if not items:
         raise InputError(
-            f"--leave-out {', '.join(names)}: every item shows one of these, so that no rating would be left"
+            f"{option('leave-out')} {', '.join(names)}: every item shows one of these, so that no rating "
+            "would be left",
+            about="leave-out",
         )
     pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
     items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)

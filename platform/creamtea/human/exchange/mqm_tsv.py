@@ -29,6 +29,7 @@ from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
+from creamtea.wording import option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docSegId": "doc_id", "globalSegId": "seg_id"}
@@ -67,7 +68,10 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
     InputError with file, line and what was found.
     """
     if facts.protocol not in (None, Mqm.name):
-        raise InputError(f"--protocol {facts.protocol}: files of --format mqm are of {Mqm.name}")
+        raise InputError(
+            f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
+            about="protocol",
+        )
     items: dict[tuple[int, str], _Line] = {}
     first: dict[tuple[int, str, str], _Line] = {}
     errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -210,8 +214,9 @@ def write_mqm(content: Content, path: Path) -> list[Path]:
     """
     if content.protocol != Mqm.name:
         raise InputError(
-            f"--format mqm: only campaigns of {Mqm.name} have such errors, not {content.protocol}; "
-            "export as csv or jsonl"
+            f"{option('format')} mqm: only campaigns of {Mqm.name} have such errors, not {content.protocol}; "
+            "export as csv or jsonl",
+            about="format",
         )
     numbers = _numbers_within_documents(content)
     texts: dict[tuple[int, str], tuple[str, str]] = {}

@@ -29,6 +29,7 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import Mqm
 from creamtea.human.scale import exact
+from creamtea.wording import file_name, option
 
 NONE = "None"
 SCORES, RATINGS = ".seg.score", ".seg.rating"
@@ -144,7 +145,9 @@ def read_mt_metrics_eval(
 def _pair(path: Path, facts: ImportFacts) -> str:
     if not path.is_dir():
         raise InputError(
-            f"--from {path}: --format mt-metrics-eval reads a folder with sources, human-scores, …"
+            f"{file_name(path)}: {option('format')} mt-metrics-eval reads a folder with sources, "
+            "human-scores, …",
+            about="file",
         )
     pairs = sorted(file.stem for file in (path / "sources").glob("*-*.txt"))
     wanted = "-".join(facts.pair) if facts.pair else None
@@ -154,7 +157,8 @@ def _pair(path: Path, facts: ImportFacts) -> str:
         found = ", ".join(pairs) or "none"
         raise InputError(
             f"{path.resolve().name}: found sources of these language pairs: {found}; choose one with "
-            "--source-language and --target-language"
+            f"{option('source-language')} and {option('target-language')}",
+            about="source-language",
         )
     return wanted
 
@@ -170,7 +174,9 @@ def _chosen(folder: Folder, wanted: str | None) -> str:
     if wanted is None and not names:
         raise InputError(f"human-scores: no {folder.pair}.NAME{SCORES} in it")
     found = ", ".join(dict.fromkeys([*names, *marked]))
-    raise InputError(f"human-scores: found scores of {found}; choose one with --scores NAME")
+    raise InputError(
+        f"human-scores: found scores of {found}; choose one with {option('scores')} NAME", about="scores"
+    )
 
 
 def _system(folder: Folder, name: str) -> str:
@@ -265,7 +271,8 @@ def _marked(
             elif others[0].errors != read.errors:
                 raise InputError(
                     f"{read.place}: found another rating by {read.rater!r} than in {others[0].place}; "
-                    "allowed: one; choose a file with --scores"
+                    f"allowed: one; choose a file with {option('scores')}",
+                    about="scores",
                 )
     return dict(found)
 
@@ -320,17 +327,19 @@ def _answers(
         }
     if not marked:
         raise InputError(
-            f"--protocol {found.name}: human-scores has no errors marked for {name} ({RATINGS}); without "
-            "--protocol the segment scores are read"
+            f"{option('protocol')} {found.name}: human-scores has no errors marked for {name} ({RATINGS}); "
+            f"without {option('protocol')} the segment scores are read",
+            about="protocol",
         )
     for cell, each in marked.items():
         own: dict[str, Any] = {}
         if not isinstance(found, Mqm):
             if len(each) > 1 or cell not in scores:
                 raise InputError(
-                    f"{each[0].place}: found {len(each)} raters' errors; allowed: those "
-                    f"of one, beside a segment score, as {found.name} needs a rater's own; without "
-                    "--protocol the segment scores are read"
+                    f"{each[0].place}: found {len(each)} raters' errors; allowed: those of one, beside a "
+                    f"segment score, as {found.name} needs a rater's own; without {option('protocol')} the "
+                    "segment scores are read",
+                    about="protocol",
                 )
             own = {"score": _whole(scores[cell])}
         for rating in each:
@@ -387,7 +396,7 @@ def _beside(folder: Folder, name: str) -> tuple[NotKept, ...]:
     return counts(
         {
             "scores of documents, domains and systems": len(totals),
-            f"other scores of people ({', '.join(others)}; --scores)": len(others),
+            f"other scores of people ({', '.join(others)}; {option('scores')})": len(others),
             "files of metric scores": len(list(metrics.glob("*.score"))) if metrics.is_dir() else 0,
             "reference translations": sum(text is not None for text in references),
         }

@@ -31,6 +31,7 @@ from creamtea.human.settings import settings_of
 from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import shown_of
+from creamtea.wording import option
 
 NAMES = {**{ours: theirs for theirs, ours in PROTOCOLS.items()}, DaSqm.name: "DA"}
 HTML = '" < and &'
@@ -80,8 +81,9 @@ def _check(content: Content) -> None:
     """InputError for what Pearmut would refuse, or show as something else."""
     if content.protocol not in NAMES:
         raise InputError(
-            f"--format pearmut: Pearmut has no {content.protocol}, only {', '.join(NAMES)}; export as csv or "
-            "jsonl"
+            f"{option('format')} pearmut: Pearmut has no {content.protocol}, only {', '.join(NAMES)}; export "
+            "as csv or jsonl",
+            about="format",
         )
     for system in content.systems:
         if system.isdigit():

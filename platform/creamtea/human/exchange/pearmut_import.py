@@ -23,6 +23,7 @@ from creamtea.human.exchange.pearmut_tags import Assets, assets_of
 from creamtea.human.exchange.pearmut_unread import unread_settings
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.wording import option
 
 
 def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[NotKept, ...]]:
@@ -89,8 +90,9 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
     known = (*PROTOCOLS.values(), DaSqm.name)
     if facts.protocol is None and campaign is None:
         raise InputError(
-            "Pearmut's answers do not say the protocol: give the campaign with --campaign-file, or "
-            f"--protocol, one of {', '.join(known)}"
+            f"Pearmut's answers do not say the protocol: give the campaign with {option('campaign-file')}, "
+            f"or {option('protocol')}, one of {', '.join(known)}",
+            about="campaign-file",
         )
     name = facts.protocol or PROTOCOLS.get(campaign.info.protocol if campaign else "")
     if name not in known:
@@ -141,7 +143,8 @@ def _written(path: Path) -> Iterator[tuple[Place, Any]]:
     if "info" in whole and "data" in whole:
         raise InputError(
             f"{place}: a campaign of Pearmut, without answers: give them (data/annotations/NAME.jsonl, or a "
-            "download from the dashboard), and this file with --campaign-file"
+            f"download from the dashboard), and this file with {option('campaign-file')}",
+            about="campaign-file",
         )
     if len(whole) != 1 or not isinstance(next(iter(whole.values())), list):
         raise InputError(
@@ -184,6 +187,8 @@ def _document(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
         document = None
     if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
         raise InputError(
-            f"{place}: it has no items, and --campaign-file none for document {line.item_i} of {line.user_id}"
+            f"{place}: it has no items, and {option('campaign-file')} none for document {line.item_i} of "
+            f"{line.user_id}",
+            about="campaign-file",
         )
     return document

@@ -20,6 +20,7 @@ from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_records
 from creamtea.human.exchange.rows import COLUMNS, OF_ITEM, GivenRating, given_rating
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.wording import option
 
 REQUIRED = ("rater", "segment", "system")
 
@@ -35,8 +36,9 @@ def read_ratings(path: Path, kind: str, facts: ImportFacts, now: datetime) -> Co
     name = facts.protocol or records[0].values.get("protocol")
     if name is None:
         raise InputError(
-            f"{path.name}: it does not say the protocol: give --protocol, one of "
-            f"{', '.join(protocol_names())}"
+            f"{path.name}: it does not say the protocol: give {option('protocol')}, one of "
+            f"{', '.join(protocol_names())}",
+            about="protocol",
         )
     protocol = find_protocol(name)
     if protocol.edits_text and (without := [one for one in records if "output" not in one.values]):

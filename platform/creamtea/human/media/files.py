@@ -16,6 +16,7 @@ from creamtea.errors import InputError
 from creamtea.human.media.types import ALLOWED, CAPTIONS, ENDINGS, HEAD, MAX_BYTES, kind_of, media_type
 from creamtea.human.storable import check_text
 from creamtea.regular import open_regular
+from creamtea.wording import file_name
 
 MAX_CAMPAIGN = 2_000_000_000  # bytes of all files of a campaign
 MAX_PER_ITEM = 8
@@ -108,7 +109,7 @@ def check_file(path: Path, place: str) -> CheckedFile:
             head = file.read(HEAD)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise InputError(f"{place}: {path}: {error.strerror or error}") from None
+        raise InputError(f"{place}: {file_name(path)}: {error.strerror or error}") from None
     found = media_type(head)
     if found is None:
         raise InputError(f"{place}: {path.name} is none of {ALLOWED} by its content: convert it")

@@ -41,8 +41,8 @@ from creamtea.human.media.files import (
 from creamtea.human.media.types import kind_of
 from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
+from creamtea.wording import option
 
-OPTION = "--media"
 TARGETS = ("segment", "document", "tutorial", "attention")
 Number = Annotated[int, Field(ge=1, le=10**9)]
 
@@ -79,7 +79,7 @@ def read_media(path: Path, store: FileStore) -> list[Given]:
 
     InputError with file and line for what they must not be; nothing is kept then.
     """
-    lines = read_lines(path, MediaLine, OPTION)
+    lines = read_lines(path, MediaLine, "media")
     checked = [_checked(path.parent, line.file, place) for place, line in lines]
     check_total({file.path: file.size for found in checked for file in found}.values(), path.name)
     keep = keeper(store)
@@ -123,7 +123,7 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines:
             )
         if file.target == "document" and file.number not in documents:
             raise InputError(
-                f"{file.place}: there is no document {str(file.number)!r}: name one of --documents"
+                f"{file.place}: there is no document {str(file.number)!r}: name one of {option('documents')}"
             )
     files = _by_target(given)
     for page in pages:

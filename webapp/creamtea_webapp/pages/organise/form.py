@@ -268,7 +268,7 @@ def _numbers(start: CampaignRequest) -> None:
     right.number_input(
         LABELS["seed"], 0, 2**53 - 1, seed, help="Draws items, controls and orders.", key=key("seed")
     )
-    field_error("delta", "minutes_per_item", "seed")
+    field_error("delta", "minutes-per-item", "seed")
 
 
 def _errors(start: CampaignRequest, with_errors: Sequence[str], study: str) -> None:
@@ -326,7 +326,7 @@ def _texts(start: CampaignRequest) -> None:
     for column, (name, label, example) in zip(columns, fields, strict=True):
         with column:
             st.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
-            field_error(name)
+            field_error(name.replace("_", "-"))
     left, middle, right = st.columns(3)
     about = (
         (left, "tutorial", "Tutorial", "Items with accepted answers, which every rater does first."),
@@ -370,7 +370,7 @@ def _texts(start: CampaignRequest) -> None:
         placeholder="the completion code",
         key=key("failing_code"),
     )
-    field_error("attention_every", "attention_share", "failing_code")
+    field_error("attention-every", "attention-share", "failing-code")
     left, right = st.columns(2)
     left.file_uploader(
         f"{LABELS['media']} (JSON Lines)",

@@ -17,12 +17,13 @@ from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
+from creamtea.wording import uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong, show_notice
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
-from creamtea_webapp.pages.organise.uploads import read_uploaded, without_folder
+from creamtea_webapp.pages.organise.uploads import read_uploaded
 
 KINDS = {
     "csv": "ratings as CSV, or an export's zip with CSV",
@@ -148,10 +149,8 @@ def _import(database: Database, actor: str) -> Made:
             first_segment=int(state["import-first"]),
         )
         facts = _with_files(facts, folder / "texts")
-        try:
+        with uploaded_to(folder):
             done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
-        except InputError as error:
-            raise InputError(without_folder(temporary, error)) from None
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
     return Made(
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
@@ -165,7 +164,8 @@ def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
     state = st.session_state
 
     def save(file: Any) -> Path:
-        path = folder / f"{len(list(folder.iterdir()))}-{Path(file.name).name}"
+        path = folder / str(len(list(folder.iterdir()))) / Path(file.name).name
+        path.parent.mkdir()
         path.write_bytes(file.getvalue())
         return path
 
@@ -177,7 +177,7 @@ def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
     for file in state.get("import-outputs") or []:
         system = Path(file.name).stem
         if system in outputs:
-            raise InputError(f"--output-of: two files for the system {system!r}")
+            raise InputError(f"two files for the system {system!r}: give one", about="output-of")
         outputs[system] = save(file)
     return replace(
         facts,

@@ -11,13 +11,13 @@ from typing import Any
 import streamlit as st
 from pydantic import BaseModel
 
-from creamtea.errors import InputError
+from creamtea.errors import InputError, about
 from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.documents import Documents, read_documents
 from creamtea.human.media.given import Given, read_media
-from creamtea.human.metric_proposals import ONE_OF_THE_TWO, metrics_with_errors, proposals_of_metric
+from creamtea.human.metric_proposals import metrics_with_errors, one_of_the_two, proposals_of_metric
 from creamtea.human.outputs import metric_names
 from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
@@ -29,12 +29,13 @@ from creamtea.store.queries import find_study, study_names
 from creamtea.store.row_ids import row_id
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Campaign
+from creamtea.wording import uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, index_of, key
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import TEMPLATE, show_notice
-from creamtea_webapp.pages.organise.uploads import read_uploaded, without_folder
+from creamtea_webapp.pages.organise.uploads import read_uploaded
 
 MADE = "campaign-made"
 BESIDE = "make"  # the place of errors: above the button
@@ -156,7 +157,7 @@ def _proposals(
     if metric is None:
         return None if file is None else read_uploaded("proposals", file, read_proposals), None
     if file is not None:
-        raise InputError(ONE_OF_THE_TWO)
+        raise one_of_the_two()
     with database.session() as reading:
         return proposals_of_metric(
             reading, session.artefacts().read, study, request["test_set"], request["systems"], metric
@@ -179,10 +180,8 @@ def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
     with tempfile.TemporaryDirectory() as folder:
         for one in (file, *beside):
             (Path(folder) / Path(one.name).name).write_bytes(one.getvalue())
-        try:
+        with about("media"), uploaded_to(Path(folder)):
             return read_media(Path(folder) / Path(file.name).name, session.artefacts())
-        except InputError as error:
-            raise InputError(without_folder(folder, error), about="media") from None
 
 
 def _documents(file: Any) -> Documents:

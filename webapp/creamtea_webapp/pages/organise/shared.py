@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from creamtea.human.campaigns import CampaignSummary
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
+from creamtea.wording import on_page
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 
@@ -23,7 +23,6 @@ TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
 LINKS_AT = "organise-links-at"  # the place of the fresh links
 FOR_ONE = " and send it to this rater only. It works once, within 14 days"
-OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
 # what messages of the platform call by its option on the command line, and pages by its label
@@ -62,13 +61,15 @@ LABELS = {
     "rater-statistics": "Means and deviations of raters",
     "first-segment": "First segment",
     "questions": "Questions about the rater",
+    "replace": "Change the draft",
+    "reason": "Reason",
 }
 
 
 @dataclass(frozen=True)
 class Told:
-    """What came of an action: `field` is the option that a message names first, `place` where on the page it
-    stands; "" is below the head."""
+    """What came of an action: `field` is the option that an error is about, `place` where on the page the
+    message stands; "" is below the head."""
 
     kind: str  # "done" or "error"
     message: str
@@ -88,7 +89,7 @@ def act(
 
     The right is looked up again at the moment of the click: a page that was drawn is not an authorisation.
     `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
-    `usual_field`: what a message is about that does not say it.
+    `usual_field`: what an error is about that does not say it.
     """
     for key in (FRESH_LINK, FRESH_FILE):
         st.session_state.pop(key, None)
@@ -97,29 +98,17 @@ def act(
         _tell(Told("error", "You may not do this, or your link has been withdrawn. Nothing was changed."))
         return
     try:
-        _tell(Told("done", do(session.database(), actor(who)), done_at))
+        with on_page(LABELS):
+            _tell(Told("done", do(session.database(), actor(who)), done_at))
     except InfrastructureError as error:  # a full disk, say, or one that may not be written
         _tell(Told("error", str(error), errors_at))
     except InputError as error:
-        message = str(error)
-        field = error.about or _field_of(message) or usual_field
-        _tell(Told("error", in_words_of_pages(message), errors_at, field))
+        _tell(Told("error", str(error), errors_at, error.about or usual_field))
 
 
 def actor(who: Identity) -> str:
     """How the log names an organiser: sessions have no names."""
     return f"organiser, session {who.session_id}"
-
-
-def in_words_of_pages(message: str) -> str:
-    """A message with the labels of the page's fields instead of the command line's options."""
-    return OPTION.sub(lambda option: f"“{LABELS.get(option[1], option[1])}”", message)
-
-
-def _field_of(message: str) -> str:
-    """The field that a message is about: the first option that it names."""
-    option = OPTION.search(message)
-    return option[1] if option else ""
 
 
 def _tell(told: Told) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from creamtea.errors import InputError
+from creamtea.errors import about
+from creamtea.wording import uploaded_to
 
 Read = TypeVar("Read")
 
@@ -17,12 +18,5 @@ def read_uploaded(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(file.name).name
         path.write_bytes(file.getvalue())
-        try:
+        with about(field), uploaded_to(Path(folder)):
             return read(path)
-        except InputError as error:
-            raise InputError(without_folder(folder, error), about=field) from None
-
-
-def without_folder(folder: str, error: InputError) -> str:
-    """The message, which calls a file as the organiser does."""
-    return str(error).replace(f"{folder}/", "")

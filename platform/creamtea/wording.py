@@ -1,0 +1,65 @@
+"""Words that messages share: counts with their nouns, durations, and the names of options and files.
+
+A message is written once, in the words of whoever reads it. On the command line an option is `--select` and a
+file has its path; on a page the option is a field with a label and the file has the name that it was uploaded
+under. `on_page` and `uploaded_to` say which of the two holds, so that nobody rewrites a message afterwards:
+names of systems, raters and files stand in messages too, and may look like an option or a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+_labels: ContextVar[Mapping[str, str] | None] = ContextVar("labels", default=None)
+_uploads: ContextVar[Path | None] = ContextVar("uploads", default=None)
+
+
+@contextmanager
+def on_page(labels: Mapping[str, str]) -> Iterator[None]:
+    """Name options by the labels of a page's fields."""
+    token = _labels.set(labels)
+    try:
+        yield
+    finally:
+        _labels.reset(token)
+
+
+@contextmanager
+def uploaded_to(folder: Path) -> Iterator[None]:
+    """Name files in this temporary folder as they were uploaded."""
+    token = _uploads.set(folder)
+    try:
+        yield
+    finally:
+        _uploads.reset(token)
+
+
+def option(name: str) -> str:
+    """Name an option for its reader: "--select", or on a page its field, "“Segments”"."""
+    labels = _labels.get()
+    return f"--{name}" if labels is None else f"“{labels.get(name, name)}”"
+
+
+def file_name(path: Path) -> str:
+    """Name a file for its reader: by its path, or as it was uploaded."""
+    folder = _uploads.get()
+    inside = folder is not None and path.is_relative_to(folder)
+    return str(path.relative_to(folder) if folder is not None and inside else path)
+
+
+def counted(number: float, noun: str, plural: str | None = None) -> str:
+    """Count in words that agree: "1 rater", "2,000 raters", "0.5 points"; `plural` where an s is not "
+    "enough."""
+    words = noun if number == 1 else plural or f"{noun}s"
+    return f"{number:,} {words}" if isinstance(number, int) else f"{number:,g} {words}"
+
+
+def duration(seconds: float) -> str:
+    """As "12 s", "4 min", "3 h 05 min"."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
