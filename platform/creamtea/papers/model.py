@@ -89,7 +89,7 @@ class Column(Strict):
 
 
 class Row(Strict):
-    """Values as printed, one per column; null where our copy of the paper has lost one."""
+    """Values as printed, one per column; null where no copy of the paper that we have prints one."""
 
     title: str
     values: list[str | None]

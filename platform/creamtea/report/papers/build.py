@@ -36,7 +36,7 @@ from creamtea.store.database import Database
 
 NO_VALUE = "–"  # neither the paper nor we have one
 DOCUMENTED = "in creamtea's documentation"  # what its authors have run, whatever the database has
-NOT_IN_COPY = "our copy of the paper has lost this value"
+NOT_IN_COPY = "no copy of the paper that we have prints this value"
 
 
 @dataclass(frozen=True)
