@@ -17,7 +17,7 @@ from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
-from creamtea.wording import uploaded_to
+from creamtea.wording import option, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
@@ -177,7 +177,7 @@ def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
     for file in state.get("import-outputs") or []:
         system = Path(file.name).stem
         if system in outputs:
-            raise InputError(f"two files for the system {system!r}: give one", about="output-of")
+            raise InputError(f"{option('output-of')}: two files for the system {system!r}", about="output-of")
         outputs[system] = save(file)
     return replace(
         facts,
