@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from creamtea.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+SITE_PATH = re.compile(r"(/[A-Za-z0-9._~-]*[A-Za-z0-9_~-])*/?")
 CHECKPOINT_PART_MB = 2000
 
 
@@ -144,6 +146,25 @@ class SignIn:
         if not is_safe_url(issuer):
             raise InputError(f"{names[0]} must be an address with https://, not {issuer!r}")
         return cls(issuer, client_id, client_secret)
+
+
+def site_address(url: str) -> str:
+    """The address where people reach the web app, without a slash at its end. It may have a path.
+
+    Raises InputError for an address to which nothing can be added: links are made of it.
+    """
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    plain = fits and not (parts.query or parts.fragment or "?" in url or "#" in url or "@" in parts.netloc)
+    if not plain or not SITE_PATH.fullmatch(parts.path):
+        raise InputError(
+            f"--url {url!r}: write the address at which people reach this server, e.g. "
+            "https://rate.example.org or https://example.org/rate, without a query (?…) or a fragment (#…)"
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def is_safe_url(url: str) -> bool:

@@ -162,10 +162,10 @@ def test_signing_out_ends_this_session_only(database: Database) -> None:
 @pytest.mark.parametrize(
     "asked, leads_to",
     [
-        ("/?study=4&step=", "/?study=4&step="),
-        ("/?study=a%20b%2F..", "/?study=a%20b%2F.."),
-        ("/?" + "x" * 2000, "/"),
-        ("/", "/"),
+        ("/?study=4&step=", "./?study=4&step="),
+        ("/?study=a%20b%2F..", "./?study=a%20b%2F.."),
+        ("/?" + "x" * 2000, "./"),
+        ("/", "./"),
     ],
 )
 def test_a_link_leads_to_the_page_that_was_asked_for_before(
@@ -174,13 +174,38 @@ def test_a_link_leads_to_the_page_that_was_asked_for_before(
     people = client()
     assert people.get(asked).status_code == 401
     assert enter(people, database).headers["content-location"] == leads_to
-    assert enter(people, database).headers["content-location"] == "/"  # once
+    assert enter(people, database).headers["content-location"] == "./"  # once
+
+
+@pytest.mark.parametrize("kept", ["/rate", ""])  # some proxies keep the path, some remove it
+def test_pages_below_a_path_lead_to_each_other(database: Database, kept: str) -> None:
+    people = client(url="https://example.org/rate/")
+    asked = people.get(f"{kept}/?study=4")
+    assert asked.status_code == 401
+    assert "Path=/rate/enter" in asked.headers["set-cookie"]
+    entered = people.post(f"{kept}/enter", content=access.create_link(database, "reader"))
+    # the client, which plays the proxy, keeps the path of a cookie as a browser does
+    assert entered.headers["content-location"] == ("./?study=4" if kept else "./")
+    signed_in = {"Cookie": f"{COOKIE}={entered.cookies[COOKIE]}"}
+    for path in ("/", "/kept", "/enter.js"):
+        assert people.get(kept + path, headers=signed_in).status_code == 200
+    with people.websocket_connect(f"{kept}/_stcore/stream", headers=signed_in):
+        pass
+    page = people.get(f"{kept}/enter").text + people.get(f"{kept}/", headers=signed_in).text
+    assert not re.findall(r"""(?:href|src|action)=["']/""", page)
+
+
+def test_the_path_itself_is_a_page_too(database: Database) -> None:
+    people = client(url="https://example.org/rate")
+    answer = people.get("/rate", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/rate/")
+    assert people.get("/rates").status_code == 401  # another address
 
 
 def test_files_are_compressed_and_kept_by_browsers(database: Database) -> None:
     people, signed_in = client(), {"Cookie": cookie(database)}
     loader = assets.publish("toy", "function render() {}", ".board { color: red }")
-    own = json.loads(re.search(r'"/assets/[^"]+"', loader)[0])  # type: ignore[index]
+    own = json.loads(re.search(r'"\./assets/[^"]+"', loader)[0]).removeprefix(".")  # type: ignore[index]
     script = next(path for path in assets._streamlit_files() if path.startswith("/static/js/index."))
     for path in (own, script):
         assert people.get(path).status_code == 401

@@ -90,7 +90,7 @@ def test_a_registered_person_comes_in_and_back_to_the_page_asked_for(site, provi
     campaign_id, rater_id = register(site, "Anna@Example.org")
     asked = browser.get(f"{site.url}/?campaign={campaign_id}", timeout=ANSWER)
     assert asked.status_code == 401
-    assert f'href="/login?campaign={campaign_id}"' in asked.text
+    assert f'href="./login?campaign={campaign_id}"' in asked.text
     provider.user = somebody("anna@EXAMPLE.org")
     page = browser.sign_in(f"?campaign={campaign_id}")
     assert (page.status_code, page.url) == (200, f"{site.url}/?campaign={campaign_id}")
@@ -332,7 +332,7 @@ def test_another_server_can_finish_what_one_began(site, provider, browser, secon
     kept = {cookie.name: cookie.value for cookie in browser.cookies}
     assert browser.get(back, timeout=ANSWER).status_code == 400  # the cookie is for the first server's host
     answer = browser.get(back, cookies=kept, allow_redirects=False, timeout=ANSWER)
-    assert (answer.status_code, answer.headers["location"]) == (302, f"/?campaign={campaign_id}")
+    assert (answer.status_code, answer.headers["location"]) == (302, f"./?campaign={campaign_id}")
     who = access.identify(site.database, answer.cookies.get(f"creamtea-{urlsplit(site.url).port}"))
     assert who is not None
     assert who.rater_id == rater_id

@@ -18,14 +18,17 @@ from creamtea.errors import InputError
 from creamtea.human import access
 from creamtea.human.campaigns import summaries
 from creamtea.human.protocols import added_protocols
-from creamtea.settings import LOOPBACK, SignIn
+from creamtea.settings import LOOPBACK, SignIn, site_address
 from creamtea.store.queries import find_study
 
 PORT = 8501
 DAYS = access.LINK_LIFETIME.days
 
 Address = Annotated[
-    str, typer.Option("--url", metavar="URL", help="Where people reach the server, for the printed link.")
+    str,
+    typer.Option(
+        "--url", metavar="URL", help="Where people reach the server, for the printed link; may have a path."
+    ),
 ]
 
 LINK_EXAMPLES = "Example: `creamtea link --role reader`"
@@ -40,7 +43,8 @@ def serve(
         str, typer.Option(help="Address to listen on; 0.0.0.0 for all addresses of this machine.")
     ] = LOOPBACK[0],
     url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where people reach the server, for the printed links.")
+        str | None,
+        typer.Option(metavar="URL", help="Where people reach the server; may have a path (behind a proxy)."),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
 ) -> None:
@@ -51,6 +55,7 @@ def serve(
     """
     server = _webapp()
     sign_in = SignIn.load()
+    url = None if url is None else site_address(url)
 
     def ready(bound_port: int) -> None:
         shown = url or f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
@@ -79,6 +84,7 @@ def link(
 
     A rater's link comes from `creamtea campaign link`.
     """
+    url = site_address(url)
     if role not in ("reader", "organiser"):
         raise InputError(f"--role must be reader or organiser, not {role!r}")
     if study is not None and role != "reader":
@@ -94,7 +100,7 @@ def link(
 
 def link_to(url: str, secret: str) -> str:
     """The address that opens the app with this secret. Browsers do not send what follows the `#`."""
-    return f"{url.rstrip('/')}/enter#{secret}"
+    return f"{url}/enter#{secret}"
 
 
 def _link(role: str, url: str) -> str:

@@ -81,7 +81,7 @@ def links_csv(invitations: Sequence[Invitation], url: str) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["rater", "link"])
     for invitation in invitations:
-        table.writerow([text_to_cell(invitation.rater), f"{url.rstrip('/')}/enter#{invitation.secret}"])
+        table.writerow([text_to_cell(invitation.rater), f"{url}/enter#{invitation.secret}"])
     return text.getvalue()
 
 
@@ -102,7 +102,7 @@ def recruit(database: Database, campaign: str, actor: str) -> str:
 
 def recruiting_address(url: str, secret: str) -> str:
     """What to give Prolific as the address of the study; it replaces the parts in braces."""
-    return f"{url.rstrip('/')}/enter?{PLACEHOLDERS}#{secret}"
+    return f"{url}/enter?{PLACEHOLDERS}#{secret}"
 
 
 def participant_in(query: Mapping[str, str]) -> str | None:

@@ -36,7 +36,7 @@ export function draw(given) {{
 }}
 """
 # A component's script is a module at a blob: address, from which only whole addresses can be imported.
-LOADER = """const {{ draw }} = await import(location.origin + {address});
+LOADER = """const {{ draw }} = await import(new URL({address}, document.baseURI).href);
 export default draw;
 """
 # Streamlit fetches its font of icons, 0.4 MB, before anything is shown; browsers fetch it when an icon is.
@@ -51,7 +51,7 @@ def publish(name: str, script: str, styles: str) -> str:
     that a page sends instead."""
     shown = f"{styles}\n.board, .earlier {{ visibility: visible }}"
     address = _keep(name, MODULE.format(script=script, styles=json.dumps(shown)))
-    return LOADER.format(address=json.dumps(address))
+    return LOADER.format(address=json.dumps(f".{address}"))
 
 
 def _keep(name: str, text: str) -> str:
@@ -60,7 +60,7 @@ def _keep(name: str, text: str) -> str:
     return address
 
 
-FIRST = f'<script src="{_keep("icons", ICONS_LATER)}"></script>'
+FIRST = f'<script src=".{_keep("icons", ICONS_LATER)}"></script>'
 
 
 @cache

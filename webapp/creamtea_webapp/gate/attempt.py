@@ -39,7 +39,7 @@ class AttemptCookie:
             self.name,
             self.sealed(attempt),
             max_age=MINUTES * 60,
-            path=CALLBACK,
+            path=request.scope["below"] + CALLBACK,
             httponly=True,
             samesite="lax",
             secure=request.url.scheme == "https",
@@ -49,8 +49,8 @@ class AttemptCookie:
         """What was kept; empty where it was never begun, is over, or was changed."""
         return self.opened(request.cookies.get(self.name, ""))
 
-    def forget(self, response: Response) -> None:
-        response.delete_cookie(self.name, path=CALLBACK)
+    def forget(self, response: Response, request: Request) -> None:
+        response.delete_cookie(self.name, path=request.scope["below"] + CALLBACK)
 
     @property
     def name(self) -> str:

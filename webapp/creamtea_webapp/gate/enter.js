@@ -17,14 +17,14 @@ async function openLink() {
   button.disabled = true;
   let answer;
   try {
-    answer = await fetch(`/enter${query}`, { method: "POST", body: secret });
+    answer = await fetch(`enter${query}`, { method: "POST", body: secret });
   } catch {
     statusLine.textContent = "The server does not answer. Try again.";
     button.disabled = false;
     return;
   }
   if (answer.ok) {
-    location.replace(answer.headers.get("content-location") ?? "/");
+    location.replace(answer.headers.get("content-location") ?? "./");
   } else if (answer.status === 429 || answer.status === 503) {
     statusLine.textContent = await answer.text();
     button.disabled = false; // the link may still be good

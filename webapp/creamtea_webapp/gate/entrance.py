@@ -118,7 +118,7 @@ def _entered(request: Request) -> Response:
         return response
     response.headers["Content-Location"] = page_address(quote(asked, safe="=&%+,"))
     if asked:
-        response.delete_cookie(session.cookie_name() + ASKED, path=ENTRANCE)
+        response.delete_cookie(session.cookie_name() + ASKED, path=request.scope["below"] + ENTRANCE)
     return response
 
 

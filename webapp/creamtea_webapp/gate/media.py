@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def route() -> Route:
-    return Route(address_of_media("{digest}"), _media, methods=["GET"])
+    return Route(f"/{address_of_media('{digest}')}", _media, methods=["GET"])
 
 
 async def _media(request: Request) -> Response:

@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from creamtea.human import access
@@ -91,12 +91,13 @@ class Gate:
 
         `metrics`: so does that of gate/metrics.py, which asks for a token of its own. `https`: people reach
         this server by HTTPS, whatever a proxy says. `max_connections`: WebSockets in all. `url`: where people
-        reach this server, whatever `Host` a proxy sends.
+        reach this server, whatever `Host` and path a proxy sends.
         """
         self.app = app
         self.sign_in = sign_in
         self.https = https
         self.own_host = urlsplit(url or "").netloc
+        self.below = urlsplit(url or "").path.rstrip("/")
         self.connections = Connections(max_connections)
         self.open_paths = (
             OPEN_PATHS | (SIGN_IN_PATHS if sign_in else set()) | ({METRICS} if metrics else set())
@@ -108,6 +109,13 @@ class Gate:
             return
         if self.https:
             scope["scheme"] = "https" if scope["type"] == "http" else "wss"
+        if self.below and scope["path"] == self.below:
+            await RedirectResponse(f"{self.below}/")(scope, receive, send)
+            return
+        if self.below and scope["path"].startswith(f"{self.below}/"):  # some proxies keep it, some remove it
+            scope["path"] = scope["path"].removeprefix(self.below)
+            scope["raw_path"] = quote(scope["path"]).encode()
+        scope["below"], scope["own_host"] = self.below, self.own_host
         send = _with_headers(scope, send, self.https)
         if scope["path"] in self.open_paths:
             await self.app(scope, receive, send)
@@ -126,7 +134,7 @@ class Gate:
             address = login_address(query) if self.sign_in else ""
             page = HTMLResponse(render("gate/no_session.html", sign_in=address), status_code=401)
             if query and scope["path"] == "/":
-                keep_asked(page, query)
+                keep_asked(page, query, self.below)
             await _refuse(scope, receive, send, page)
         elif scope["type"] == "websocket" or scope["path"] == "/":
             await self._page(session_id, scope, receive, send)
@@ -139,7 +147,7 @@ class Gate:
         The header is then removed. Streamlit would accept any port of this host, and for another host it
         asks an address outside, during which nobody else is answered.
         """
-        if is_foreign(scope, self.own_host):
+        if is_foreign(scope):
             return False
         scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"origin"]
         return True
@@ -156,11 +164,14 @@ class Gate:
             await (await asset(scope) or self.app)(scope, receive, send)
 
 
-def is_foreign(scope: Scope, own_host: str = "") -> bool:
+def is_foreign(scope: Scope) -> bool:
     """Whether a page of another site sends this request. Only browsers say which page it is."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc not in (headers.get("host"), own_host or None)
+    return origin is not None and urlsplit(origin).netloc not in (
+        headers.get("host"),
+        scope["own_host"] or None,
+    )
 
 
 def cookie_of(scope: Scope, suffix: str = "") -> str | None:
@@ -174,13 +185,13 @@ def cookie_of(scope: Scope, suffix: str = "") -> str | None:
     return None
 
 
-def keep_asked(response: Response, query: str) -> None:
+def keep_asked(response: Response, query: str, below: str = "") -> None:
     """The page that was asked for without a session: the next link that is opened leads there."""
     response.set_cookie(
         session.cookie_name() + ASKED,
         quote(query),
         max_age=KEPT_SECONDS,
-        path=ENTRANCE,
+        path=below + ENTRANCE,
         httponly=True,
         samesite="lax",
     )

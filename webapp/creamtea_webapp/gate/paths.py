@@ -1,4 +1,7 @@
-"""The addresses of signing in, and the page that was asked for before it."""
+"""The addresses of signing in, and the page that was asked for before it.
+
+What a browser is told is relative to the page, "./" or one beside it, so that it holds below a path, too.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 def address_of_media(digest: str) -> str:
     """Where a file beside a source is (gate/media.py)."""
-    return f"/beside-source/{digest}"
+    return f"beside-source/{digest}"
 
 
 def kept_query(query: str) -> str:
     """The query of the page that was asked for, as it goes through a sign-in; "" for one that is too long.
 
-    Every page is at "/" (docs/decisions/one-page-at-the-root.md), so its query is all that has to be kept,
+    Every page is at "./" (docs/decisions/one-page-at-the-root.md), so its query is all that has to be kept,
     and whatever it says leads nowhere else.
     """
     return query if len(query) <= MAX_QUERY else ""
@@ -30,12 +33,12 @@ def kept_query(query: str) -> str:
 
 def page_address(query: str) -> str:
     """The page with this query."""
-    return f"/?{query}" if query else "/"
+    return f"./?{query}" if query else "./"
 
 
 def login_address(query: str) -> str:
     """Where to sign in, to come back to the page with this query."""
-    return f"{LOGIN}?{query}" if query else LOGIN
+    return f".{LOGIN}?{query}" if query else f".{LOGIN}"
 
 
 def campaign_asked_for(query: Mapping[str, str]) -> int | None:

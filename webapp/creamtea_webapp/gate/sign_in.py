@@ -75,7 +75,7 @@ class SignInRoutes:
         response = await self._finish(request, attempt)
         if attempt and response.status_code in (400, 401, 403):
             self.failures.count(tried)
-        self.cookie.forget(response)
+        self.cookie.forget(response, request)
         return response
 
     async def _finish(self, request: Request, attempt: dict[str, Any]) -> Response:

@@ -16,7 +16,7 @@ from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.errors import InputError
 from creamtea.human import access, campaigns, raters, sign_in
 from creamtea.human.invitations import invite, links_csv, recruit, recruiting_address
-from creamtea.settings import LOOPBACK
+from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
 
 
@@ -89,6 +89,7 @@ def link(
 
     A closed campaign has no more links for raters, and in a draft raters see nothing until it is launched.
     """
+    url = site_address(url)
     named = rater or []
     if [bool(named), many is not None, count is not None, participants, organiser].count(True) != 1:
         raise InputError(
@@ -141,7 +142,7 @@ def _raters_link(
 
 
 def _sign_in_at(url: str, campaign_id: int) -> str:
-    return f"{url.rstrip('/')}/login?campaign={campaign_id}"
+    return f"{url}/login?campaign={campaign_id}"
 
 
 def revoke(name: Name, rater: RaterNames) -> None:

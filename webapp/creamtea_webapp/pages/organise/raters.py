@@ -27,11 +27,11 @@ from creamtea_webapp.pages.organise.shared import (
     fresh_file,
     fresh_link,
     head,
-    origin,
     rater_link,
     safe_name,
     show_notice,
     show_table,
+    site,
 )
 
 ADD = ("add-pseudonym", "add-name", "add-subject")  # fields
@@ -139,7 +139,7 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
     made = invitations.invite(database, campaign.name, actor, names or count)
     return Made(
         f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
-        fresh_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin()))
+        fresh_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, site()))
         | {"many-pseudonyms": "", "many-count": 0},
     )
 
@@ -148,7 +148,7 @@ def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     secret = invitations.recruit(database, campaign.name, actor)
     return Made(
         "The link for participants has been made.",
-        fresh_link(invitations.recruiting_address(origin(), secret)),
+        fresh_link(invitations.recruiting_address(site(), secret)),
     )
 
 
@@ -165,7 +165,7 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Mad
         subject=subject or None,
     )
     if subject:
-        where = f"{origin()}{LOGIN}?campaign={campaign.id}"
+        where = f"{site()}{LOGIN}?campaign={campaign.id}"
         return Made(f"The rater has been added and signs in at {where}", cleared)
     secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
     return Made("The rater has been added.", fresh_link(entry(secret), FOR_ONE) | cleared)

@@ -167,13 +167,13 @@ def safe_name(name: str) -> str:
 
 def entry(secret: str) -> str:
     """A fresh link's address."""
-    return f"{origin()}/enter#{secret}"
+    return f"{site()}/enter#{secret}"
 
 
-def origin() -> str:
+def site() -> str:
     """Where this browser reaches the server."""
     address = urlsplit(str(st.context.url or ""))
-    return f"{address.scheme}://{address.netloc}"
+    return f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}"
 
 
 def find(campaign_id: int) -> CampaignSummary:
