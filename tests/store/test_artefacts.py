@@ -389,3 +389,31 @@ def test_a_crash_while_saving_keeps_the_old_checkpoint(
         patch.setattr(os, "fsync", lambda descriptor: os._exit(9))
         assert in_child(lambda: local.checkpoints("key").save("state.pt", source)) == 9
     assert loaded_bytes(local) == b"first"
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda whole: whole[:600],
+    "empty": lambda whole: b"",
+    "a bit of the content": lambda whole: bytes([whole[0] ^ 1]) + whole[1:],
+    "a bit of the checksum": lambda whole: whole[:-1] + bytes([whole[-1] ^ 0x40]),
+    "zeros": lambda whole: whole[:100] + bytes(400) + whole[500:],
+    "longer": lambda whole: whole + b"x",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_checkpoint_is_named_and_the_step_begins_anew(
+    local: ArtefactStore, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    checkpoints, source = local.checkpoints("key"), tmp_path / "state"
+    content = os.urandom(1000)
+    for name in ("state.pt", "best.pt"):
+        source.write_bytes(content)
+        checkpoints.save(name, source)
+    assert loaded_bytes(local) == content
+    path = Path(local.root, "checkpoints", "key", "state.pt")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InfrastructureError, match=f"{path} does not match its checksum"):
+        loaded_bytes(local)
+    assert checkpoints.names() == []
+    assert loaded_bytes(local) is None

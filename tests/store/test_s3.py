@@ -104,13 +104,13 @@ def test_large_files_are_uploaded_in_parts(s3: Any, tmp_path: Path, monkeypatch:
     content = bytes(range(256)) * (11 * MEBIBYTE // 256)
     scratch = write(tmp_path / "scratch", "large", content)
     store = opened()
+    (stored,) = store.put_folder(scratch)
+    store.materialise([stored], tmp_path / "in")
+    assert (tmp_path / "in" / "large").read_bytes() == content
     checkpoints = store.checkpoints("key")
     checkpoints.save("large", scratch / "large")
     assert s3.head_object(Bucket="lab", Key="artefacts/checkpoints/key/large")["ETag"].endswith('-3"')
     assert checkpoints.read("large", Path.read_bytes) == content
-    (stored,) = store.put_folder(scratch)
-    store.materialise([stored], tmp_path / "in")
-    assert (tmp_path / "in" / "large").read_bytes() == content
 
 
 def test_a_damaged_object_is_found_out(s3: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_trainings import interrupted, parameters, reversals, trainer
+from small_trainings import Killed, interrupted, parameters, reversals, trainer
 from step_context import FolderCheckpoints
 from torch import Tensor
 
@@ -20,6 +20,7 @@ from creamtea.contract.parts import halves, index_name
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.scratch import host_id
 from creamtea.settings import checkpoint_part
+from creamtea.store.artefacts import ArtefactStore
 from creamtea_workers.training.checkpoint import Saver
 from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, tensors_of
 
@@ -156,14 +157,55 @@ def test_a_crash_at_any_moment_leaves_a_whole_checkpoint(
     assert crashes >= 2
 
 
-def test_a_part_that_was_deleted_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_was_deleted_is_named_and_the_next_attempt_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(PART, SMALL)
     saver = Saver(FolderCheckpoints(tmp_path))
     save(saver, content())
     next(tmp_path.rglob("00001.safetensors")).unlink()
-    lost = r"lacks its part training\.pt\.parts/\w+/00001\.safetensors"
+    lost = r"training\.pt\.parts/\w+/00001\.safetensors is missing"
     with pytest.raises(InfrastructureError, match=lost):
         saver.load("training.pt")
+    assert saver.load("training.pt") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["0.02", LARGE])
+def test_a_training_whose_checkpoint_is_damaged_begins_anew_and_ends_the_same(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PART, part)
+    store = ArtefactStore(tmp_path)
+    monkeypatch.setattr("small_trainings.FolderCheckpoints", lambda folder: store.checkpoints(folder.name))
+    params = parameters({"batch_tokens": 60, "max_epochs": 2, "checkpoint_every": 2, "average": 2})
+    pairs = reversals(30, 6, seed=1)
+    whole = trainer(params, pairs, tmp_path / "whole").run()
+    folder = tmp_path / "checkpoints" / "piece"
+    for kind in ("training.pt", "best-0.pt"):
+        with pytest.raises(Killed):
+            trainer(params, pairs, folder, kill_at=whole.position.update - 1).run()
+        damaged = next(folder.rglob("00001.safetensors") if part != LARGE else folder.glob(kind))
+        content = bytearray(damaged.read_bytes())
+        content[len(content) // 2] ^= 0x40
+        damaged.write_bytes(content)
+        with pytest.raises(InfrastructureError, match=f"{damaged} does not match its checksum"):
+            trainer(params, pairs, folder).run()
+        assert store.checkpoints("piece").names() == []
+    again = trainer(params, pairs, folder).run()
+    assert same(again.model.state_dict(), whole.model.state_dict())
+
+
+@pytest.mark.slow
+def test_a_training_without_a_model_that_it_would_average_begins_anew(tmp_path: Path) -> None:
+    params = parameters({"batch_tokens": 60, "max_epochs": 3, "checkpoint_every": 2, "average": 2})
+    pairs = reversals(30, 6, seed=1)
+    with pytest.raises(Killed):
+        trainer(params, pairs, tmp_path, kill_at=5).run()
+    (tmp_path / "best-0.pt").unlink()
+    with pytest.raises(InfrastructureError, match=r"best-0\.pt is missing"):
+        trainer(params, pairs, tmp_path).run()
+    assert not FolderCheckpoints(tmp_path).names()
 
 
 class Slow(FolderCheckpoints):

@@ -69,7 +69,7 @@ def count_rows(database: Database, name: str) -> int:
 
 
 def test_halves_of_a_large_checkpoint_go_and_the_whole_one_stays(
-    run_toys: RunToys, database: Database, store: ArtefactStore
+    run_toys: RunToys, database: Database, store: ArtefactStore, tmp_path: Path
 ) -> None:
     key = run_toys("first", "broken", fail=True).keys["broken"]
     folder = f"checkpoints/{key}"
@@ -79,7 +79,8 @@ def test_halves_of_a_large_checkpoint_go_and_the_whole_one_stays(
     write(store, *whole, *left)
     names = [name.removeprefix(f"{folder}/") for name in whole]
     index = PartIndex(rest=names[0], tensors={names[1]: {}})
-    Path(store.root, folder, "training.pt.json").write_text(index.model_dump_json())
+    (tmp_path / "index").write_text(index.model_dump_json())
+    store.checkpoints(key).save("training.pt.json", tmp_path / "index")
     age_all(store)
     Path(store.root, left[-1]).touch()  # perhaps of a save that goes on
     garbage = unneeded(database, store)

@@ -75,10 +75,11 @@ class LiveView:
 
 
 class Checkpoints(Protocol):
-    """Files that outlive an attempt, so that the next one resumes; atomic, never seen half-written."""
+    """Files that outlive an attempt, so that the next one resumes; atomic, never seen half-written. A damaged
+    one is an InfrastructureError, after which the step's next attempt finds none and begins anew."""
 
     def save(self, name: str, source: Path) -> None:
-        """Store the local file under `name`, replacing an older one in one move."""
+        """Store the local file under `name`, replacing an older one in one move. `source` may be changed."""
 
     def read(self, name: str, parse: Callable[[Path], T]) -> T | None:
         """What `parse` makes of a local copy of what was saved under `name`, None where nothing was. The copy

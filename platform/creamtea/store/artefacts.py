@@ -27,7 +27,15 @@ from creamtea.errors import CreamteaError, InfrastructureError, InputError
 from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
-from creamtea.store.local_files import checked_name, copy_hashing, copy_to_disk, digest_of, files_below
+from creamtea.store.local_files import (
+    checked_name,
+    copy_hashing,
+    copy_to_disk,
+    digest_of,
+    files_below,
+    seal,
+    unseal,
+)
 from creamtea.store.remote import GuardedReads, explain, is_object_store, open_root
 
 RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
@@ -343,7 +351,11 @@ class ArtefactStore:
 
 
 class StoredCheckpoints:
-    """The checkpoints of one step in a store; implements `creamtea.contract.step.Checkpoints`."""
+    """The checkpoints of one step in a store; implements `creamtea.contract.step.Checkpoints`.
+
+    A stored file is sealed with its checksum. If that does not match, all of the step's checkpoints are
+    deleted, since they refer to one another: the next attempt begins anew.
+    """
 
     def __init__(self, store: ArtefactStore, step_key: str) -> None:
         self._store = store
@@ -351,6 +363,7 @@ class StoredCheckpoints:
 
     def save(self, name: str, source: Path) -> None:
         path = self._path(name)
+        seal(source)
         with self._store.failures(path):
             self._store._publish(source, path)
 
@@ -363,6 +376,12 @@ class StoredCheckpoints:
                     self._store.fs.get_file(path, str(copy))
                 except FileNotFoundError:
                     return None
+            if not unseal(copy):
+                self._store.drop_checkpoints(self._key)
+                raise InfrastructureError(
+                    f"checkpoint {path} does not match its checksum: it is damaged, or of creamtea 0.2.0 or "
+                    "earlier. The step's checkpoints were deleted, and its next attempt begins anew"
+                )
             return parse(copy)
 
     def names(self) -> list[str]:

@@ -12,6 +12,7 @@ from creamtea.errors import StepError
 from creamtea.store.columns import MAX_INDEXED
 
 CHUNK = 1 << 20  # bytes
+SEAL = b"creamtea:sha256\n"  # before the digest at the end of a sealed file
 
 
 def files_below(folder: Path) -> dict[str, Path]:
@@ -64,3 +65,27 @@ def copy_hashing(source: IO[bytes], target: IO[bytes]) -> str:
         digest.update(chunk)
         target.write(chunk)
     return digest.hexdigest()
+
+
+def seal(path: Path) -> None:
+    """Append the sha256 of the file's content to it."""
+    with path.open("rb+") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        file.write(SEAL + digest.digest())
+
+
+def unseal(path: Path) -> bool:
+    """Remove what `seal` appended. False, with the file as it was, unless it matches the content."""
+    digest = hashlib.sha256()
+    size = path.stat().st_size - len(SEAL) - digest.digest_size
+    if size < 0:
+        return False
+    with path.open("rb+") as file:
+        left = size
+        while left and (chunk := file.read(min(left, CHUNK))):
+            digest.update(chunk)
+            left -= len(chunk)
+        if file.read() != SEAL + digest.digest():
+            return False
+        file.truncate(size)
+    return True

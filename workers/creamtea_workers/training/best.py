@@ -43,7 +43,7 @@ def average_best(saver: Saver, best: list[Best]) -> State:
     """The mean of the models' parameters."""
     total: State = {}
     for kept in best:
-        for name, value in saver.load(slot_name(kept.slot)).items():
+        for name, value in saver.load_existing(slot_name(kept.slot)).items():
             total[name] = total[name] + value if name in total else value
     return {name: value / len(best) for name, value in total.items()}
 

@@ -21,7 +21,15 @@ from creamtea.contract.step import Checkpoints
 from creamtea.scratch import scratch_folder
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.group import Alone, Group
-from creamtea_workers.training.parts import Split, bytes_of, load_parts, loaded, read_index, remove_index
+from creamtea_workers.training.parts import (
+    Split,
+    bytes_of,
+    incomplete,
+    load_parts,
+    loaded,
+    read_index,
+    remove_index,
+)
 
 MAIN = "training.pt"
 
@@ -116,6 +124,13 @@ class Saver:
         kept = self._checkpoints
         content = self._group.share(lambda: read_index(kept, name) or load(kept, name))
         return load_parts(kept, content) if isinstance(content, PartIndex) else content
+
+    def load_existing(self, name: str) -> Any:
+        """The same of a name that a checkpoint refers to: InfrastructureError where it is missing."""
+        content = self.load(name)
+        if content is None:
+            raise incomplete(self._checkpoints, name)
+        return content
 
 
 def on_cpu(content: Any) -> Any:

@@ -163,11 +163,19 @@ def loaded(file: Path) -> Any:
 def _part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> Any:
     content = checkpoints.read(file, parse)
     if content is None:
-        raise InfrastructureError(
-            f"the checkpoint lacks its part {file}: it was deleted. Delete what else the step has under "
-            "checkpoints in the artefact store, and it begins anew"
-        )
+        raise incomplete(checkpoints, file)
     return content
+
+
+def incomplete(checkpoints: Checkpoints, file: str) -> InfrastructureError:
+    """The error about a checkpoint that others refer to; all are deleted, so that the next attempt begins
+    anew."""
+    for name in checkpoints.names():
+        checkpoints.remove(name)
+    return InfrastructureError(
+        f"checkpoint {file} is missing: it was deleted. The step's other checkpoints were deleted, too, and "
+        "its next attempt begins anew"
+    )
 
 
 def remove_index(checkpoints: Checkpoints, name: str) -> None:

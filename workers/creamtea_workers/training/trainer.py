@@ -132,6 +132,7 @@ class Trainer:
         saved = load_position(self.saver)
         if saved is not None:
             self.state, model, optimiser = saved
+            average_best(self.saver, self.state.best)  # a damaged model is found now, not after the training
             self.model.load_state_dict(model)
             self.optimiser.load_state_dict(optimiser)
 
