@@ -59,6 +59,28 @@ def path_of(value: str) -> Path:
         raise InputError(f"{value}: the home folder of `~` is not known; write the whole path") from None
 
 
+# creamtea's own variables that workers need; the others are for the controller and the web app
+FOR_WORKERS = ("CREAMTEA_HOME", "CREAMTEA_COMET_PYTHON", "CREAMTEA_SCORERS", "CREAMTEA_CHECKPOINT_PART_MB")
+
+
+def is_withheld(name: str) -> bool:
+    """Whether an environment variable is kept from workers: the database's password (also as PostgreSQL's own
+    `PG…`), secrets of the web app, and all else of creamtea's that they do not need."""
+    return name.startswith("PG") or (name.startswith("CREAMTEA_") and name not in FOR_WORKERS)
+
+
+def child_environment() -> dict[str, str]:
+    """This process's environment for a controller or a helper that it starts: without the web app's secrets,
+    of which they need none."""
+    secret = ("CREAMTEA_OIDC_", "CREAMTEA_METRICS_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(secret)}
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder, if it is not there, as one that only its owner may enter."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def checkpoint_part() -> int:
     """Bytes above which a checkpoint is written in parts, of at most so many: CREAMTEA_CHECKPOINT_PART_MB."""
     value = os.environ.get("CREAMTEA_CHECKPOINT_PART_MB") or str(CHECKPOINT_PART_MB)

@@ -71,8 +71,11 @@ def test_the_table_counts_links(install) -> None:  # type: ignore[no-untyped-def
     assert watched
 
 
-def test_it_runs_with_the_steps_threads(install) -> None:  # type: ignore[no-untyped-def]
-    install("assert os.environ['OMP_NUM_THREADS'] == '3'" + DIAGONAL)
+def test_it_runs_with_the_steps_threads_and_without_passwords(install, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", "postgresql://u:p@h/d")
+    install(
+        "assert os.environ['OMP_NUM_THREADS'] == '3' and not 'CREAMTEA_DATABASE_URL' in os.environ" + DIAGONAL
+    )
     align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 3, lambda: None)
 
 

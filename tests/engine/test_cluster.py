@@ -64,6 +64,7 @@ def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(
     where = {(row.facts or {}).get("node") for name, row in rows.items() if name in ("group", "node")}
     assert len(where) == 1, "both on the second node"
     assert None not in where, [row.error for row in rows.values()]
+    assert (rows["node"].facts or {})["withheld"] == [], "a step sees no password"
     errors = {name: row.error or "" for name, row in rows.items() if row.state == "failed"}
     remedy = "; change it under resources.toy in the study"
     assert {remedy in error and len(error.splitlines()) for error in errors.values()} == {1}

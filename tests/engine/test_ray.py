@@ -124,12 +124,28 @@ def test_after_kill_9_of_the_controller_ray_goes_and_the_rest_runs(
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", local_ray.NEEDED)
 def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
-    victim: str, sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path
+    victim: str,
+    sqlite: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    log: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """No process of it has the controller's passwords, and no other user may enter its folder."""
+    secrets = {
+        "CREAMTEA_DATABASE_URL": "postgresql://u:p@h/d",
+        "PGPASSWORD": "p",
+        "CREAMTEA_OIDC_ISSUER": "i",
+    }
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CREAMTEA_SCORERS", "needed")
     study.add("long", "count", stop_at=3)
     submission = study.submit(sqlite, store)
     events: list[EngineEvent] = []
     ports: set[str] = set()
+    variables: set[str] = set()
+    modes: set[int] = set()
 
     def emit(event: EngineEvent) -> None:
         events.append(event)
@@ -137,6 +153,8 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
             for process in psutil.Process().children(recursive=True):
                 listening = [one for one in process.net_connections("tcp") if one.status == "LISTEN"]
                 ports.update(str(one.laddr.ip).removeprefix("::ffff:") for one in listening)
+                variables.update(process.environ())
+            modes.update(folder.stat().st_mode & 0o777 for folder in local_ray.sessions().parents[:1])
             [process] = [one for one in ray_processes(os.getpid()) if one.name() == victim]
             process.kill()
 
@@ -145,6 +163,9 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
     assert retried.error == f"Ray on this machine ended ({victim} with code -9); it is started again"
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert ports == {"127.0.0.1"}
+    assert variables & {*secrets, "CREAMTEA_SCORERS"} == {"CREAMTEA_SCORERS"}
+    assert os.environ["PGPASSWORD"] == "p", "the controller itself still has it"
+    assert modes == {0o700}
     assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))
 
 

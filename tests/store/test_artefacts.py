@@ -285,6 +285,11 @@ def test_a_root_that_cannot_be_written_is_refused() -> None:
     )
 
 
+def test_a_new_root_is_its_owners_alone(local: ArtefactStore) -> None:
+    local.check_writable()
+    assert Path(local.root).stat().st_mode & 0o777 == 0o700
+
+
 def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("")
     with pytest.raises(

@@ -121,6 +121,25 @@ def test_the_home_folder_is_made_on_first_use(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "deep" / "home" / "creamtea.db").is_file()
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, 0o600), (0o644, 0o600), (0o664, 0o660)])
+def test_only_its_owner_may_read_a_database(
+    before: int | None, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its raters' identities are in it. A file that its group may write has been shared on purpose."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("CREAMTEA_HOME", str(home))
+    parts = [home / f"creamtea.db{end}" for end in ("", "-wal", "-shm")]
+    if before is not None:
+        open_database(f"sqlite:///{parts[0]}").close()
+        parts[0].chmod(before)
+    database = open_database(f"sqlite:///{parts[0]}")
+    with database.transaction() as session:
+        session.add(step())
+    assert {part.stat().st_mode & 0o777 for part in parts} == {after}
+    assert home.stat().st_mode & 0o777 == 0o700
+    database.close()
+
+
 # ---------------------------------------------------------------- sessions and transactions
 
 
@@ -131,7 +150,7 @@ def test_sqlite_is_configured(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) 
             name: session.scalar(text(f"PRAGMA {name}"))
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
-    assert found == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 10000}
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10000}
 
 
 def test_postgresql_writers_are_read_committed(postgres_url: str) -> None:

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from creamtea.errors import CreamteaError
+from creamtea.settings import child_environment
 
 
 class TookTooLong(CreamteaError):
@@ -45,6 +46,7 @@ class HelperProcess:
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
+            env=child_environment(),
         )
         return self._asked(self.process, line, count, seconds)
 

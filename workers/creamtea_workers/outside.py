@@ -11,8 +11,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from creamtea.settings import is_withheld
+
 GUARD = Path(__file__).with_name("guard.py")
 LAST_SECONDS = 10.0  # that a guard is given
+
+
+def inherited_variables() -> dict[str, str]:
+    """This process's environment for a program that is not creamtea's: without creamtea's and Ray's
+    variables, and without passwords of databases."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CREAMTEA_", "RAY_")) and not is_withheld(name)
+    }
 
 
 def start(command: Sequence[str], source: Path, **options: Any) -> subprocess.Popen[bytes]:

@@ -15,7 +15,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.errors import CreamteaError, InputError
-from creamtea.settings import Settings
+from creamtea.settings import Settings, child_environment, make_private
 from creamtea.store.database import Database
 
 if TYPE_CHECKING:
@@ -98,13 +98,18 @@ def _start_controller(
     from creamtea.orders.controllers import live_controller
 
     logs = Settings.load().home / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    make_private(logs)
     log = logs / f"controller-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     command = [sys.executable, "-m", "creamtea.cli.main", "controller", "--until-idle"]
     command += ["--executor", executor, *(["--address", address] if address else [])]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=child_environment(),
         )
     deadline = time.monotonic() + START_SECONDS
     while behind is None and live_controller(database) is None:

@@ -25,6 +25,7 @@ from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepU
 from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
+from creamtea.settings import is_withheld
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import DISK_FULL, ArtefactStore
 
@@ -45,6 +46,9 @@ def execute(
     `rank` above 0: as a further worker of the step, whose files and progress are those of the first.
     `own_process`: nothing else runs in this process, so that all that it prints is the step's.
     """
+    if own_process:  # a node may have been started with what workers should not have
+        for name in list(filter(is_withheld, os.environ)):
+            del os.environ[name]
     try:
         store = ArtefactStore(task.artefacts)
         with captured(store, task, rank, own_process) as log:

@@ -26,6 +26,7 @@ from creamtea.contract.step import Checkpoints, LiveView
 from creamtea.errors import CreamteaError, InfrastructureError, InputError
 from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
+from creamtea.settings import make_private
 from creamtea.store.ages import modified_at
 from creamtea.store.local_files import (
     checked_name,
@@ -257,6 +258,8 @@ class ArtefactStore:
         """InputError unless files can be written under the root; deletes what killed processes left."""
         temporary = self.temporary()
         try:
+            if self.local and not self.fs.exists(self.base):
+                make_private(Path(self.base))
             if not self._whole_uploads:  # a bucket has no folders
                 self.fs.makedirs(_parent(temporary), exist_ok=True)
                 self.fs.makedirs(self.path_of("objects"), exist_ok=True)
@@ -312,6 +315,7 @@ class ArtefactStore:
 
     def _move(self, temporary: str, target: str, durable: bool) -> None:
         folder = _parent(target)
+        is_new = self.local and not Path(folder).is_dir()
         self.fs.makedirs(folder, exist_ok=True)
         if not self.local:
             self.fs.mv(temporary, target)
@@ -319,11 +323,13 @@ class ArtefactStore:
         Path(temporary).replace(target)
         if not durable:
             return
-        descriptor = os.open(folder, os.O_RDONLY)  # the new name is durable once its folder is
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        # the new name is durable once its folder is, which itself may be new
+        for place in (folder, _parent(folder))[: 1 + is_new]:
+            descriptor = os.open(place, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     @contextmanager
     def failures(self, path: str, disk: str | None = None) -> Iterator[None]:

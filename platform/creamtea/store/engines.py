@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from creamtea.errors import InputError
-from creamtea.settings import Settings, path_of
+from creamtea.settings import Settings, make_private, path_of
 from creamtea.store.outages import reason_of
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
@@ -103,7 +103,8 @@ def make_engine(url: URL, *, migrating: bool = False) -> Engine:
 def _configure_sqlite(connection: sqlite3.Connection, record: object, *, foreign_keys: bool) -> None:
     connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT}")
     connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
+    # a commit that was acknowledged (a rating, a step's result) survives a power cut
+    connection.execute("PRAGMA synchronous=FULL")
     connection.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
 
 
@@ -153,7 +154,7 @@ def _check_file(path: Path) -> None:
     if folder == Settings.load().home:  # ours, so that the defaults need no set-up
         remedy = "name a writable folder in CREAMTEA_HOME, or a file in CREAMTEA_DATABASE_URL"
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
     if not folder.is_dir():
         raise InputError(
             f"cannot open SQLite file {path}: there is no folder {folder}; create it, or {remedy}"
@@ -161,3 +162,20 @@ def _check_file(path: Path) -> None:
     # WAL needs two more files beside the database, so the folder itself must be writable
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise InputError(f"cannot write SQLite file {path} or its folder; {remedy}")
+    _close_to_others(path)
+
+
+def _close_to_others(path: Path) -> None:
+    """Keep the database, with its raters' identities, to its owner; make it if it is not there.
+
+    A file that its group may write was shared on purpose: only the rights of all others are taken away.
+    SQLite gives its -wal and -shm files the rights of the database.
+    """
+    with suppress(OSError):  # it is there; SQLite itself says what else is the matter
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    for part in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        with suppress(OSError):  # it is not there, or another user's
+            mode = part.stat().st_mode & 0o777
+            allowed = mode & (0o770 if mode & 0o020 else 0o700)
+            if allowed != mode:
+                part.chmod(allowed)

@@ -66,6 +66,7 @@ class Cluster:
             **RAY_ENVIRONMENT,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": self.token,
+            "CREAMTEA_DATABASE_URL": "postgresql://u:secret@h/d",  # which nodes should not have been given
             # a killed node is noticed in seconds instead of half a minute; a busy one has time to answer
             "RAY_health_check_initial_delay_ms": "1000",
             "RAY_health_check_period_ms": "1000",

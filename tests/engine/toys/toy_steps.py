@@ -13,6 +13,7 @@ from toy_catalogue import ToyParams
 
 from creamtea.contract.step import GaveWay, MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
+from creamtea.settings import is_withheld
 
 
 class Panic(BaseException):
@@ -37,7 +38,7 @@ def run(context: StepContext[ToyParams]) -> StepResult:
     return StepResult(
         metrics=[MetricRow("length", float(len(text)), detail={"n": 1})],
         points=[PointRow("curve", 1.0, 2.0)],
-        facts={"said": text},
+        facts={"said": text, "withheld": list(filter(is_withheld, os.environ))},
     )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import queue
 import signal
 import subprocess
@@ -30,7 +29,7 @@ from creamtea_workers.metrics.base import Array, mean_statistics, ratio
 from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.scorer_lines import Failure, Scores, take_line
 from creamtea_workers.metrics.texts import Texts
-from creamtea_workers.outside import end, start
+from creamtea_workers.outside import end, inherited_variables, start
 
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
@@ -56,8 +55,8 @@ class Program:
     def variables(self) -> dict[str, str]:
         inherited = {
             name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("CREAMTEA_", "RAY_", "PYTHON")) and name != "VIRTUAL_ENV"
+            for name, value in inherited_variables().items()
+            if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"
         }
         return {**inherited, "PYTHONUNBUFFERED": "1", **self.environment}
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.scratch import scratch_folder
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.outside import end, start
+from creamtea_workers.outside import end, inherited_variables, start
 from creamtea_workers.selection.aligner import TranslationTable
 
 PROGRAM = "eflomal-align"
@@ -103,7 +103,7 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            env={**inherited_variables(), "OMP_NUM_THREADS": str(threads)},
         )
         try:
             while True:

@@ -6,14 +6,16 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.scratch import host_id, is_running
+from creamtea.settings import is_withheld, make_private
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
 # seconds that Ray's processes have to start or to answer on a busy machine; by itself Ray waits 30 to 60
@@ -43,11 +45,15 @@ def prepare() -> dict[str, Any]:
         # a token of this run's own; Ray would write one into the home folder
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     folder = sessions()
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.lstat().st_uid != os.getuid():  # others may write into the folder that holds it
-        raise InputError(
-            f"{folder} belongs to another user: remove it, or set TMPDIR to a folder of your own"
-        )
+    for place in (folder.parent, folder):
+        with suppress(FileExistsError):  # as a file
+            make_private(place)
+        status = place.lstat()  # others may write into the folder that holds it
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+            raise InputError(
+                f"{place} is not a folder of this user: remove it, or set TMPDIR to a folder of your own"
+            )
+    folder.parent.chmod(0o700)
     clear_sessions()
     return {
         "num_cpus": os.cpu_count(),
@@ -72,6 +78,16 @@ def without_needless_processes() -> Iterator[None]:
             setattr(Node, name, start)
 
 
+@contextmanager
+def withheld_variables() -> Iterator[None]:
+    """Keep from the processes that are started meanwhile what `is_withheld`, and from their workers."""
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if is_withheld(name)}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
+
+
 def _stay_on_loopback() -> None:
     """All ports of the next Ray on loopback, also if Ray was imported before and read its environment."""
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # its processes read that; the name is Ray's
@@ -81,8 +97,11 @@ def _stay_on_loopback() -> None:
 
 
 def sessions() -> Path:
-    """Where the Rays of this user on this machine keep their sockets and logs."""
-    name = f"creamtea-ray-{host_id()}-{os.getuid()}"
+    """Where the Rays of this user on this machine keep their sockets and logs.
+
+    Ray opens that folder to everybody (0777), so that it lies in one that nobody else may enter.
+    """
+    name = f"creamtea-{host_id()}-{os.getuid()}/ray"
     folder = Path(tempfile.gettempdir()) / name
     return folder if len(str(folder)) <= MAX_FOLDER else Path("/tmp") / name  # noqa: S108  # its owner is checked
 

@@ -190,7 +190,7 @@ class RayExecutor:
         worker._worker_logs_enabled = False
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
         try:
-            with _own_signals(), local_ray.without_needless_processes():
+            with _own_signals(), local_ray.without_needless_processes(), local_ray.withheld_variables():
                 ray.init(
                     address=self.address or "local",
                     logging_level="ERROR",
