@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,16 +19,19 @@ class Direct:
 
     made: list[tuple[torch.Size, ...]]
 
+    differentiable = (True, False)
+
     def __init__(
-        self, function: Callable[..., Tensor], arguments: Sequence[Tensor], shared: recorded._Shared
+        self, function: recorded.Function, arguments: Sequence[Tensor], shared: recorded._Shared
     ) -> None:
         self.function, self.count, self.weights = function, len(arguments), shared.weights
         self.made.append(tuple(tensor.shape for tensor in arguments))
 
-    def run(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self.function(*tensors[: self.count]).detach()
+    def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return [result.detach() for result in self.function(*tensors[: self.count])]
 
-    def run_backwards(self, slope: Tensor) -> list[Tensor | None]:
+    def run_backwards(self, slopes: Sequence[Tensor]) -> list[Tensor | None]:
+        (slope,) = slopes
         return [None] * self.count + [slope.sum() * torch.ones_like(weight) for weight in self.weights]
 
 
@@ -47,12 +50,14 @@ WEIGHT = torch.nn.Parameter(torch.zeros(3))
 FROZEN = torch.nn.Parameter(torch.zeros(3), requires_grad=False)
 
 
-def add(x: Tensor) -> Tensor:
-    return x + WEIGHT + FROZEN
+def add(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x + WEIGHT + FROZEN, x + 1
 
 
 def call(recorder: Recorder, rows: int, key: Any = None) -> Tensor:
-    return recorder(add, [WEIGHT, FROZEN], torch.ones(rows, 3), key=key)
+    added, more = recorder(add, [WEIGHT, FROZEN], torch.ones(rows, 3), key=key)
+    assert (more.tolist(), more.requires_grad) == ([[2.0] * 3] * rows, False)
+    return added
 
 
 def test_a_shape_is_recorded_once_it_has_come_a_few_times(made: list[Any]) -> None:

@@ -21,6 +21,8 @@ from creamtea_workers.models.interface import BOS, EOS, PAD
 
 # sentences × (subwords of the longest source)², as the encoder's attention has it
 ATTENDED = 1 << 24
+ROOM = 32  # sentences of padding at the end of a packed side, none of them long
+LENGTH_STEP = 128  # of the longest sentence, which packed attention is told
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,61 @@ class Batch:
             return self
         tensors = (self.source, self.target, self.positions)
         return Batch(*(ids.pin_memory().to(device, non_blocking=True) for ids in tensors))
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """The sentences of a batch one behind the other (`models.packed`).
+
+    There are few different sizes of the tensors: each side ends with ROOM sentences of padding, and the
+    starts with empty ones.
+    """
+
+    source: Tensor  # (N_s,) subwords + eos
+    target_in: Tensor  # (N_t,) bos + subwords
+    places: Tensor  # (N_s + N_t,) of both in their sentences
+    targets: Tensor  # (N,) what the first N rows of the decoder are to emit; the others are padding
+    source_starts: Tensor  # (R + 1,)
+    target_starts: Tensor  # (R + 1,)
+    seed: Tensor  # () of dropout
+    longest: tuple[int, int]  # what no sentence of a side exceeds
+
+    @classmethod
+    def of(cls, batch: Batch, seed: int, device: torch.device) -> PackedBatch:
+        """Pack a batch, and copy it to the device at once."""
+        rows = 1 << (len(batch.source) + ROOM - 1).bit_length()
+        sides, longest = [], []
+        for ids, table in ((batch.source, batch.source), (batch.target_in, batch.target)):
+            inside = table.numpy() != PAD
+            lengths = inside.sum(1)
+            used = int(lengths.sum())
+            padding = rounded_up(used + ROOM) - used
+            lengths = np.concatenate([lengths, (padding + np.arange(ROOM)) // ROOM])
+            starts = np.full(rows + 1, used + padding)
+            starts[: len(lengths) + 1] = np.concatenate([[0], np.cumsum(lengths)])
+            packed = np.full(used + padding, PAD)
+            packed[:used] = ids.numpy()[inside]
+            places = np.arange(len(packed)) - np.repeat(starts[: len(lengths)], lengths)
+            sides.append((packed, places, starts))
+            longest.append(-(-int(lengths.max()) // LENGTH_STEP) * LENGTH_STEP)
+        (source, source_places, source_starts), (target_in, target_places, target_starts) = sides
+        targets = batch.target.flatten().index_select(0, batch.positions).numpy()
+        drawn = np.array([seed], dtype=np.uint64).view(np.int64)
+        both = len(source) + len(target_in)
+        places = np.concatenate([source_places, target_places])
+        parts = [source, target_in, places, targets, source_starts, target_starts, drawn]
+        flat = torch.from_numpy(np.concatenate(parts))
+        if device.type != "cpu":
+            flat = flat.pin_memory().to(device, non_blocking=True)
+        sizes = [len(source), len(target_in), both, len(targets), rows + 1, rows + 1, 1]
+        one, two, three, four, five, six, last = flat.split(sizes)
+        return cls(one, two, three, four, five, six, last[0], (longest[0], longest[1]))
+
+
+def rounded_up(rows: int) -> int:
+    """Round up by at most an eighth, and by at most 2048."""
+    step = min(max(8, 1 << (rows.bit_length() - 4)), 2048)
+    return -(-rows // step) * step
 
 
 class Pairs:

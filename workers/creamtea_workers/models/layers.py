@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from creamtea_workers.models.packed import Lengths, Spans
 from creamtea_workers.models.state import AttentionState
 from creamtea_workers.models.tree import TreeStep
 
@@ -67,7 +68,9 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """(B, T, parts·D) → `parts` tensors (B, H, T, E)."""
+    """(B, T, parts·D) → `parts` tensors (B, H, T, E), or packed (N, parts·D) → (N, H, E)."""
+    if x.ndim == 2:
+        return x.view(len(x), parts, heads, -1).unbind(1)
     batch, length, _ = x.shape
     return x.view(batch, length, parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
 
@@ -79,17 +82,20 @@ def join_heads(x: Tensor) -> Tensor:
 
 class Attention(nn.Module):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1); `dropout` falls on its weights in training.
-    Masks are True where a key may be attended, and broadcast to (B, H, T, S)."""
+    Masks are True where a key may be attended, and broadcast to (B, H, T, S); packed sentences have spans
+    instead."""
 
     def __init__(self, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
 
     def weigh(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Spans | None, causal: bool = False
     ) -> Tensor:
         """Queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
         share = self.dropout if self.training else 0.0
+        if isinstance(mask, Spans):
+            return mask.attend(query, key, value, share, causal)
         attended = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=share, is_causal=causal)
         return join_heads(attended)
 
@@ -105,13 +111,13 @@ class SelfAttention(Attention):
         query, key, value = split_heads(self.qkv(x), 3, self.heads)
         return query, key, value
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | Spans | None = None, causal: bool = False) -> Tensor:
         """`mask` (B, 1, 1, T) is True where a key may be attended."""
         return self.attend(*self.project(x), mask, causal)
 
-    def over_prefix(self, x: Tensor) -> Tensor:
+    def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
         """Of each position to itself and those before it."""
-        return self.forward(x, causal=True)
+        return self.forward(x, None if packed is None else Spans(packed, packed), causal=True)
 
     def step(self, x: Tensor, state: AttentionState | TreeStep, layer: int) -> Tensor:
         """One position: x (N, 1, D); its keys and values join the state."""
@@ -120,7 +126,12 @@ class SelfAttention(Attention):
         return self.attend(query, keys, values, state.own_mask)
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | Spans | None = None,
+        causal: bool = False,
     ) -> Tensor:
         """Queries, keys, values (B, H, ·, E) → (B, T, D)."""
         return self.out(self.weigh(query, key, value, mask, causal))
@@ -138,7 +149,7 @@ class CrossAttention(Attention):
         key, value = split_heads(self.kv(memory), 2, self.heads)
         return key, value
 
-    def forward(self, x: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, key: Tensor, value: Tensor, mask: Tensor | Spans | None) -> Tensor:
         (query,) = split_heads(self.query(x), 1, self.heads)
         return self.out(self.weigh(query, key, value, mask))
 

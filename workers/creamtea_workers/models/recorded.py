@@ -1,7 +1,7 @@
-"""A function whose kernels a GPU replays, forwards and backwards: a recording for each shape of arguments.
+"""Replay the kernels of a function on a GPU, forwards and backwards: a recording for each shape of arguments.
 
-A recurrent decoder starts some hundred small kernels for each target position, and starting them takes
-longer than they run. A recording (CUDA graph) starts all of them at once.
+A Transformer starts some hundred small kernels per batch and a recurrent decoder for each target position.
+Starting them takes longer than they run. A recording (CUDA graph) starts all of them at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Function = Callable[..., Tensor]
+Function = Callable[..., tuple[Tensor, ...]]
 RECORD_AT = 8  # a shape's eighth call: making a recording takes as long as some thirty calls
 MOST = 64  # recordings; each keeps its arguments, its result and their gradients in the GPU's memory
 ROOM = 0.1  # of a GPU's memory that is left free of recordings
@@ -28,25 +28,28 @@ class Recorder:
     they compute on the way: the gradient of one call must be computed before the next call.
     """
 
-    def __init__(self) -> None:
-        self.record_at = RECORD_AT
+    def __init__(self, record_at: int = RECORD_AT) -> None:
+        self.record_at = record_at
         self.replays = 0
         self._calls: Counter[Any] = Counter()
         self._recordings: dict[Any, _Recording] = {}
         self._shared: _Shared | None = None
 
     def __deepcopy__(self, memo: Any) -> Recorder:
-        return Recorder()  # of other weights
+        return Recorder(self.record_at)  # of other weights
 
     @property
     def share(self) -> float | None:
-        """Of the calls so far, those that were replays."""
+        """The share of calls that were replays; None before the first call."""
         calls = self._calls.total()
         return self.replays / calls if calls else None
 
-    def __call__(self, function: Function, weights: Sequence[Tensor], *arguments: Tensor, key: Any) -> Tensor:
-        """function(*arguments), of which `weights` are what it reads besides. `key` tells apart functions
-        that compute something else from arguments of the same shapes."""
+    def __call__(
+        self, function: Function, weights: Sequence[Tensor], *arguments: Tensor, key: Any
+    ) -> tuple[Tensor, ...]:
+        """Return function(*arguments). `weights` are parameters that the function also reads. `key` tells
+        apart functions that compute something else from arguments of the same shapes. A result without a
+        gradient stays without one."""
         trained = [weight for weight in weights if weight.requires_grad]
         shapes = tuple((tensor.shape, tensor.dtype, tensor.requires_grad) for tensor in arguments)
         place = (key, shapes, tuple(map(Tensor.data_ptr, trained)))
@@ -59,8 +62,8 @@ class Recorder:
                 self._shared = _Shared(trained)
             found = self._recordings[place] = _Recording(function, arguments, self._shared)
         self.replays += 1
-        result: Tensor = _Replay.apply(found, *arguments, *trained)  # type: ignore[no-untyped-call]
-        return result
+        results: tuple[Tensor, ...] = _Replay.apply(found, *arguments, *trained)  # type: ignore[no-untyped-call]
+        return results
 
 
 def has_room() -> bool:
@@ -94,45 +97,57 @@ class _Recording:
             torch.enable_grad(),
             torch.cuda.graph(self.forwards, shared.pool, shared.stream, "thread_local"),
         ):
-            self.result = function(*self.arguments)
-        self.slope = torch.zeros_like(self.result)
+            results = function(*self.arguments)
+        ends = [result for result in results if result.requires_grad]
+        self.slopes_in = [torch.zeros_like(end) for end in ends]
         with torch.cuda.graph(self.backwards, shared.pool, shared.stream, "thread_local"):
-            found = iter(torch.autograd.grad(self.result, wanted, self.slope))
+            found = iter(torch.autograd.grad(ends, wanted, self.slopes_in))
             slopes = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
-            for kept, slope in zip(shared.slopes, found, strict=True):
-                kept.copy_(slope)
-        self.result, self.slopes = self.result.detach(), slopes
+            pairs = list(zip(shared.slopes, found, strict=True))
+            for dtype in {kept.dtype for kept, _ in pairs}:  # a kernel copies many tensors of one type
+                kept, slope = zip(*(pair for pair in pairs if pair[0].dtype == dtype), strict=True)
+                torch._foreach_copy_(kept, slope)
+        self.differentiable = [result.requires_grad for result in results]
+        self.results, self.slopes = [result.detach() for result in results], slopes
 
     def _warm_up(self, function: Function, wanted: Sequence[Tensor]) -> None:
         stream = self.shared.stream
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UP):
-                result = function(*self.arguments)
-                torch.autograd.grad(result, wanted, torch.zeros_like(result))
+                ends = [result for result in function(*self.arguments) if result.requires_grad]
+                torch.autograd.grad(ends, wanted, [torch.zeros_like(end) for end in ends])
         torch.cuda.current_stream().wait_stream(stream)
 
-    def run(self, arguments: Sequence[Tensor]) -> Tensor:
+    def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         for kept, tensor in zip(self.arguments, arguments, strict=False):  # the weights are where they were
             kept.copy_(tensor)
         self.forwards.replay()
-        return self.result.clone()
+        return [result.clone() for result in self.results]
 
-    def run_backwards(self, slope: Tensor) -> list[Tensor | None]:
-        """Copies: the next replay writes where these are."""
-        self.slope.copy_(slope)
+    def run_backwards(self, slopes: Sequence[Tensor]) -> list[Tensor | None]:
+        """Replay, and return the gradients of arguments and weights.
+
+        The next replay writes those of weights again: autograd copies them, as they are not its own.
+        """
+        for kept, slope in zip(self.slopes_in, slopes, strict=True):
+            kept.copy_(slope)
         self.backwards.replay()
-        slopes = [*self.slopes, *self.shared.slopes]
-        return [None if tensor is None else tensor.clone() for tensor in slopes]
+        of_arguments = [None if tensor is None else tensor.clone() for tensor in self.slopes]
+        return [*of_arguments, *self.shared.slopes]
 
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, recording: _Recording, *tensors: Tensor) -> Tensor:
+    def forward(ctx: Any, recording: _Recording, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.recording = recording
-        return recording.run(tensors)
+        results = recording.run(tensors)
+        kept = zip(results, recording.differentiable, strict=True)
+        ctx.mark_non_differentiable(*(result for result, differentiable in kept if not differentiable))
+        return tuple(results)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> Any:
-        return (None, *ctx.recording.run_backwards(slopes[0]))
+        kept = zip(slopes, ctx.recording.differentiable, strict=True)
+        return (None, *ctx.recording.run_backwards([slope for slope, wanted in kept if wanted]))

@@ -225,8 +225,10 @@ class Rnn(Model):
             assert self.recorder is not None
             memory, length = memory.padded(SOURCE_STEP), vectors.shape[1]
             vectors = F.pad(vectors, (0, 0, 0, -length % TARGET_STEP))
-            hidden = self.recorder(
-                lambda hidden, mask, vectors: self.unrolled(RnnMemory(hidden, mask, memory.first), vectors),
+            (hidden,) = self.recorder(
+                lambda hidden, mask, vectors: (
+                    self.unrolled(RnnMemory(hidden, mask, memory.first), vectors),
+                ),
                 self.decoder_weights(),
                 *(memory.hidden, memory.mask, vectors),
                 key=memory.first,

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from creamtea_workers.models.packed import Lengths
 from creamtea_workers.models.state import RecurrentState
 from creamtea_workers.models.tree import TreeStep
 
@@ -32,8 +33,9 @@ class Ssru(nn.Module):
         self.forget = nn.Linear(width, width)
         self.candidate = nn.Linear(width, width, bias=False)
 
-    def over_prefix(self, x: Tensor) -> Tensor:
-        """x (B, T, D) → h (B, T, D)."""
+    def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
+        """x (B, T, D) → h (B, T, D); not of packed sentences."""
+        assert packed is None
         return F.relu(Recurrence.apply(*self.gates(x))).to(x.dtype)  # type: ignore[no-untyped-call]
 
     def step(self, x: Tensor, state: RecurrentState | TreeStep, layer: int) -> Tensor:

@@ -29,16 +29,19 @@ from creamtea_workers.models.layers import (
     SelfAttention,
 )
 from creamtea_workers.models.nvs import NvsHead
+from creamtea_workers.models.packed import Lengths, Packing, Spans, add_and_normalise
 from creamtea_workers.models.ssru import Ssru
 from creamtea_workers.models.state import AttentionState, DecoderState, RecurrentState
 from creamtea_workers.models.tree import DecoderTree, TreeStep
+
+Stream = tuple[Tensor, Tensor]  # x (B, T, D), or packed (N, D), and its layer normalisation
 
 
 class PrefixLayer(Protocol):
     """What a decoder layer looks back with. Each kind steps with the state of its kind."""
 
-    def over_prefix(self, x: Tensor) -> Tensor:
-        """x (B, T, D) → (B, T, D), of each position and those before it."""
+    def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
+        """x (B, T, D) → (B, T, D), of each position and those before it; packed: (N, D) → (N, D)."""
 
     def step(self, x: Tensor, state: Any, layer: int) -> Tensor:
         """The same for one more position, (N, 1, D), of which the state keeps what later ones need."""
@@ -53,9 +56,14 @@ class EncoderLayer(nn.Module):
         self.feed = FeedForward(size.width, size.feed_forward)
         self.dropout = Dropout(size.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        x = x + self.dropout(self.attention(self.attention_norm(x), mask))
-        return x + self.dropout(self.feed(self.feed_norm(x)))
+    def forward(
+        self, stream: Stream, mask: Tensor | Spans | None, following: nn.Module, packing: Packing | None
+    ) -> Stream:
+        """`following` is the normalisation that comes after this layer."""
+        x, normed = stream
+        added = self.attention(normed, mask)
+        x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, packing)
+        return add_and_normalise(x, self.feed(normed), self.dropout, following, packing)
 
 
 class DecoderLayer(nn.Module):
@@ -75,11 +83,21 @@ class DecoderLayer(nn.Module):
         self.feed = FeedForward(size.width, size.feed_forward)
         self.dropout = Dropout(size.dropout)
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        stream: Stream,
+        memory: Tensor,
+        mask: Tensor | Spans | None,
+        following: nn.Module,
+        packing: Packing | None,
+    ) -> Stream:
         """Causal: x (B, T, D) over memory (B, S, D)."""
-        x = x + self.dropout(self.attention.over_prefix(self.attention_norm(x)))
-        x = x + self.dropout(self.cross(self.cross_norm(x), *self.cross.project(memory), mask))
-        return x + self.dropout(self.feed(self.feed_norm(x)))
+        x, normed = stream
+        added = self.attention.over_prefix(normed, None if packing is None else packing.target)
+        x, normed = add_and_normalise(x, added, self.dropout, self.cross_norm, packing)
+        added = self.cross(normed, *self.cross.project(memory), mask)
+        x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, packing)
+        return add_and_normalise(x, self.feed(normed), self.dropout, following, packing)
 
     def step(self, x: Tensor, state: DecoderState | TreeStep, layer: int) -> Tensor:
         """One position: x (N, 1, D) is this layer's input; what it adds to the prefix joins the state."""
@@ -139,22 +157,51 @@ class Transformer(Model):
     def embed(self, ids: Tensor, start: int = 0, table: nn.Embedding | None = None) -> Tensor:
         """ids (B, T) at positions start … → (B, T, D); `table`: of the source, if it has its own."""
         vectors = F.embedding(ids, (table or self.embedding).weight) * self.scale
-        return self.dropout(vectors + self.positions(start, ids.shape[1]).to(vectors.dtype))
+        return vectors + self.positions(start, ids.shape[1]).to(vectors.dtype)
 
     def encode(self, source: Tensor) -> Memory:
         mask = source != PAD
-        keys = key_mask(mask)
-        x = self.embed(source, table=self.source_embedding)  # (B, S, D)
-        for layer in self.encoder:
-            x = layer(x, keys)
-        return Memory(self.encoder_norm(x), mask)
+        vectors = self.embed(source, table=self.source_embedding)  # (B, S, D)
+        return Memory(self.through_encoder(vectors, key_mask(mask)), mask)
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
-        keys = key_mask(memory.mask)
-        x = self.embed(target_in)  # (B, T, D)
-        for layer in self.decoder:
-            x = layer(x, memory.hidden, keys)
-        return self.decoder_norm(x)
+        return self.through_decoder(self.embed(target_in), memory.hidden, key_mask(memory.mask))
+
+    def run_packed(
+        self, source: Tensor, target_in: Tensor, places: Tensor, table: Tensor, packing: Packing
+    ) -> tuple[Tensor, Tensor]:
+        """Encode and decode packed sentences: ids (N_s,) and (N_t,), and the places (N_s + N_t,) of both in
+        their sentences, whose vectors are rows of `table`. Return hidden vectors of both, (N, D)."""
+        sizes = [len(source), len(target_in)]
+        if self.source_embedding is None:
+            vectors = F.embedding(torch.cat([source, target_in]), self.embedding.weight)
+        else:
+            tables = self.source_embedding.weight, self.embedding.weight
+            vectors = torch.cat([F.embedding(source, tables[0]), F.embedding(target_in, tables[1])])
+        of_source, of_target = (vectors * self.scale + table[places]).split(sizes)
+        spans = Spans(packing.source, packing.source), Spans(packing.target, packing.source)
+        memory = self.through_encoder(of_source, spans[0], packing)
+        return memory, self.through_decoder(of_target, memory, spans[1], packing)
+
+    def through_encoder(
+        self, vectors: Tensor, mask: Tensor | Spans | None, packing: Packing | None = None
+    ) -> Tensor:
+        layers = cast(list[EncoderLayer], list(self.encoder))
+        norms = [*(layer.attention_norm for layer in layers), self.encoder_norm]
+        stream = add_and_normalise(None, vectors, self.dropout, norms[0], packing)
+        for layer, following in zip(layers, norms[1:], strict=True):
+            stream = layer(stream, mask, following, packing)
+        return stream[1]
+
+    def through_decoder(
+        self, vectors: Tensor, memory: Tensor, mask: Tensor | Spans | None, packing: Packing | None = None
+    ) -> Tensor:
+        layers = self.decoder_layers()
+        norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
+        stream = add_and_normalise(None, vectors, self.dropout, norms[0], packing)
+        for layer, following in zip(layers, norms[1:], strict=True):
+            stream = layer(stream, memory, mask, following, packing)
+        return stream[1]
 
     def start(self, memory: Memory, max_length: int) -> DecoderState:
         cross, mask = torch.stack(self.project(memory)), key_mask(memory.mask)

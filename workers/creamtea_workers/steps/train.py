@@ -26,7 +26,7 @@ EXAMPLES = 4  # sentences whose translations a page shows while the training run
 
 
 def run(context: StepContext[TrainParams]) -> StepResult:
-    prepare_torch(context.cpus)
+    prepare_torch(context.cpus, context.params.training.is_deterministic(context.gpus > 0))
     device = step_device(context.gpus)
     encoded = context.input("encode")
     pairs = training_pairs(encoded, context.params.training)
@@ -46,7 +46,8 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)
-    return StepResult(metrics(outcome, pairs, development), curves(outcome), facts(outcome, device))
+    facts = {**facts_of(outcome, device), "deterministic": trainer.deterministic}
+    return StepResult(metrics(outcome, pairs, development), curves(outcome), facts)
 
 
 def training_pairs(encoded: Path, training: Training) -> Pairs:
@@ -91,7 +92,7 @@ def curves(outcome: TrainingResult) -> list[PointRow]:
     return [PointRow(series, update, value) for series, update, value in outcome.position.points]
 
 
-def facts(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
+def facts_of(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
     position = outcome.position
     return {
         "device": device_name(device),

@@ -14,6 +14,11 @@ from torch import Tensor
 Terms = list[Tensor]
 
 
+def gradient_of(weight: Tensor) -> Tensor:
+    """Return zeros if a batch does not use the weight."""
+    return torch.zeros_like(weight) if weight.grad is None else weight.grad
+
+
 class TreeSum:
     """((a + b) + (c + d)) + (e + f), of lists of tensors in the order in which they are added.
 

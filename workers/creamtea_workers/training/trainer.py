@@ -13,16 +13,16 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import Parameter
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from creamtea.contract.step import Checkpoints, GaveWay, LiveView
 from creamtea.errors import StepError
 from creamtea.steps.systems import TrainParams
-from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch
+from creamtea_workers.corpora.batches import Batch, PackedBatch, Pairs, plan_epoch
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import ModelConfig, build_model, load_initial
 from creamtea_workers.models.nvs import nvs_loss
+from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.smoothing import unigram_frequencies
 from creamtea_workers.runtime import tf32_products
@@ -32,7 +32,8 @@ from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
 from creamtea_workers.training.group import Alone, Group
 from creamtea_workers.training.live import LiveTraining
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
-from creamtea_workers.training.summing import TreeSum, batch_seed, block
+from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
+from creamtea_workers.training.summing import TreeSum, batch_seed, block, gradient_of
 
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
@@ -90,6 +91,13 @@ class Trainer:
         self.judge_initial = same_parts and self.training.keep == "best"
         self.model.to(device)
         self.optimiser = make_optimiser(self.model, self.training)
+        on_gpu = device.type == "cuda"
+        self.deterministic = self.training.is_deterministic(on_gpu)
+        self.packed: PackedPasses | None = (
+            None  # how a GPU runs the model, where it need not be deterministic
+        )
+        if on_gpu and not self.deterministic and can_pack(self.model):
+            self.pack()
         self.state = Position()
         self.plan: list[NDArray[Any]] = []
         self.plan_epoch = -1  # of `plan`
@@ -114,6 +122,11 @@ class Trainer:
         self.model.eval()
         return TrainingResult(self.model, self.group.share(self.evaluate), self.state, self.stop_reason())
 
+    def pack(self) -> None:
+        dtype = torch.bfloat16 if self.training.autocast == "bf16" else torch.float32
+        assert isinstance(self.model, Transformer)
+        self.packed = PackedPasses(self.model, dtype)
+
     def proceed(self) -> None:
         """One update, or the end of an epoch."""
         if self.state.position == len(self.plan_of(self.state.epoch)):
@@ -135,6 +148,8 @@ class Trainer:
             average_best(self.saver, self.state.best)  # a damaged model is found now, not after the training
             self.model.load_state_dict(model)
             self.optimiser.load_state_dict(optimiser)
+            if self.packed is not None:
+                self.packed.refresh()
 
     def expected_updates(self) -> int:
         epochs = self.training.max_epochs
@@ -177,6 +192,8 @@ class Trainer:
         self.clip_gradients()
         self.saver.settle()
         self.optimiser.step()
+        if self.packed is not None:
+            self.packed.refresh()
         self.optimiser.zero_grad(set_to_none=True)
         tokens = self.target_tokens(members)
         self.state.tokens += tokens
@@ -223,23 +240,35 @@ class Trainer:
 
     def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
         """Add the gradients of an update's batch; (2,): its part in the losses."""
-        batch = self.pairs.batch(rows).to(self.device)
-        torch.manual_seed(batch_seed(self.seed, self.state.update, position))  # for dropout
+        batch, chance = self.pairs.batch(rows), batch_seed(self.seed, self.state.update, position)
+        torch.manual_seed(chance)  # for dropout
         bf16 = self.training.autocast == "bf16"
         with tf32_products() if self.training.autocast == "tf32" else nullcontext():
             with (
                 attention_kernels(self.device),
                 torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
             ):
-                loss, translation = self.losses_of(batch, tokens, sentences)
+                loss, translation = self.losses_of(batch, chance, tokens, sentences)
             loss.backward()
+        if self.packed is not None:
+            self.packed.collect()
         return torch.stack((loss.detach(), translation.detach())).float()
 
-    def losses_of(self, batch: Batch, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
-        """A batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss per
-        token plus mean NVS loss per sentence), and the sum of its translation losses."""
-        memory = self.model.encode(batch.source)
-        hidden, targets = batch.real(self.model.decode(memory, batch.target_in))
+    def losses_of(self, batch: Batch, chance: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
+        """Return a batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss
+        per token plus mean NVS loss per sentence), and the sum of its translation losses. `chance`: the seed
+        of its dropout."""
+        if self.packed is None:
+            batch = batch.to(self.device)
+            memory = self.model.encode(batch.source)
+            hidden, targets = batch.real(self.model.decode(memory, batch.target_in))
+        else:
+            packed = PackedBatch.of(batch, chance, self.device)
+            targets = packed.targets
+            rows, hidden = self.packed(packed)
+            if self.nvs is not None:
+                batch = batch.to(self.device)
+                memory = unpacked(rows, batch.source)
         translation = self.objective.loss(hidden, self.model.output_weight, self.model.output_bias, targets)
         loss = translation / tokens
         if self.nvs is not None:
@@ -352,11 +381,6 @@ class Trainer:
             self.saver.wait()
             raise GaveWay
         self.clock = time.monotonic()
-
-
-def gradient_of(weight: Parameter) -> Tensor:
-    """Zero where a batch does not use the weight."""
-    return torch.zeros_like(weight) if weight.grad is None else weight.grad
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[None]:

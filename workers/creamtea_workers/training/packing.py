@@ -1,0 +1,105 @@
+"""Forward passes of a Transformer over packed batches, as a GPU trains it."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from creamtea_workers.corpora.batches import PackedBatch
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.interface import PAD, Memory
+from creamtea_workers.models.packed import Lengths, Packing
+from creamtea_workers.models.recorded import Recorder
+from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.training.summing import gradient_of
+
+RECORD_AT = 2  # a shape's second batch: packed batches have few shapes
+HEADS_WIDTH = 8  # the attention kernels take multiples of it, up to 256
+
+
+def can_pack(model: Model) -> bool:
+    """Whether packed batches have kernels for this architecture."""
+    if not isinstance(model, Transformer) or model.recurrent:
+        return False
+    width = model.output_weight.shape[1] // model.heads
+    return width % HEADS_WIDTH == 0 and width <= 256
+
+
+class PackedPasses:
+    """Runs a model on packed batches, with matrices in `dtype`.
+
+    In bf16 the layers' matrices are copies, which are made once per update (`refresh`) instead of for each
+    product. Their gradients are moved to the model's own fp32 weights (`collect`), which the optimiser
+    changes. All other weights are the model's own.
+    """
+
+    def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.own: list[Tensor] = []  # weights of the model that have a copy
+        if dtype != torch.float32:
+            layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
+            self.own = [weight for layer in layers for weight in layer.parameters()]
+        copies = {id(w): nn.Parameter(w.detach().to(dtype), w.requires_grad) for w in self.own}
+        shared = {id(weight): weight for weight in model.parameters()}
+        self.copies: list[Tensor] = list(copies.values())
+        self.model = copy.deepcopy(model, {**shared, **copies}).train()
+        unused = {id(model.output_bias), *(id(w) for name, w in model.named_parameters() if "nvs." in name)}
+        self.weights = [weight for weight in self.model.parameters() if id(weight) not in unused]
+        self.recorder = model.recorder = Recorder(RECORD_AT)
+
+    def __call__(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
+        """Return the encoder's output (N_s, D), without a gradient, and the decoder's (N, D) at targets."""
+
+        def run(
+            source: Tensor,
+            target_in: Tensor,
+            places: Tensor,
+            source_starts: Tensor,
+            target_starts: Tensor,
+            seed: Tensor,
+            table: Tensor,
+        ) -> tuple[Tensor, Tensor]:
+            sides = zip((source_starts, target_starts), batch.longest, strict=True)
+            lengths = [Lengths(starts.int(), longest) for starts, longest in sides]
+            packing = Packing(lengths[0], lengths[1], self.dtype, seed)
+            memory, hidden = self.model.run_packed(source, target_in, places, table, packing)
+            return memory.detach(), hidden
+
+        table = self.model.positions(0, max(batch.longest))
+        arguments = (
+            batch.source,
+            batch.target_in,
+            batch.places,
+            batch.source_starts,
+            batch.target_starts,
+            batch.seed,
+            table,
+        )
+        if batch.source.is_cuda:
+            memory, hidden = self.recorder(run, self.weights, *arguments, key=batch.longest)
+        else:
+            memory, hidden = run(*arguments)
+        return memory, hidden[: len(batch.targets)]
+
+    def collect(self) -> None:
+        """Move the gradients of the copies to the model's own weights, in fp32."""
+        if self.own:
+            gradients = [torch.empty_like(weight) for weight in self.own]
+            torch._foreach_copy_(gradients, [gradient_of(weight) for weight in self.copies])
+            for weight, twin, gradient in zip(self.own, self.copies, gradients, strict=True):
+                weight.grad, twin.grad = gradient, None
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Copy the model's own weights, which have changed."""
+        if self.own:
+            torch._foreach_copy_(self.copies, self.own)
+
+
+def unpacked(rows: Tensor, source: Tensor) -> Memory:
+    """Return the encoder's output with padding, which has any vectors. `source` (B, S): its ids."""
+    mask = source != PAD
+    places = (mask.flatten().cumsum(0) - 1).clamp_(min=0)
+    return Memory(rows[places].view(*source.shape, -1), mask)
