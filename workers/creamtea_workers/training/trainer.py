@@ -93,9 +93,7 @@ class Trainer:
         self.optimiser = make_optimiser(self.model, self.training)
         on_gpu = device.type == "cuda"
         self.deterministic = self.training.is_deterministic(on_gpu)
-        self.packed: PackedPasses | None = (
-            None  # how a GPU runs the model, where it need not be deterministic
-        )
+        self.packed: PackedPasses | None = None  # on a GPU, unless it is to be deterministic
         if on_gpu and not self.deterministic and can_pack(self.model):
             self.pack()
         self.state = Position()
