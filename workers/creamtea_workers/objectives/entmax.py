@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from creamtea.methods.objectives import Entmax
-from creamtea_workers.objectives.linear import LinearObjective
+from creamtea_workers.objectives.linear import LinearObjective, uses_kernels
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 from creamtea_workers.objectives.threshold import precise, support
 
@@ -34,6 +34,13 @@ class EntmaxObjective(LinearObjective):
         value += self.conjugate(p, rest, tau)
         return value.sum(), self.smoothing.subtract_from_(candidates.put_(p, logits, 0.0), gold)
 
+    def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        from creamtea_workers.objectives import kernels  # needs Triton, which PyTorch for CPUs does not bring
+
+        powers = self.smoothing.power_sum(self.alpha, targets[:, None], bias.expand_as(product))
+        losses = kernels.entmax_(product, bias, targets, self.alpha, self.smoothing)
+        return losses.add_(self.entropy(powers))
+
     def conjugate(self, p: Tensor, rest: Tensor, tau: Tensor) -> Tensor:
         """Ω*(z) = p·z - Ω(p) (n,), for z with its maximum at 0: `rest` is (α - 1) z - τ (n, K) on the
         support of p and 0 elsewhere, so that (α - 1) p·z = p·rest + τ, and Σ p^α = p·rest."""
@@ -46,6 +53,10 @@ class EntmaxObjective(LinearObjective):
 
     def log_scores(self, logits: Tensor) -> Tensor:
         """Exactly -inf off the support."""
+        if uses_kernels(logits):
+            from creamtea_workers.objectives import kernels
+
+            return kernels.entmax_log_scores(logits, self.alpha)
         rows = precise(logits.float(), self.alpha).reshape(-1, logits.shape[-1])
         rows = (rows - rows.amax(1, keepdim=True)).mul_(self.alpha - 1)
         candidates, rest, _ = support(rows, self.alpha)

@@ -5,8 +5,8 @@ layer is applied to a chunk of tokens, the objective is called, and the gradient
 bias are added up at once: no more than a chunk of the N × V logits exists at any time, and the backward pass
 is a multiplication by a number.
 
-A chunk has the size that suits matrix products (the weight and its gradient are read once per chunk), and the
-loss processes it in tiles that fit into a CPU's cache.
+A chunk has the size that suits matrix products (the weight and its gradient are read once per chunk). On a
+CPU the loss processes it in tiles that fit into the cache; on a GPU one kernel computes all of its gradient.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class LinearObjective(ABC):
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """logits (n, V) in fp32 or fp64, which may be overwritten; targets (n,).
         The sum of the token losses, a scalar, and its gradient (n, V)."""
+
+    def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor | None:
+        """The same by a kernel on a GPU: return the losses (n,), and overwrite product (n, V), the logits
+        without the bias, by their gradient. None if the objective has no kernel."""
+        return None
 
     def initial_bias(self, vocabulary_size: int) -> float:
         return 0.0
@@ -90,8 +95,13 @@ def differentiate_(
     grad_bias: Tensor,
     tile: int,
 ) -> None:
-    """Turn product (n, V), the logits without the bias `offset`, into their gradient, a tile at a time; add
-    the losses to `total` and the gradient of the bias to `grad_bias`."""
+    """Turn product (n, V), the logits without the bias `offset`, into their gradient; add the losses to
+    `total` and the gradient of the bias to `grad_bias`."""
+    losses = objective.fused_(product, offset, targets) if uses_kernels(product) else None
+    if losses is not None:
+        total += losses.sum()
+        grad_bias += product.sum(0, dtype=offset.dtype)
+        return
     tokens = max(1, tile // len(offset))
     for piece, gold in zip(product.split(tokens), targets.split(tokens), strict=True):
         value, gradient = objective.loss_and_gradient(piece.to(offset.dtype).add_(offset), gold)
@@ -101,11 +111,19 @@ def differentiate_(
 
 
 def add_product_(total: Tensor, gradient: Tensor, rows: Tensor, tile: int) -> None:
-    """total (V, D) += gradientᵀ (n, V) · rows (n, D). A product of lower precision than `total` is added a
-    tile at a time: as a whole it would pass through memory three more times."""
+    """total (V, D) += gradientᵀ (n, V) · rows (n, D). cuBLAS adds a product of lower precision in fp32. On a
+    CPU it is added a tile at a time: as a whole it would pass through memory three more times."""
     if gradient.dtype == total.dtype:
         total.addmm_(gradient.t(), rows)
+        return
+    if total.is_cuda and total.dtype == torch.float32:
+        torch.addmm(total, gradient.t(), rows, out_dtype=torch.float32, out=total)
         return
     words = max(1, tile // rows.shape[1])
     for block, part in zip(total.split(words), gradient.split(words, 1), strict=True):
         block += part.t() @ rows
+
+
+def uses_kernels(tensor: Tensor) -> bool:
+    """Whether Triton's kernels process `tensor`, or PyTorch's operations."""
+    return tensor.is_cuda

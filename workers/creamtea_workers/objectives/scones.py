@@ -37,6 +37,11 @@ class SconesObjective(LinearObjective):
         gradient = logits.sigmoid_().sub_(self.label_smoothing).mul_(self.alpha)
         return value, gradient.scatter_(1, gold, self.label_smoothing - (-chosen).sigmoid())
 
+    def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        from creamtea_workers.objectives import kernels  # needs Triton, which PyTorch for CPUs does not bring
+
+        return kernels.scones_(product, bias, targets, self.alpha, self.label_smoothing)
+
     def log_scores(self, logits: Tensor) -> Tensor:
         return F.logsigmoid(logits.float())
 

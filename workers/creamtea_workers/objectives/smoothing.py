@@ -36,6 +36,9 @@ class LabelSmoothing:
     epsilon: float = 0.0
     kind: Literal["uniform", "unigram"] = "uniform"
     unigram: Tensor | None = field(default=None, compare=False, repr=False)  # (V,)
+    copies: dict[tuple[torch.device, torch.dtype], Tensor] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def expected(self, logits: Tensor, gold: Tensor) -> Tensor:
         """q · z of the logits z (n, V): (n,)."""
@@ -88,4 +91,9 @@ class LabelSmoothing:
                 "label smoothing with unigram needs the relative frequencies of the training targets' "
                 f"{like.shape[1]} subwords: build_objective(spec, unigram_frequencies(rows, {like.shape[1]}))"
             )
-        return self.unigram.to(like)
+        place = like.device, like.dtype
+        if (
+            place not in self.copies
+        ):  # made once: a GPU would wait for each copy, and a CUDA graph cannot hold it
+            self.copies[place] = self.unigram.to(like)
+        return self.copies[place]

@@ -31,6 +31,12 @@ class SoftmaxObjective(LinearObjective):
         value = (partition - wanted).add_(self.smoothing.log_sum(gold, logits))
         return value.sum(), self.smoothing.subtract_from_(p, gold)
 
+    def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        from creamtea_workers.objectives import kernels  # needs Triton, which PyTorch for CPUs does not bring
+
+        constant = self.smoothing.log_sum(targets[:, None], bias.expand_as(product))
+        return kernels.softmax_(product, bias, targets, self.smoothing).add_(constant)
+
     def log_scores(self, logits: Tensor) -> Tensor:
         return torch.log_softmax(logits.float(), -1)
 

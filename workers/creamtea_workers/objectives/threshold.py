@@ -25,7 +25,6 @@ MARGIN = 1e-4  # by which rounding may put the bound too high, and far more
 MAX_CANDIDATES = 0.25  # share of the entries above which gathering the candidates does not pay
 NEAR_SOFTMAX = 1.01  # α below which fp32 is not precise enough
 MAX_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
-CUDA_ITERATIONS = 16  # where no step is read back: 14 were the most that 250,000 words took
 
 
 class Places(NamedTuple):
@@ -45,8 +44,6 @@ class Candidates:
 
     @classmethod
     def above(cls, scores: Tensor, bound: Tensor) -> Candidates:
-        if scores.is_cuda:  # counting them would make the CPU wait, which no CUDA graph can hold
-            return cls(scores)
         row, word = (scores > bound).nonzero(as_tuple=True)
         if len(row) > MAX_CANDIDATES * scores.numel():
             return cls(scores)
@@ -108,13 +105,13 @@ def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
     """
     tau = bound.clone()
     tolerance = 8 * torch.finfo(scores.dtype).eps
-    for _ in range(CUDA_ITERATIONS if scores.is_cuda else MAX_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         rest = (scores - tau).clamp_(min=0.0)
         slope = power(rest, beta - 1)
         norm = rest.mul_(slope).sum(1, keepdim=True).pow_(1 / beta)
         step = (norm - 1) * norm.pow(beta - 1) / slope.sum(1, keepdim=True)
         tau += step
-        if not scores.is_cuda and step.max().item() <= tolerance:
+        if step.max().item() <= tolerance:
             break
     return tau
 

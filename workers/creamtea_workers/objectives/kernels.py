@@ -1,0 +1,349 @@
+"""Triton kernels for the losses on a GPU: one program per token turns its logits into their gradient.
+
+A program reads a row of the output layer's product, adds the bias, computes the loss and writes the gradient
+over the product. Formulas and papers are in the objectives' classes (`softmax`, `scones`, `entmax`) and in
+`threshold`; the tests compare the two. Nothing is read back, so that a CUDA graph can hold each launch, and
+every sum has a fixed order.
+
+A row of up to MAX_BLOCK words stays in registers; a longer one is read again in each pass, from the cache.
+With TRITON_INTERPRET=1, which has to be set before the import, the same code runs on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from creamtea_workers.objectives.smoothing import LabelSmoothing
+from creamtea_workers.objectives.threshold import MAX_ITERATIONS, NEAR_SOFTMAX
+
+MAX_BLOCK = 8192  # words of a row that a program holds at a time
+WORDS_PER_WARP = 512
+ITERATIONS = tl.constexpr(MAX_ITERATIONS)
+
+jit: Callable[[Callable[..., Any]], Any] = triton.jit
+
+
+# What objectives call. `product` (n, V), the logits without the `bias` (V,), becomes the gradient; the losses
+# (n,) of the `targets` (n,) are returned.
+
+
+def softmax_(product: Tensor, bias: Tensor, targets: Tensor, smoothing: LabelSmoothing) -> Tensor:
+    """log Σ exp z - q·z of each row."""
+    losses = bias.new_empty(len(product))
+    launch(softmax_kernel, product, bias, targets, losses, **smoothed(smoothing, product, bias))
+    return losses
+
+
+def scones_(product: Tensor, bias: Tensor, targets: Tensor, alpha: float, label_smoothing: float) -> Tensor:
+    losses = bias.new_empty(len(product))
+    launch(scones_kernel, product, bias, targets, losses, ALPHA=alpha, EPSILON=label_smoothing)
+    return losses
+
+
+def entmax_(
+    product: Tensor, bias: Tensor, targets: Tensor, alpha: float, smoothing: LabelSmoothing
+) -> Tensor:
+    """Ω*(z) - q·z of each row."""
+    losses = bias.new_empty(len(product))
+    options = {"ALPHA": alpha, "TYPE": working_type(alpha, bias), **smoothed(smoothing, product, bias)}
+    launch(entmax_kernel, product, bias, targets, losses, **options)
+    return losses
+
+
+def entmax_log_scores(logits: Tensor, alpha: float) -> Tensor:
+    """log p (…, V) in fp32, -inf off the support."""
+    rows = logits.reshape(-1, logits.shape[-1]).contiguous()
+    scores = rows.new_empty(rows.shape, dtype=torch.float32)
+    if len(rows):
+        launch(entmax_scores_kernel, rows, scores, ALPHA=alpha, TYPE=working_type(alpha, scores))
+    return scores.reshape(logits.shape)
+
+
+def working_type(alpha: float, like: Tensor) -> tl.dtype:
+    """fp64 where `threshold` needs it, or is given it."""
+    return tl.float64 if alpha < NEAR_SOFTMAX or alpha > 2 or like.dtype == torch.float64 else tl.float32
+
+
+def smoothed(smoothing: LabelSmoothing, product: Tensor, bias: Tensor) -> dict[str, Any]:
+    """The arguments of `label`."""
+    epsilon, words = smoothing.epsilon, product.shape[1]
+    unigram = (
+        smoothing.frequencies(bias.expand_as(product)) if epsilon and smoothing.kind == "unigram" else None
+    )
+    return {
+        "frequencies": unigram,
+        "EPSILON": epsilon,
+        "EACH": 0.0 if unigram is not None else epsilon / words,
+    }
+
+
+def launch(kernel: Any, rows: Tensor, *arguments: Tensor, **options: Any) -> None:
+    """Run a program for each of `rows` (n, V)."""
+    words = rows.shape[1]
+    block = min(MAX_BLOCK, triton.next_power_of_2(words))
+    span = -(-words // block) * block  # of whole blocks
+    warps = max(4, block // WORDS_PER_WARP)
+    kernel[(len(rows),)](rows, *arguments, words, BLOCK=block, SPAN=span, num_warps=warps, **options)
+
+
+# What a program does with its row of V words. `words` are the numbers of a block's words; `first` is the
+# first block, which is all of a row that fits into it.
+
+
+@jit
+def logits_of(product, bias, words, V):
+    """z of a block in the type of the bias, without one in fp32; -inf beyond the row's end."""
+    inside = words < V
+    z = tl.load(product + words, inside, other=-float("inf"))
+    if bias is None:
+        z = z.to(tl.float32)
+    else:
+        offset = tl.load(bias + words, inside, other=0.0)
+        z = z.to(offset.dtype) + offset
+    return z
+
+
+@jit
+def block_of(first, product, bias, words, V, SPAN: tl.constexpr):
+    return first if first.shape[0] == SPAN else logits_of(product, bias, words, V)
+
+
+@jit
+def maximum_of(first, product, bias, V, SPAN: tl.constexpr):
+    largest, lanes = first, tl.arange(0, first.shape[0])
+    for start in range(first.shape[0], SPAN, first.shape[0]):
+        largest = tl.maximum(largest, logits_of(product, bias, start + lanes, V))
+    return tl.max(largest, 0)
+
+
+@jit
+def label(words, gold, V, frequencies, EPSILON: tl.constexpr, EACH: tl.constexpr, TYPE: tl.constexpr):
+    """q = (1 - ε) e_y + ε r of a block: `frequencies` are r, or r is uniform and EACH is ε / V."""
+    inside = words < V
+    if frequencies is None:
+        other = inside.to(TYPE) * EACH
+    else:
+        other = tl.load(frequencies + words, inside, other=0.0).to(TYPE) * EPSILON
+    return other + (words == gold).to(TYPE) * (1 - EPSILON)
+
+
+@jit
+def raised(x, EXPONENT: tl.constexpr):
+    """x^EXPONENT of x ≥ 0, with 0⁰ = 0."""
+    if EXPONENT == 0:
+        return (x > 0).to(x.dtype)
+    elif EXPONENT == 1:
+        return x
+    elif EXPONENT == 2:
+        return x * x
+    elif EXPONENT == 0.5:
+        return tl.sqrt(x)
+    else:
+        return tl.exp2(tl.log2(x) * EXPONENT)
+
+
+@jit
+def softmax_kernel(
+    product,
+    bias,
+    targets,
+    losses,
+    V,
+    frequencies,
+    EPSILON: tl.constexpr,
+    EACH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPAN: tl.constexpr,
+):
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    product += row * V
+    gold = tl.load(targets + row)
+    first = logits_of(product, bias, lanes, V)
+    top = maximum_of(first, product, bias, V, SPAN)
+    total, wanted = tl.zeros_like(first), tl.zeros_like(first)
+    for start in range(0, SPAN, BLOCK):
+        z = block_of(first, product, bias, start + lanes, V, SPAN) - top
+        q = label(start + lanes, gold, V, frequencies, EPSILON, EACH, z.dtype)
+        total += tl.exp(z)
+        wanted += tl.where(q > 0, q * z, 0.0)
+    partition = tl.sum(total, 0)
+    tl.store(losses + row, tl.log(partition) - tl.sum(wanted, 0))
+    for start in range(0, SPAN, BLOCK):
+        z = block_of(first, product, bias, start + lanes, V, SPAN) - top
+        q = label(start + lanes, gold, V, frequencies, EPSILON, EACH, z.dtype)
+        tl.store(product + start + lanes, tl.exp(z) / partition - q, start + lanes < V)
+
+
+@jit
+def scones_kernel(
+    product,
+    bias,
+    targets,
+    losses,
+    V,
+    ALPHA: tl.constexpr,
+    EPSILON: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPAN: tl.constexpr,
+):
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    product += row * V
+    gold = tl.load(targets + row)
+    first = logits_of(product, bias, lanes, V)
+    value = tl.zeros_like(first)
+    for start in range(0, SPAN, BLOCK):
+        words = start + lanes
+        z = block_of(first, product, bias, words, V, SPAN)
+        # e = exp -|z|, and log(1 + e) = e log(u) / (u - 1) for the rounded u = 1 + e, which keeps the digits
+        # of a small e (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 1.14.1)
+        e = tl.exp(-tl.abs(z))
+        u = 1 + e
+        log = tl.where(u == 1, e, tl.log(u) * e / tl.where(u == 1, 1.0, u - 1))
+        positive, negative = tl.where(z < 0, e, 1.0) / u, tl.where(z < 0, 1.0, e) / u  # σ(z), σ(-z)
+        of_gold = tl.maximum(-z, 0.0) + log + EPSILON * z
+        of_other = ALPHA * (tl.maximum(z, 0.0) + log - EPSILON * z)
+        value += tl.where(words == gold, of_gold, tl.where(words < V, of_other, 0.0))
+        gradient = tl.where(words == gold, EPSILON - negative, ALPHA * (positive - EPSILON))
+        tl.store(product + words, gradient, words < V)
+    tl.store(losses + row, tl.sum(value, 0))
+
+
+@jit
+def scores_of(
+    first, product, bias, words, V, top, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr
+):
+    """s = (α - 1)(z - max z) of a block, rounded as on a CPU: where α > 2, p can have any value beside it."""
+    z = block_of(first, product, bias, words, V, SPAN) - top
+    if ALPHA > 2:
+        return (z * (ALPHA - 1)).to(TYPE)
+    else:
+        return z.to(TYPE) * (ALPHA - 1)
+
+
+@jit
+def threshold_of(
+    first,
+    product,
+    bias,
+    V,
+    top,
+    ALPHA: tl.constexpr,
+    TYPE: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPAN: tl.constexpr,
+):
+    """τ of a row, the number above it, and the share between them at which Σ p = 1, for α > 2 only."""
+    BETA: tl.constexpr = 1 / (ALPHA - 1)
+    lanes = tl.arange(0, BLOCK)
+    if ALPHA <= 2:  # threshold.newton
+        tau, step, count = tl.full((), -1.0, TYPE), tl.full((), 1.0, TYPE), 0
+        while (step > (2.0**-20 if tl.float32 == TYPE else 2.0**-49)) & (count < ITERATIONS):
+            powers, slopes = tl.zeros((BLOCK,), TYPE), tl.zeros((BLOCK,), TYPE)
+            for start in range(0, SPAN, BLOCK):
+                s = scores_of(first, product, bias, start + lanes, V, top, ALPHA, TYPE, SPAN)
+                rest = tl.maximum(s - tau, 0.0)
+                slope = raised(rest, BETA - 1)
+                slopes += slope
+                powers += rest * slope
+            norm = raised(tl.sum(powers, 0), 1 / BETA)
+            step = (norm - 1) * raised(norm, BETA - 1) / tl.sum(slopes, 0)
+            tau += step
+            count += 1
+        return tau, tau, tau
+    else:  # threshold.bisection and between
+        low, high = -tl.log(tl.full((), 1.0, TYPE) * V), tl.full((), 0.0, TYPE)
+        for _ in range(ITERATIONS):
+            middle = (low + high) / 2
+            enough = (
+                sum_of_roots(first, product, bias, V, top, -tl.exp(middle / BETA), ALPHA, TYPE, SPAN) >= 0
+            )
+            high, low = tl.where(enough, middle, high), tl.where(enough, low, middle)
+        tau, above = -tl.exp(high / BETA), -tl.exp(low / BETA)
+        excess = sum_of_roots(first, product, bias, V, top, tau, ALPHA, TYPE, SPAN)
+        lack = sum_of_roots(first, product, bias, V, top, above, ALPHA, TYPE, SPAN)
+        share = tl.where(excess > lack, -lack / (excess - lack), 1.0)
+        return tau, above, tl.minimum(tl.maximum(share, 0.0), 1.0)
+
+
+@jit
+def sum_of_roots(
+    first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr
+):
+    """Σ [s - τ]₊^β - 1."""
+    BETA: tl.constexpr = 1 / (ALPHA - 1)
+    total, lanes = tl.zeros(first.shape, TYPE), tl.arange(0, first.shape[0])
+    for start in range(0, SPAN, first.shape[0]):
+        s = scores_of(first, product, bias, start + lanes, V, top, ALPHA, TYPE, SPAN)
+        total += raised(tl.maximum(s - tau, 0.0), BETA)
+    return tl.sum(total, 0) - 1
+
+
+@jit
+def probability_of(s, tau, above, share, ALPHA: tl.constexpr):
+    """p and p^(α - 1) = [s - τ]₊ of a block."""
+    BETA: tl.constexpr = 1 / (ALPHA - 1)
+    rest = tl.maximum(s - tau, 0.0)
+    p = raised(rest, BETA)
+    if ALPHA > 2:
+        less = raised(tl.maximum(s - above, 0.0), BETA)
+        p = less + (p - less) * share
+        rest = raised(p, ALPHA - 1)
+    return p, rest
+
+
+@jit
+def entmax_kernel(
+    product,
+    bias,
+    targets,
+    losses,
+    V,
+    frequencies,
+    ALPHA: tl.constexpr,
+    TYPE: tl.constexpr,
+    EPSILON: tl.constexpr,
+    EACH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPAN: tl.constexpr,
+):
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    product += row * V
+    gold = tl.load(targets + row)
+    first = logits_of(product, bias, lanes, V)
+    top = maximum_of(first, product, bias, V, SPAN)
+    tau, above, share = threshold_of(first, product, bias, V, top, ALPHA, TYPE, BLOCK, SPAN)
+    powers, wanted = tl.zeros((BLOCK,), TYPE), tl.zeros((BLOCK,), TYPE)
+    for start in range(0, SPAN, BLOCK):
+        words = start + lanes
+        s = scores_of(first, product, bias, words, V, top, ALPHA, TYPE, SPAN)
+        p, rest = probability_of(s, tau, above, share, ALPHA)
+        q = label(words, gold, V, frequencies, EPSILON, EACH, TYPE)
+        powers += p * rest
+        wanted += tl.where(q > 0, q * s, 0.0)
+        tl.store(product + words, (p - q).to(first.dtype), words < V)
+    power_sum = tl.sum(powers, 0)  # Ω*(z) = p·z - Ω(p): see `EntmaxObjective.conjugate`
+    conjugate = (power_sum + tau - tl.sum(wanted, 0)) / (ALPHA - 1) - (power_sum - 1) / (ALPHA * (ALPHA - 1))
+    tl.store(losses + row, conjugate.to(first.dtype))
+
+
+@jit
+def entmax_scores_kernel(
+    logits, scores, V, ALPHA: tl.constexpr, TYPE: tl.constexpr, BLOCK: tl.constexpr, SPAN: tl.constexpr
+):
+    row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    logits += row * V
+    scores += row * V
+    first = logits_of(logits, None, lanes, V)
+    top = maximum_of(first, logits, None, V, SPAN)
+    tau, above, share = threshold_of(first, logits, None, V, top, ALPHA, TYPE, BLOCK, SPAN)
+    for start in range(0, SPAN, BLOCK):
+        s = scores_of(first, logits, None, start + lanes, V, top, ALPHA, TYPE, SPAN)
+        rest = probability_of(s, tau, above, share, ALPHA)[1]
+        log = tl.log(tl.minimum(rest, 1.0)) / (ALPHA - 1)
+        tl.store(scores + start + lanes, log.to(tl.float32), start + lanes < V)
