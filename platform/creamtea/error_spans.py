@@ -6,9 +6,11 @@ as Appraise and Pearmut export them. An omission has no place in the output.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import unicodedata
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
@@ -16,7 +18,29 @@ from creamtea.document.values import Strict
 SPANS_FILE = "error_spans.jsonl"  # of a step `score` whose scorer finds errors: {"index", "spans"} by segment
 MAX_SPANS = 1000  # errors of an output
 Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
+SEVERITIES: tuple[str, ...] = get_args(Severity)
 Position = Annotated[int, Field(ge=0, le=10**6)]
+
+
+@lru_cache(maxsize=4096)
+def name_key(name: str) -> str:
+    """Return the letters and digits of a name, without case: names with one key are the same name.
+
+    Tools and files write one severity or category as "Non-translation!", "Non_translation" and so on.
+    """
+    written = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(character for character in written if unicodedata.category(character)[0] in "LMN")
+
+
+def as_severity(written: Any) -> Any:
+    """Return the severity that is written, or what is written if there is no such severity."""
+    key = name_key(written) if isinstance(written, str) else ""
+    return key if key in SEVERITIES else written
+
+
+def is_no_error(written: Any) -> bool:
+    """Return True for a severity that says that nothing is marked."""
+    return isinstance(written, str) and name_key(written) == "noerror"
 
 
 class ErrorSpan(Strict):
@@ -24,7 +48,7 @@ class ErrorSpan(Strict):
 
     start: Position | None = None
     end: Position | None = None  # of the last character
-    severity: Severity
+    severity: Annotated[Severity, BeforeValidator(as_severity)]
     category: Annotated[list[str], Field(max_length=5)] = Field(default_factory=list)  # from wide to narrow
 
     @model_validator(mode="after")

@@ -56,12 +56,19 @@ def test_what_nobody_can_have_marked(answer: Any, said: str) -> None:
         ("major", ["Fluency/Punctuation"], 5.0),
         ("major", ["Linguistic conventions", "Punctuation"], 0.1),
         ("major", ["Non-translation!"], 25.0),
+        ("major", ["Non_translation!"], 25.0),
+        ("Major", ["non translation"], 25.0),
+        ("MINOR ", ["fluency", "PUNCTUATION."], 0.1),
+        ("major", ["linguistic_conventions", "punctuation"], 0.1),
+        ("minor", ["Accuracy", "Creative Reinterpretation"], 0.0),
+        ("major", ["source issue"], 0.0),
+        ("major", ["Source error", "-"], 5.0),
         ("neutral", ["Accuracy"], 0.0),
         ("undecided", [], 0.0),
     ],
 )
 def test_what_an_error_costs(severity: Any, category: list[str], points: float) -> None:
-    assert MQM.penalty(Span(severity=severity, category=category)) == pytest.approx(10 * points)
+    assert MQM.penalty(Span(severity=severity, category=category)) == pytest.approx(points)
 
 
 @given(st.lists(st.sampled_from(["neutral", "minor", "major"]), max_size=30))

@@ -68,6 +68,18 @@ def test_a_file_decides_what_an_error_costs_and_may_be(own: Taxonomy) -> None:
     assert find_protocol("mqm").read_answer({"spans": [{"severity": "major"}]}, ""), "made elsewhere"
 
 
+def test_names_are_compared_without_case_blanks_and_marks(own: Taxonomy) -> None:
+    """Google's files write one name in several ways ("subtle variations", says the README of Marot)."""
+    mqm = bound("mqm", own)
+    spans = [
+        {"severity": "Minor", "category": ["meaning!", "LOST "]},
+        {"severity": "minor", "category": ["oth-er"]},
+    ]
+    scored = mqm.read_answer({"spans": spans}, "")
+    assert float(mqm.scale.value(scored.step)) == pytest.approx(-7.5 - 0.1)
+    assert [span["category"] for span in scored.payload["spans"]] == [["meaning!", "LOST "], ["oth-er"]]
+
+
 def test_a_rater_says_that_there_are_no_errors() -> None:
     for protocol, score in ((bound("esa", ESA), {"score": 100}), (bound("mqm", GOOGLE), {})):
         begun = {"spans": [], "begun": True, **score}

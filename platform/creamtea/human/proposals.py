@@ -141,9 +141,11 @@ def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Count
 
 def check_proposed(answer: Any, proposed: Sequence[Any]) -> None:
     """ValueError for an answer (which its protocol has checked) with an error from a proposal that its
-    output does not have."""
+    output does not have, or with a cost, which no rater sets."""
     spans = answer.get("spans") if isinstance(answer, dict) else None
     for span in spans if isinstance(spans, list) else ():
         number = span.get("proposed") if isinstance(span, dict) else None
         if isinstance(number, int) and number >= len(proposed):
             raise ValueError(f"the output has no proposal {number}")
+        if isinstance(span, dict) and span.get("cost") is not None:
+            raise ValueError("what an error costs follows from the weights of the campaign")

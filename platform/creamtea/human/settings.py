@@ -16,6 +16,7 @@ from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol, Selection
 from creamtea.human.protocols.expected import ExpectedSpan
+from creamtea.human.protocols.spans import MAX_DECIMALS
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.questions import Question
 from creamtea.human.storable import check_address, check_text
@@ -31,6 +32,7 @@ Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
 # a share of the items below 1, or a number of items
 Amount = Annotated[int, Field(ge=0, le=10**6)] | BelowOne
 DocumentCount = Annotated[int | None, Field(exclude_if=lambda number: number is None)]
+Decimals = Annotated[int | None, Field(ge=2, le=MAX_DECIMALS, exclude_if=lambda number: number is None)]
 
 _LENGTH: list[Stratum] = ["length"]
 MAX_PER_PAGE = 50  # segments
@@ -127,6 +129,8 @@ class CampaignSettings(Strict):
     attention_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.7
     context: Annotated[int, Field(ge=0, le=20)] = 0  # source sentences shown before the segment
     taxonomy: Taxonomy | None = None  # of marked errors; None: the protocol's usual one
+    # of scores of MQM in an import whose errors cost hundredths, say; None: one
+    decimals: Decimals = None
     proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or those of a file
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None

@@ -189,7 +189,7 @@ def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
     [
         ('{""start_i"": 3, ""severity"": ""minor""}', "field errors"),
         ('{""start_i"": 3, ""end_i"": 2, ""severity"": ""minor""}', "ends before it begins"),
-        ('{""start_i"": 3, ""end_i"": 4, ""severity"": ""awful""}', "severity"),
+        ('{""start_i"": 3, ""end_i"": 4, ""severity"": ""awful""}', "errors of unknown severities: 'awful'"),
         ('{""start_i"": ""missing"", ""end_i"": 4, ""severity"": ""minor""}', "start"),
         ("3", "field errors"),
         ("[" * 100_000, "field errors"),

@@ -31,7 +31,7 @@ SPANS = [
         "proposed": 0,
     },
     {"start": 0, "end": 0, "in_source": True, "severity": "major"},
-    {"severity": "major"},
+    {"severity": "major", "cost": 0.5},
 ]
 
 
@@ -90,8 +90,6 @@ def everything() -> Content:
         dataclasses.replace(answer(5, "ann", 0, both), skipped_at=START, skip_reason="no"),
     )
     answers = (dataclasses.replace(answers[0], order=(("A",), ("B",))), *answers[1:])
-    by_own_weights = [dataclasses.replace(score, step=score.step - 1) for score in answers[1].scores]
-    answers = (answers[0], dataclasses.replace(answers[1], scores=tuple(by_own_weights)), *answers[2:])
     marked = {"A": [{"severity": "minor"}]}
     items = (dataclasses.replace(items[0], proposals=marked), *items[1:])
     return Content(
@@ -128,7 +126,7 @@ def test_how_many_there_are() -> None:
     assert counted["ratings of excluded raters"] == 2
     assert counted["second opinions of a rater on an output"] == 2
     assert counted["single ratings (a segment has their mean)"] == 6
-    assert counted["scores by the campaign's own weights of errors"] == 2
+    assert counted["costs of errors that are not usual, and scores by them"] == 8, "with a repeat's"
     assert counted["positions of errors in the source"] == 8, "with those of the repeat"
     assert counted["positions of errors in texts that are not known"] == 2
     assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1

@@ -11,6 +11,7 @@ import pytest
 from creamtea.errors import InputError
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.losses import NotKept
 from creamtea.human.exchange.mqm_tsv import FIELDS, read_mqm
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
@@ -81,6 +82,28 @@ def test_side_by_side_files(tmp_path: Path) -> None:
     ]
 
 
+def test_names_in_other_spellings(database: Database, tmp_path: Path) -> None:
+    """Right values by hand: three non-translations of 25, and nothing marked."""
+    lines = (
+        "A|d|1|1|r1|One 1.|<v>Eins</v> 1.|Non-translation!|Major\n"
+        "A|d|2|2|r1|One 2.|<v>Eins</v> 2.|Non_translation!|major\n"
+        "A|d|3|3|r1|One 3.|<v>Eins</v> 3.|Non translation|MAJOR\n"
+        "A|d|4|4|r1|One 4.|Eins 4.|No error|No error\n"
+        "A|d|5|5|r1|One 5.|Eins <v>5</v>.|Fluency/Wobble|Minor\n"
+        "A|d|5|5|r2|One 5.|Eins <v>5</v>.|Fluency/Wobble|Minor\n"
+    )
+    done = import_campaign(database, written(tmp_path, lines), "mqm", FACTS, "test")
+    rows = {(row.segment, row.rater): row.value for row in rows_of(collect(database, "ted"))}
+    assert [rows[segment, "r1"] for segment in (1, 2, 3, 4, 5)] == ["-25.0", "-25.0", "-25.0", "0.0", "-1.0"]
+    assert done.notices == (
+        NotKept(
+            2,
+            "errors of categories that the usual weights do not name (they cost what their severity says; "
+            "--taxonomy FILE gives others): Fluency/Wobble (2)",
+        ),
+    )
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
@@ -91,7 +114,11 @@ def test_side_by_side_files(tmp_path: Path) -> None:
         ("", "mqm.tsv: no ratings in it"),
         ("A|t|1|1|ann|s|t|No-error\n", "line 2: found 8 fields"),
         ("A|t|1|1|ann|s|<v>a</v> <v>b</v>|Style|Minor\n", "line 2: several marks"),
-        ("A|t|1|1|ann|s|t|Style|Awful\n", "line 2, column payload: .*severity"),
+        (
+            "A|t|1|1|ann|s|t|Style|Awful\nA|t|1|1|ann|s|t|Style|Bad\nA|t|1|2|ann|s|t|Style|Awful\n",
+            r"line 2: errors of unknown severities: 'Awful' \(2\), 'Bad' \(1\); allowed: undecided, neutral, "
+            "minor, major, critical, or no-error",
+        ),
         ("A|t|1|1||s|t|Style|Minor\n", "line 2: rater: found ''; allowed: text that is not blank"),
     ],
 )

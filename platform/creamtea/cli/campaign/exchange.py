@@ -173,7 +173,8 @@ def import_(name: str, options: ImportOptions) -> None:
         f"{done.raters} raters"
     )
     nothing = ["--dry-run: nothing is stored"] if options.dry_run else []
-    show(options.as_json, done, (stored, *_table("not kept", done.not_kept), *nothing))
+    tables = (*_table("not kept", done.not_kept), *_table("note", done.notices))
+    show(options.as_json, done, (stored, *tables, *nothing))
 
 
 def _files(options: list[str]) -> dict[str, Path]:

@@ -37,6 +37,7 @@ from typing import Any, TypeVar
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
+from creamtea.human.exchange.elsewhere import given_cost
 from creamtea.human.exchange.files import csv_records, read_text
 from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.base import Protocol
@@ -273,11 +274,15 @@ def _spans(cell: str) -> list[dict[str, Any]]:
 
 
 def _span(
-    start_i: int | str, end_i: int | str, severity: str, error_type: Sequence[str] | str | None = None
+    start_i: int | str,
+    end_i: int | str,
+    severity: str,
+    error_type: Sequence[str] | str | None = None,
+    score: float | None = None,
 ) -> dict[str, Any]:
     place = {} if start_i == end_i == MISSING else {"start": start_i, "end": end_i}
     category = [error_type] if isinstance(error_type, str) else list(error_type or ())
-    return {**place, "severity": severity, "category": category}
+    return {**place, "severity": severity, "category": category, **given_cost(score)}
 
 
 def within_documents(ratings: Sequence[Rated]) -> list[Rated]:

@@ -18,9 +18,9 @@ from creamtea.human.exchange.appraise import HEADERS, MISSING, MTURK_HEADER, PAR
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import AnswerContent, Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, CountedScore, counted_scores
-from creamtea.human.protocols import find_protocol, usable_protocols
+from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.human.protocols.da import Da
-from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import option
@@ -59,7 +59,8 @@ def write_appraise(content: Content, path: Path) -> list[Path]:
 
 def _row(content: Content, counted: CountedScore) -> list[Any]:
     item, score = counted.item, counted.score
-    scored = isinstance(find_protocol(content.protocol), Da)
+    protocol = find_protocol(content.protocol, content.settings)
+    errors = [_error(span, counted.output, protocol) for span in spans_of(score.payload)]
     return [
         counted.answer.rater,
         score.system,
@@ -67,27 +68,30 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
         TYPES.get(ItemKind(item.kind), "TGT"),
         content.source_language,
         content.target_language,
-        score.step if scored else 0,  # of MQM, the errors are the rating
+        score.step if isinstance(protocol, Da) else 0,  # of MQM, the errors are the rating
         item.document,
         False,
-        json.dumps([_error(span, counted.output) for span in spans_of(score.payload)], ensure_ascii=False),
+        json.dumps(errors, ensure_ascii=False),
         *_times(counted.answer),
     ]
 
 
-def _error(span: Span, output: str) -> dict[str, Any]:
-    """Places count as Appraise's page does; those of a text that nobody has are such already."""
+def _error(span: Span, output: str, protocol: Protocol) -> dict[str, Any]:
+    """Places count as Appraise's page does; those of a text that nobody has are such already. `score`, which
+    Appraise does not have, is what an error costs, where that is not usual."""
     places: tuple[int | str, int | str] = MISSING, MISSING
     if span.start is not None and span.end is not None and not span.in_source:
         counted = (
             CodeUnits(output, trimmed=True).units(span.start, span.end) if output else (span.start, span.end)
         )
         places = counted or places
+    cost = protocol.written_cost(span) if isinstance(protocol, MarksErrors) else None
     return {
         "start_i": places[0],
         "end_i": places[1],
         "severity": span.severity,
         "error_type": span.category or None,
+        **({} if cost is None else {"score": cost}),
     }
 
 

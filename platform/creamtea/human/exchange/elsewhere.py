@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import with_answers
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
+from creamtea.human.exchange.files import Place
+from creamtea.human.exchange.losses import NotKept
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.protocols.taxonomy import Taxonomy
+from creamtea.human.protocols.spans import MAX_DECIMALS, Mqm, spans_of
+from creamtea.human.protocols.taxonomy import Taxonomy, is_published
+from creamtea.human.scale import exact
 from creamtea.languages import UNKNOWN
 from creamtea.wording import option
 
@@ -82,9 +89,11 @@ def made_elsewhere(
     items: Sequence[ItemContent],
     ratings: Sequence[GivenRating],
 ) -> Content:
-    """The campaign of these items and ratings. InputError as `with_answers`, and for an item of more or fewer
-    systems than a relative protocol compares."""
+    """The campaign of these items and ratings. InputError as `with_answers`, for an item of more or fewer
+    systems than a relative protocol compares, and for errors of an unknown severity."""
     _check_compared(find_protocol(protocol), items, ratings)
+    ratings = [_without_no_errors(rating) for rating in ratings]
+    _check_severities(ratings)
     first = min(rating.assigned_at for rating in ratings)
     last = max(rating.submitted_at or rating.assigned_at for rating in ratings)
     raters: dict[str, RaterContent] = {}
@@ -98,6 +107,8 @@ def made_elsewhere(
     rule = "esa" if facts.find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
     taxonomy = None if facts.taxonomy is None else facts.taxonomy.model_dump()
     planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule, "taxonomy": taxonomy}
+    if protocol == Mqm.name:
+        planned["decimals"] = _decimals(ratings)
     source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
         name=ratings[0].columns.get("campaign", facts.name),  # rows of an export keep its name
@@ -115,6 +126,109 @@ def made_elsewhere(
         items=tuple(items),
     )
     return replace(with_answers(content, ratings), name=facts.name)
+
+
+class CostError(ValueError):
+    """What a file calls the score of an error cannot be what an error costs."""
+
+
+def given_cost(score: Any) -> dict[str, float]:
+    """The `cost` of a span from what a file calls the error's score; nothing where that is missing.
+
+    CostError for what no error can cost.
+    """
+    if score is None:
+        return {}
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < math.inf:
+        raise CostError(f"score of an error: found {str(score)[:60]}; allowed: what it costs, 0 or more")
+    return {"cost": float(score)}
+
+
+def _spans_of(rating: GivenRating) -> list[Any]:
+    """The marked errors as the file has them, checked or not."""
+    spans = (rating.payload or {}).get("spans")
+    return spans if isinstance(spans, list) else []
+
+
+def _without_no_errors(rating: GivenRating) -> GivenRating:
+    """The rating without the lines by which some files say that nothing is marked."""
+    spans = _spans_of(rating)
+    marked = [span for span in spans if not (isinstance(span, dict) and is_no_error(span.get("severity")))]
+    if len(marked) == len(spans):
+        return rating
+    return replace(rating, payload={**(rating.payload or {}), "spans": marked})
+
+
+def _check_severities(ratings: Sequence[GivenRating]) -> None:
+    """InputError that counts and names all severities of errors that are not known."""
+    unknown: Counter[str] = Counter()
+    first: Place | None = None
+    for rating in ratings:
+        for span in _spans_of(rating):
+            severity = span.get("severity") if isinstance(span, dict) else None
+            if isinstance(severity, str) and as_severity(severity) not in SEVERITIES:
+                first = first or rating.place
+                unknown[severity[:60]] += 1
+    if first is not None:
+        found = ", ".join(f"{severity!r} ({count:,})" for severity, count in unknown.most_common())
+        raise InputError(
+            f"{first}: errors of unknown severities: {found}; allowed: {', '.join(SEVERITIES)}, or no-error "
+            "where nothing is marked"
+        )
+
+
+def _decimals(ratings: Sequence[GivenRating]) -> int | None:
+    """Decimals that scores of MQM need for the costs that the file gives; None for the usual one."""
+    needed = 1
+    for rating in ratings:
+        for span in _spans_of(rating):
+            cost = span.get("cost") if isinstance(span, dict) else None
+            if isinstance(cost, float | int) and math.isfinite(cost):
+                fraction = exact(repr(cost))
+                while needed < MAX_DECIMALS and (fraction * 10**needed).denominator != 1:
+                    needed += 1
+    return needed if needed > 1 else None
+
+
+def error_notices(content: Content) -> tuple[NotKept, ...]:
+    """What to know of the errors of an import: which cost something else in the file than by the weights,
+    and which categories the weights do not name."""
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, Mqm):
+        return ()
+    costs: Counter[str] = Counter()
+    categories: Counter[str] = Counter()
+    for answer in content.answers:
+        for score in answer.scores:
+            for span in spans_of(score.payload):
+                name = "/".join(span.category) or "no category"
+                if span.cost is not None:
+                    usual = float(protocol.penalty(span))
+                    costs[f"{name}, {span.severity}: {span.cost:g} instead of {usual:g}"] += 1
+                elif protocol.taxonomy is None and not is_published(span.category):
+                    categories[name] += 1
+    weights = "the usual weights" if protocol.taxonomy is None else "--taxonomy"
+    notices = []
+    if costs:
+        notices.append(
+            NotKept(
+                costs.total(),
+                f"errors whose cost in the file, which counts, is not that of {weights}: {_listed(costs)}",
+            )
+        )
+    if categories:
+        notices.append(
+            NotKept(
+                categories.total(),
+                "errors of categories that the usual weights do not name (they cost what their severity "
+                f"says; --taxonomy FILE gives others): {_listed(categories)}",
+            )
+        )
+    return tuple(notices)
+
+
+def _listed(found: Counter[str]) -> str:
+    return "; ".join(f"{what[:80]} ({count:,})" for what, count in found.most_common())
 
 
 def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: Sequence[GivenRating]) -> None:

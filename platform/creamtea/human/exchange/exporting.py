@@ -18,7 +18,7 @@ from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.appraise_export import write_appraise
 from creamtea.human.exchange.content import Content
-from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.elsewhere import ImportFacts, error_notices
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.leaving_out import without_systems
 from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, NotKept, not_held
@@ -207,11 +207,12 @@ def import_campaign(
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
     check_lengths(content)
+    notices = error_notices(content)
     media = MediaFiles()
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
         media = read_media_folder(content, beside / MEDIA_FOLDERS[kind], files)
     if dry_run:
-        return amounts(content, not_kept)
+        return amounts(content, not_kept, notices)
     keep_media(media, store)
-    return store_campaign(database, content, actor, path.resolve().name, not_kept, media.sizes)
+    return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, media.sizes)

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores
 from creamtea.human.exchange.mt_metrics_eval import sanitised
 from creamtea.human.exchange.pearmut import category_of, written_category
-from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
 from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
 
 
@@ -167,20 +166,12 @@ def _in_margins(content: Content) -> int:
     )
 
 
-def _own_weights(content: Content) -> int:
-    """Scores that are not what the same errors cost by the weights of an import."""
-    usual = find_protocol(content.protocol)
-    return usual.marks_errors and sum(
-        _imported_step(usual, counted.score.payload) != counted.score.step
-        for counted in counted_scores(content, WITH_CONTROLS)
-    )
-
-
-def _imported_step(protocol: Protocol, payload: Mapping[str, Any] | None) -> int | None:
-    try:
-        return protocol.read_answer(payload, "").step
-    except ValueError:
-        return None
+def _own_costs(content: Content) -> int:
+    """Errors that cost something else than by the weights of an import."""
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, MarksErrors):
+        return 0
+    return sum(protocol.written_cost(span) is not None for span, _ in _spans(content))
 
 
 def _slashes(content: Content) -> int:
@@ -233,7 +224,7 @@ PARTS = (
     Part("white space and slashes in names", _renamed, (MT_METRICS_EVAL,)),
     Part("sources", lambda content: sum(bool(item.source) for item in content.items), (APPRAISE,)),
     Part("outputs", lambda content: sum(any(item.outputs) for item in content.items), (APPRAISE,)),
-    Part("scores by the campaign's own weights of errors", _own_weights, EVERY),
+    Part("costs of errors that are not usual, and scores by them", _own_costs, (MQM,)),
     Part("ratings of excluded raters", _excluded, EVERY),
     Part("earlier revisions", _revised, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL)),

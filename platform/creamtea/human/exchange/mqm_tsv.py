@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from creamtea.error_spans import is_no_error, name_key
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
 from creamtea.human.exchange.content import Content, ItemContent
@@ -33,8 +34,8 @@ from creamtea.wording import option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docSegId": "doc_id", "globalSegId": "seg_id"}
-NO_ERROR = "no-error"
-PLANTED = "hotw-test"  # "hands on the wheel"
+NO_ERROR = "No-error"  # as files of the releases write it
+PLANTED = name_key("HOTW-test")  # "hands on the wheel"
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
@@ -162,7 +163,7 @@ def _lines(path: Path) -> Iterator[_Line]:
                 source,
                 target,
                 _error(values, in_source, in_target),
-                values["severity"].lower() == PLANTED,
+                name_key(values["severity"]) == PLANTED,
                 sum(bool(cell.strip()) for cell in cells[len(FIELDS) :]),
             )
         except ValueError as error:
@@ -179,10 +180,10 @@ def _field(values: dict[str, str], name: str, parse: Callable[[str], Value], all
 def _error(
     values: dict[str, str], in_source: tuple[int, int] | None, in_target: tuple[int, int] | None
 ) -> dict[str, Any] | None:
-    if values["severity"].lower() == NO_ERROR:
+    if is_no_error(values["severity"].strip() or values["category"]):
         return None
     error: dict[str, Any] = {
-        "severity": values["severity"].lower(),
+        "severity": values["severity"],
         "category": values["category"].split("/") if values["category"] else [],
     }
     if in_target is not None:
@@ -263,7 +264,7 @@ def _written(counted: CountedScore, number: int) -> Iterator[str]:
         target = _with_mark(counted.output, None if span.in_source else span)
         yield "\t".join([*before, source, target, "/".join(span.category), span.severity.capitalize()])
     if not spans:
-        yield "\t".join([*before, item.source, counted.output, *[NO_ERROR.capitalize()] * 2])
+        yield "\t".join([*before, item.source, counted.output, NO_ERROR, NO_ERROR])
 
 
 def _with_mark(text: str, span: Span | None) -> str:

@@ -39,7 +39,7 @@ from creamtea.human.exchange.counted import CountedScore, counted_scores, first_
 from creamtea.human.exchange.files import text_lines
 from creamtea.human.exchange.whole_test_set import WholeTestSet
 from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
@@ -262,11 +262,12 @@ def _human_scores(
 
 def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, str]) -> dict[str, list[str]]:
     """Rater → lines, where raters mark errors; of each output the first that a rater gave."""
-    if not find_protocol(content.protocol).marks_errors:
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, MarksErrors):
         return {}
     ratings: dict[str, dict[tuple[int, str], str]] = defaultdict(dict)
     for counted in first_opinions(content):
-        errors = [_error(span, counted) for span in spans_of(counted.score.payload)]
+        errors = [_error(span, counted, protocol) for span in spans_of(counted.score.payload)]
         rating = json.dumps({"errors": errors})
         ratings[counted.answer.rater][counted.item.segment, counted.score.system] = rating
     raters = _different(sorted(ratings), "rater")
@@ -282,15 +283,15 @@ def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, st
     }
 
 
-def _error(span: Span, counted: CountedScore) -> dict[str, Any]:
-    """An omission is at the end, of no length."""
+def _error(span: Span, counted: CountedScore, protocol: MarksErrors) -> dict[str, Any]:
+    """An omission is at the end, of no length. The score of an error of MQM is what it costs."""
     length = len(counted.item.source if span.in_source else counted.output)
     return {
         "start": length if span.start is None else span.start,
         "end": length if span.end is None else span.end + 1,
         "category": "/".join(span.category) or None,
         "severity": span.severity,
-        "score": None,
+        "score": float(protocol.cost(span)) if isinstance(protocol, Mqm) else span.cost,
         "is_source_error": span.in_source,
     }
 

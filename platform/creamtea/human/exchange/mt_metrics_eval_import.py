@@ -16,18 +16,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from creamtea.errors import InputError
 from creamtea.human.documents import domain_settings, read_documents
 from creamtea.human.exchange.columns import checked_name
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import CostError, ImportFacts, given_cost, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import Folder
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.segment_scores import SegmentScores
-from creamtea.human.protocols.spans import Mqm
+from creamtea.human.protocols.spans import Mqm, spans_of
 from creamtea.human.scale import exact
 from creamtea.wording import file_name, option
 
@@ -59,7 +61,6 @@ class _Marked:
     place: Place
     rater: str
     errors: list[dict[str, Any]]
-    scored: int  # errors with a score of their own
 
 
 @dataclass(frozen=True)
@@ -281,9 +282,10 @@ def _rating(place: Place, rater: str, written: str) -> _Marked:
     try:
         errors = json.loads(written)["errors"]
         spans = [_span(**error) for error in errors]
-        scored = sum(error.get("score") is not None for error in errors)
-        return _Marked(place, checked_name(rater), spans, scored)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _Marked(place, checked_name(rater), spans)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        if isinstance(error, CostError):
+            raise InputError(f"{place}: {error}") from None
         raise InputError(
             f'{place}: found {written[:60]!r}; allowed: {NONE}, or {{"errors": […]}} with start, '
             "end, category, severity, score and is_source_error"
@@ -302,7 +304,8 @@ def _span(
     place = {} if start == end else {"start": start, "end": end - 1}
     source = {"in_source": True} if is_source_error else {}
     names = category.split("/") if category else []
-    return {**place, **source, "severity": (severity or "undecided").lower(), "category": names}
+    severe = {"severity": severity or "undecided", "category": names}
+    return {**place, **source, **severe, **given_cost(score)}
 
 
 def _answers(
@@ -346,7 +349,6 @@ def _answers(
             payload = {**own, "spans": rating.errors}
             answers.append(_Answer(rating.place, cell, rating.rater, payload=payload))
     left = {
-        "scores of single errors": sum(rating.scored for each in marked.values() for rating in each),
         "segment scores without marked errors": len(set(scores) - set(marked)),
     }
     if isinstance(found, Mqm):
@@ -362,17 +364,16 @@ def _whole(score: _Score) -> int:
 
 
 def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Sequence[_Marked]]) -> int:
+    """How many segment scores are not the mean of what their raters' errors cost."""
     differ = 0
     for cell, ratings in marked.items():
         if cell not in scores:
             continue
-        values = []
-        for rating in ratings:
-            try:
-                values.append(mqm.scale.value(mqm.read_answer({"spans": rating.errors}, "").step))
-            except ValueError as error:
-                raise InputError(f"{rating.place}: {error}") from None
-        mean = sum(values, Fraction(0)) / len(values)
+        try:
+            spans = [spans_of({"spans": rating.errors}) for rating in ratings]
+        except ValidationError:  # refused with its place when the campaign is made
+            continue
+        mean = sum((-mqm.cost(span) for each in spans for span in each), Fraction(0)) / len(ratings)
         differ += abs(scores[cell].exact() - mean) > Fraction(1, 10**6)
     return differ
 

@@ -90,6 +90,7 @@ class PearmutSpan(_Loose):
     end_i: int
     severity: str | None = None
     category: str | None = None
+    score: float | None = None  # what the error costs, where a file says it: Pearmut's page does not
     creamtea: OwnProposal | None = None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import ItemContent
+from creamtea.human.exchange.elsewhere import CostError, given_cost
 from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.pearmut import (
     Line,
@@ -177,9 +178,13 @@ class Answers:
             raise InputError(f"{where}: {error}; allowed: characters of its output") from None
         self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
         placed = {} if found is None else {"start": found[0], "end": found[1]}
-        severity = (span.severity or "undecided").lower()
         category = category_of(span.category)
-        return {**placed, "severity": severity, **({"category": category} if category else {})}
+        try:
+            cost = given_cost(span.score)
+        except CostError as error:
+            raise InputError(f"{where}: {error}") from None
+        severe = {"severity": span.severity or "undecided", **({"category": category} if category else {})}
+        return {**placed, **severe, **cost}
 
     # ------------------------------------------------------------ answers
 

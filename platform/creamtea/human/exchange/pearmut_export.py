@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,8 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
     or HTML, and for texts that it would run as HTML.
     """
     _check(content)
-    content = replace(content, items=tuple(map(_as_shown, content.items)))
+    items, answers = tuple(map(_as_shown, content.items)), tuple(_with_costs(content))
+    content = replace(content, items=items, answers=answers)
     files = assets(content)
     answered = _answered(content)
     documents = _documents(content)
@@ -111,6 +112,22 @@ def _as_shown(item: ItemContent) -> ItemContent:
     proposals = item.proposals and {name: found for name, found in item.proposals.items() if name in shown}
     outputs = tuple(shown_of(item.outputs, item.output_drawn))
     return replace(item, systems=tuple(shown), outputs=outputs, output_drawn=None, proposals=proposals)
+
+
+def _with_costs(content: Content) -> Iterator[AnswerContent]:
+    """The answers, with the cost of each error where an import could not know it."""
+    protocol = find_protocol(content.protocol, content.settings)
+    for answer in content.answers:
+        if not isinstance(protocol, MarksErrors):
+            yield answer
+            continue
+        scores = []
+        for score in answer.scores:
+            spans = spans_of(score.payload)
+            costs = [span.model_copy(update={"cost": protocol.written_cost(span)}) for span in spans]
+            written = [span.model_dump(mode="json", exclude_defaults=True) for span in costs]
+            scores.append(replace(score, payload={**(score.payload or {}), "spans": written}))
+        yield replace(answer, scores=tuple(scores))
 
 
 def _protocol_info(content: Content) -> dict[str, Any]:
@@ -282,6 +299,7 @@ def _error_span(span: Span, units: Units) -> dict[str, Any]:
         "end_i": end,
         "category": written_category(span.category),
         "severity": span.severity,
+        **({} if span.cost is None else {"score": span.cost}),
     }
 
 

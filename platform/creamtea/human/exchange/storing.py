@@ -131,9 +131,12 @@ class Imported:
     raters: int
     ratings: int  # scores in every revision
     not_kept: tuple[NotKept, ...] = ()
+    notices: tuple[NotKept, ...] = ()  # what was read otherwise than its reader may expect
 
 
-def amounts(content: Content, not_kept: tuple[NotKept, ...] = ()) -> Imported:
+def amounts(
+    content: Content, not_kept: tuple[NotKept, ...] = (), notices: tuple[NotKept, ...] = ()
+) -> Imported:
     """What storing the campaign would store."""
     return Imported(
         campaign=content.name,
@@ -142,6 +145,7 @@ def amounts(content: Content, not_kept: tuple[NotKept, ...] = ()) -> Imported:
         raters=len(content.raters),
         ratings=content.ratings,
         not_kept=not_kept,
+        notices=notices,
     )
 
 
@@ -168,6 +172,7 @@ def store_campaign(
     actor: str,
     origin: str,
     not_kept: tuple[NotKept, ...] = (),
+    notices: tuple[NotKept, ...] = (),
     media_sizes: Mapping[str, int] | None = None,
 ) -> Imported:
     """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
@@ -190,10 +195,15 @@ def store_campaign(
         shown = (entry for item in content.items for entry in item.media)
         store_media(session, campaign.id, shown, media_sizes or {})
         ratings = _store_answers(session, content, raters, items)
-        left_out = [str(part) for part in not_kept]
-        detail = {"file": origin, "items": len(items), "ratings": ratings, "left_out": left_out}
+        detail = {
+            "file": origin,
+            "items": len(items),
+            "ratings": ratings,
+            "left_out": [str(part) for part in not_kept],
+            "notices": [str(part) for part in notices],
+        }
         audit.record(session, campaign.id, actor, audit.IMPORTED, detail=detail)
-    return amounts(content, not_kept)
+    return amounts(content, not_kept, notices)
 
 
 def _store_items(session: Session, content: Content, campaign: Campaign) -> dict[int, Item]:

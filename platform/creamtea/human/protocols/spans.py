@@ -16,13 +16,15 @@ from pydantic import Field, ValidationError, model_validator
 
 from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
-from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position, Severity
+from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position
 from creamtea.errors import InputError
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
-from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy
-from creamtea.human.scale import Scale
+from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
+from creamtea.human.scale import Scale, exact
+
+MAX_DECIMALS = 6  # of a score of MQM; beyond these it is rounded
 
 
 class Span(ErrorSpan):
@@ -30,6 +32,7 @@ class Span(ErrorSpan):
 
     in_source: bool = False  # the place is in the source: an omission, say
     proposed: Position | None = None  # which of the item's proposals it came from
+    cost: Annotated[float, Field(ge=0)] | None = None  # points, where the file that it came from says them
 
 
 class MarkedErrors(Strict):
@@ -114,6 +117,10 @@ class MarksErrors(Protocol):
             for (_, end), (start, _) in pairwise(places):
                 if end is not None and start is not None and start <= end:
                     raise ValueError(f"two errors share character {start}: here errors do not overlap")
+
+    def written_cost(self, span: Span) -> float | None:
+        """Points that an error costs, where an import could not know them without the file."""
+        return span.cost
 
     def check_draft(self, answer: Any, output: str) -> None:
         """Severities, categories and the score may be missing."""
@@ -205,41 +212,49 @@ class Mqm(MarksErrors, Protocol):
     usual_taxonomy = GOOGLE
     reads_appraise = True
 
-    # of ratings made elsewhere: tenths of a point (Freitag et al. 2021, Table 2)
-    weights: ClassVar[Mapping[Severity, int]] = {
-        "undecided": 0, "neutral": 0, "minor": 10, "major": 50, "critical": 50
-    }  # fmt: skip
-    punctuation: ClassVar[int] = 1
-    non_translation: ClassVar[int] = 250
-
     def usual_deviation(self) -> float:
         return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over those of WMT 2023 (en-de)
 
-    def penalty(self, span: Span) -> int:
-        """Tenths of a point: by the campaign's taxonomy, and for ratings made elsewhere as published.
+    def with_settings(self, settings: Mapping[str, Any]) -> Self:
+        bound = super().with_settings(settings)
+        if decimals := settings.get("decimals"):
+            bound = copy.copy(bound)
+            # an instance's own: errors of this campaign cost hundredths, say
+            bound.scale = Scale(1000 * 10**decimals + 1, Fraction(-1000), Fraction(1, 10**decimals), decimals)  # type: ignore[misc]
+        return bound
 
-        Published: punctuation costs a tenth where it is minor (Google's "Fluency/Punctuation"). Of the
-        categories that Appraise has ("Linguistic conventions", "Punctuation") it does whatever its severity,
-        as in the published segment scores of github.com/wmt-conference/ErrorSpanAnnotation.
-        """
-        if self.taxonomy is not None:
-            return self.taxonomy.penalty(span.severity, span.category)
-        names = [part.lower() for part in span.category]
-        if any(name.startswith("non-translation") for name in names):
-            return self.non_translation
-        if any("punctuation" in name for name in names) and (
-            span.severity == "minor" or names[0] == "linguistic conventions"
-        ):
-            return self.punctuation
-        return self.weights[span.severity]
+    def penalty(self, span: Span) -> Fraction:
+        """Points that an error costs by the campaign's taxonomy, or by the usual weights without one."""
+        tenths = usual_tenths if self.taxonomy is None else self.taxonomy.penalty
+        return Fraction(tenths(span.severity, span.category), TENTHS)
+
+    def cost(self, span: Span) -> Fraction:
+        """Points that an error costs: what its file says, or its penalty."""
+        return self.penalty(span) if span.cost is None else exact(repr(span.cost))
+
+    def written_cost(self, span: Span) -> float | None:
+        cost = self.cost(span)
+        return None if cost == Mqm().penalty(span) else float(cost)
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
-        """`{"spans": […]}`."""
+        """`{"spans": […]}`. A `cost` stays in the payload where it is not what the weights say."""
         marked = self.read_errors(answer, output)
         if marked.score is not None:
             raise ValueError("the score of MQM follows from the errors")
-        step = self.scale.steps - 1 - sum(self.penalty(span) for span in marked.spans)
-        return ScoredAnswer(self.scale.check(step), marked.payload())
+        total = sum(map(self.cost, marked.spans), Fraction(0))
+        if total > -self.scale.lowest:
+            raise ValueError(f"the errors cost {float(total):,g} points; allowed: at most 1,000")
+        steps = (-total - self.scale.lowest) / self.scale.size
+        if steps.denominator != 1 and self.scale.decimals < MAX_DECIMALS:
+            raise ValueError(
+                f"the errors cost {float(total):g} points, and scores of the campaign have "
+                f"{self.scale.decimals} decimals"
+            )
+        spans = [
+            span.model_copy(update={"cost": None}) if self.cost(span) == self.penalty(span) else span
+            for span in marked.spans
+        ]
+        return ScoredAnswer(round(steps), marked.model_copy(update={"spans": spans}).payload())
 
     def scale_data(self) -> None:
         return None

@@ -23,10 +23,16 @@ from pydantic import AfterValidator, Field, model_validator
 
 from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
-from creamtea.error_spans import Severity
+from creamtea.error_spans import Severity, name_key
 from creamtea.human.storable import check_text
 
 TENTHS = 10  # of a point: weights, and scores of MQM, are whole numbers of them
+
+
+def path_key(category: Sequence[str]) -> tuple[str, ...]:
+    """Return what categories are compared by: the keys of their names, without blank ones ("Other/-")."""
+    names = (name.strip(" _-") for name in category)
+    return tuple(name_key(name) or name for name in names if name)
 
 
 def _in_tenths(weight: float) -> float:
@@ -90,18 +96,40 @@ class Taxonomy(Strict):
         if severity not in levels:
             raise ValueError(f"an error is {' or '.join(levels)}, not {severity}")
         paths = [path for known in self.categories for path in known.paths] or [[]]
-        if list(category) not in paths:
+        if path_key(category) not in map(path_key, paths):
             found = _said(category) if category else "nothing"
             allowed = f"one of {', '.join(map(_said, paths))}" if self.categories else "no category"
             raise ValueError(f"the category of an error is {allowed}, not {found}")
 
     def penalty(self, severity: Severity, category: Sequence[str]) -> int:
         """Tenths of a point that an error costs: by the first exception that names it, or its severity."""
+        names = path_key(category)
         for exception in self.exceptions:
-            whole = list(category[: len(exception.category)]) == exception.category
-            if whole and exception.severity in (None, severity):
+            named = path_key(exception.category)
+            if names[: len(named)] == named and exception.severity in (None, severity):
                 return round(exception.weight * TENTHS)
         return next((round(level.weight * TENTHS) for level in self.severities if level.name == severity), 0)
+
+
+def usual_tenths(severity: Severity, category: Sequence[str]) -> int:
+    """Return the tenths of a point that an error of ratings made elsewhere costs, as in published scores.
+
+    Non-translation costs 25 and minor punctuation 0.1 (Freitag et al. 2021, Table 2). Punctuation of
+    Appraise's "Linguistic conventions" costs 0.1 whatever its severity, as in the segment scores of
+    github.com/wmt-conference/ErrorSpanAnnotation. Source issues and creative reinterpretations cost nothing,
+    as in the scores of WMT 2023 in mt-metrics-eval; source errors of 2021 cost what their severity says, as
+    in Google's averages.
+    """
+    names = path_key(category)
+    if any(name.startswith("nontranslation") for name in names):
+        return 250
+    if any(name in ("sourceissue", "creativereinterpretation") for name in names):
+        return 0
+    if any("punctuation" in name for name in names) and (
+        severity == "minor" or names[0] == "linguisticconventions"
+    ):
+        return 1
+    return {"undecided": 0, "neutral": 0, "minor": 10, "major": 50, "critical": 50}[severity]
 
 
 def _check_different(what: str, names: Sequence[str]) -> None:
@@ -165,3 +193,39 @@ GOOGLE = Taxonomy(
     ],
     at_most=5,
 )
+
+# what else published ratings call errors, by first name: Google's files of 2021 to 2024, and Appraise
+_PUBLISHED = {
+    "Accuracy": "Creative reinterpretation, Gender mismatch, Source language fragment, "
+    "Omission (Translation), Omission (Translation 2), Overtranslation, Undertranslation, "
+    "Do not translate, Untranslated",
+    "Fluency": "Display, Text-breaking",
+    "Linguistic conventions": "Grammar, Punctuation, Spelling, Unintelligible, Character encoding, "
+    "Textual conventions",
+    "Terminology": "Inconsistent use of terminology, Inconsistent, Inconsistent with terminology resource, "
+    "Wrong term",
+    "Style": "Unnatural or awkward, Bad sentence structure, Archaic or obscure word choice, "
+    "Organization style, Third-party style, Inconsistent with external reference, Language register, "
+    "Awkward style, Unidiomatic style, Inconsistent style",
+    "Locale convention": "Number format, Measurement format, Shortcut key",
+    "Audience appropriateness": "Culture-specific reference, Offensive",
+    "Design and markup": "Layout, Markup tag, Truncation/text espansion, Missing text, Link/cross-reference",
+    "Source issue": "",
+}
+_KNOWN = frozenset(
+    "".join(path_key(path))
+    for path in (
+        *([category.name] for category in GOOGLE.categories),
+        *(path for category in GOOGLE.categories for path in category.paths),
+        *([first] for first in _PUBLISHED),
+        *([first, kind] for first, kinds in _PUBLISHED.items() for kind in kinds.split(", ")),
+    )
+)
+
+
+def is_published(category: Sequence[str]) -> bool:
+    """Return True for a category that published ratings have, so that its usual weight is known.
+
+    A slash within a name ("Link/cross-reference") may have parted it.
+    """
+    return "".join(path_key(category)) in _KNOWN

@@ -152,6 +152,7 @@ def _import(database: Database, actor: str) -> Made:
         with uploaded_to(folder):
             done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
+    not_kept += f" Note: {'; '.join(map(str, done.notices))}." if done.notices else ""
     return Made(
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
         f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{not_kept}"
