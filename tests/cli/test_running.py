@@ -111,7 +111,7 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
 def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Path) -> None:
     done = creamtea("run", study, *INLINE, FAKES='{"subwords": "once"}')
     assert done.returncode == 0
-    assert "retry     subwords/grammar/joint: the disk went away" in done.stderr
+    assert "retry     subwords/grammar/joint in 2 s: the disk went away" in done.stderr
 
 
 @pytest.mark.slow

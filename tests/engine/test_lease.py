@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from limits import ANSWER, wait_until
-from sqlalchemy import text, update
+from sqlalchemy import select, text, update
 from toy_study import ToyStudy, happenings
 
 from creamtea.cli.run import control
@@ -92,6 +92,17 @@ def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database)
     assert controllers.live_controller(database) is None, "a zombie is dead"
     process.wait()
     leases.acquire(database, "", None)
+
+
+def test_the_lease_of_a_lost_controller_runs_out_though_the_clock_was_set_back(database: Database) -> None:
+    lease = leases.acquire(database, "", None)
+    pretend_owner(database, "elsewhere:1:1", seconds=3600)
+    with pytest.raises(leases.AnotherController):
+        leases.acquire(database, "", None)
+    with database.session() as session:
+        row = session.scalars(select(Controller)).one()
+        assert row.fence == lease.fence
+        assert row.lease_until <= database.now(session) + leases.LEASE
 
 
 @ON_LINUX

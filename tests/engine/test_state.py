@@ -16,7 +16,7 @@ from toy_study import ToyStudy, happenings, study_state
 from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
-from creamtea.engine import state
+from creamtea.engine import settling, state
 from creamtea.engine.executors.base import NOTHING, Capacity, Need
 from creamtea.engine.lease import Lease
 from creamtea.engine.task import StepOutcome
@@ -189,6 +189,22 @@ def test_the_pause_of_any_attempt_has_a_limit(
     failure = state.fail(database, task, "infrastructure", "worker died")
     assert failure is not None
     assert failure.pause == state.MAX_BACK_OFF.total_seconds()
+
+
+def test_a_clock_that_is_set_back_makes_no_pause_longer(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    key = study.add("step")
+    study.submit(database, store)
+    settle(database)
+    state.fail(database, claimed(database, lease), "infrastructure", "worker died")
+    with database.transaction() as session:
+        row = session.get_one(StepRow, key)
+        assert row.not_before is not None
+        row.not_before += timedelta(hours=1)
+    queue, _ = settling.load(database, lease)
+    assert queue.has_ready(0.0)
+    assert claimed(database, lease).attempt == 2
 
 
 def test_other_failures_are_final(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import nullcontext
+from functools import partial
 from typing import Annotated, NoReturn
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.cli.stopping import Stop, stoppable
-from creamtea.engine.lease import AnotherController
+from creamtea.engine.lease import AnotherController, shorten
 from creamtea.orders.controllers import live_controller
 from creamtea.settings import LOOPBACK
 from creamtea.store.database import Database
@@ -101,6 +102,7 @@ def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
         if not announced:
             say(f"waiting for another controller: {live}", err=True)
             announced = True
+        wait_out(partial(shorten, database), stop.pause)
         if stop.wait(WAIT_SECONDS):
             return False
     return not stop.is_set()

@@ -120,7 +120,7 @@ def _event(node: Node, before: str) -> events.EngineEvent | None:
         case "failed":
             return events.StepFailed(node.key, node.name, node.error_kind or "", error)
         case "ready" if before == "running" and node.error_kind is not None:
-            return events.StepRetried(node.key, node.name, node.attempts, error)
+            return events.StepRetried(node.key, node.name, node.attempts, error, node.pause)
         case "ready" | "cancelled" if before == "running":
             return events.StepStopped(node.key, node.name)
     return None

@@ -145,7 +145,7 @@ def line(event: events.EngineEvent) -> str:
         case events.StepSucceeded():
             return f"done      {event.node} in {event.seconds:.1f} s"
         case events.StepRetried():
-            return f"retry     {event.node}: {first_line(event.error)}"
+            return f"retry     {event.node} in {event.pause:g} s: {first_line(event.error)}"
         case events.StepFailed(kind="upstream"):
             return f"not run   {event.node}: {first_line(event.error)}"
         case events.StepFailed(kind="unavailable"):

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from creamtea.cli import workplace
 from creamtea.cli.follow import Patience, nobody
 from creamtea.cli.printing import say
+from creamtea.orders.rows import pause_left
 from creamtea.report.terminal import make_console
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -114,6 +115,7 @@ def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
         "state": node.state,
         "outcome": node.outcome,
         "attempts": node.attempts,
+        "pause_left": round(pause_left(node.not_before, now), 1) if node.state == "ready" else None,
         "progress": progress and asdict(progress),
         "seconds": seconds,
         "where": node.facts.get("node"),
@@ -157,7 +159,7 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
             escape(step["node"]),
             _styled(step["outcome"]),
             str(step["attempts"]),
-            escape(_progress(step["progress"])),
+            escape(_progress(step["progress"]) or _pause(step)),
             "" if step["seconds"] is None else f"{step['seconds']:.1f}",
             escape(_error(step)),
         )
@@ -170,6 +172,10 @@ def _progress(progress: dict[str, Any] | None) -> str:
         return ""
     share = f"{100 * progress['done'] / progress['total']:.0f} % " if progress["total"] else ""
     return f"{share}{progress['message']}".strip()
+
+
+def _pause(step: dict[str, Any]) -> str:
+    return f"tried again in {step['pause_left']:.0f} s" if step["pause_left"] else ""
 
 
 def _error(step: dict[str, Any]) -> str:

@@ -299,7 +299,7 @@ class Controller:
         if failure is None:
             self._emit(events.StepStopped(task.key, task.node))
         elif failure.pause is not None:
-            self._emit(events.StepRetried(task.key, task.node, task.attempt, error))
+            self._emit(events.StepRetried(task.key, task.node, task.attempt, error, failure.pause))
             self._queue.add(task.key, time.monotonic(), failure.pause)
         else:
             self._emit(events.StepFailed(task.key, task.node, kind, error))

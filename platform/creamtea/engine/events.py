@@ -37,6 +37,7 @@ class StepRetried(StepEvent):
 
     attempt: int
     error: str
+    pause: float  # seconds
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
     What an earlier controller left running becomes ready again, and its lost attempt is not counted.
     """
     owner = own_name()
+    shorten(database)
     try:
         with database.transaction() as session:
             now = database.now(session)
@@ -125,6 +126,20 @@ def release(database: Database, lease: Lease) -> None:
         statement = update(Controller).where(*_held(lease)).values(lease_until=now)
         if session.execute(statement.returning(Controller.id)).first() is not None:
             release_running(session, "the controller was stopped")
+
+
+def shorten(database: Database) -> None:
+    """Let no lease last longer than one that is taken now: else the database's clock was set back since.
+
+    A controller that is alive renews its lease within seconds; that of a lost one has to run out.
+    """
+    with database.session() as session:
+        lasts = select(Controller.id).where(Controller.lease_until > Database.now(session) + LEASE)
+        if session.scalar(lasts) is None:
+            return
+    with database.transaction() as session:
+        until = database.now(session) + LEASE
+        session.execute(update(Controller).where(Controller.lease_until > until).values(lease_until=until))
 
 
 def refusal(live: Controller) -> str:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, aliased
 from creamtea.contract.resources import Resources
 from creamtea.engine.lease import Lease, release_running
 from creamtea.engine.queue import Queue, QueuedStep
-from creamtea.orders.rows import LIVE, UNFINISHED, add_events, keys_of, lock_steps
+from creamtea.orders.rows import LIVE, UNFINISHED, add_events, keys_of, lock_steps, pause_left
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
@@ -99,7 +99,7 @@ def _steps(session: Session, studies: Sequence[int], now: datetime) -> dict[str,
     steps: dict[str, QueuedStep] = {}
     for key, state, resources, not_before, study, priority, position in rows:
         if key not in steps:
-            pause = 0.0 if not_before is None else (not_before - now).total_seconds()
+            pause = pause_left(not_before, now)
             steps[key] = QueuedStep.of(state, Resources.model_validate(resources), pause)
         steps[key].add_place(study, priority, position)
     return steps

@@ -23,7 +23,7 @@ from creamtea.engine.lease import LEASE, Lease
 from creamtea.engine.settling import Blocked, fail_descendants, mark_ready, names_of
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
-from creamtea.orders.rows import LIVE, add_events
+from creamtea.orders.rows import LIVE, MAX_BACK_OFF, add_events
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
 from creamtea.store.ingest import ingest, read_texts
@@ -31,7 +31,6 @@ from creamtea.store.queries import batches
 from creamtea.store.tables import Controller, StepFile, StepInput, StepRow, StudyRow, StudyStep
 
 BACK_OFF = timedelta(seconds=2)  # before the second attempt; four times longer each time
-MAX_BACK_OFF = timedelta(minutes=2)
 MAX_LONGER = 8  # times that it gets longer: far beyond the maximum, and nothing overflows
 
 
@@ -43,7 +42,11 @@ CLAIM = (
     .where(
         StepRow.key == bindparam("step"),
         StepRow.state == "ready",
-        or_(StepRow.not_before.is_(None), StepRow.not_before <= bindparam("now")),
+        or_(
+            StepRow.not_before.is_(None),
+            StepRow.not_before <= bindparam("now"),
+            StepRow.not_before > bindparam("latest"),  # as `pause_left`
+        ),
         exists().where(Controller.owner == bindparam("owner"), Controller.fence == bindparam("fence")),
         exists().where(
             StudyStep.step_key == StepRow.key,
@@ -83,7 +86,7 @@ def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str)
         now = database.now(session)
         values = {"owner": lease.owner, "fence": lease.fence, "study": lease.study_id}
         for key in sorted(keys):  # in one order, so that two claimers never wait for each other
-            given = {"step": key, "now": now, "until": now + LEASE}
+            given = {"step": key, "now": now, "until": now + LEASE, "latest": now + MAX_BACK_OFF}
             taken = session.connection().execute(CLAIM, values | given).first()
             if taken is not None:
                 add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])

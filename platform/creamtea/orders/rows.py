@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Select, insert, select, text
 from sqlalchemy.orm import Session
@@ -12,6 +12,16 @@ from creamtea.store.tables import Event, StudyStep
 
 LIVE = ("queued", "running")
 UNFINISHED = ("pending", "ready", "running")
+MAX_BACK_OFF = timedelta(minutes=2)  # the longest pause after an infrastructure failure
+
+
+def pause_left(not_before: datetime | None, now: datetime) -> float:
+    """Return the seconds until a step may start again.
+
+    0 also if that moment is further away than any pause: then the database's clock was set back.
+    """
+    left = timedelta(0) if not_before is None else not_before - now
+    return left.total_seconds() if timedelta(0) < left <= MAX_BACK_OFF else 0.0
 
 
 def lock_steps(session: Session) -> None:

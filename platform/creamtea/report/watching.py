@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, aliased
 from creamtea.contract.resources import Resources
 from creamtea.contract.step import RUNNING_LOSS, LiveView
 from creamtea.orders.controllers import live_controller
-from creamtea.orders.rows import LIVE, UNFINISHED
+from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.specs import spec_of
 from creamtea.report.figures import Runs, learning_figures, run_name
 from creamtea.report.model import Figure
@@ -190,8 +190,7 @@ def _why_ready(
         return NO_CONTROLLER
     if controller.study_id not in (None, study_id):
         return "the controller that is running has another study to finish first"
-    if not_before is not None and not_before > now:
-        seconds = (not_before - now).total_seconds()
+    if seconds := pause_left(not_before, now):
         return f"tried again in {seconds:.0f} s, after: {one_line(error or 'a failure', 200)}"
     if told:
         return told

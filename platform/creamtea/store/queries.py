@@ -140,6 +140,13 @@ class Node:
     facts: dict[str, Any]
     started_at: datetime | None
     finished_at: datetime | None
+    not_before: datetime | None = None  # a ready step pauses until then, after an infrastructure failure
+
+    @property
+    def pause(self) -> float:
+        """Seconds of the pause after its last attempt."""
+        over, failed = self.not_before, self.finished_at
+        return (over - failed).total_seconds() if over is not None and failed is not None else 0.0
 
     @property
     def outcome(self) -> str:
