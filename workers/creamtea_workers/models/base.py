@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from creamtea_workers.models.fixed import FixedState
+from creamtea_workers.models.graphs import Graphs, New
 from creamtea_workers.models.interface import Memory, State, Tree
 from creamtea_workers.models.recorded import Recorder
 
@@ -22,6 +24,8 @@ class Model(nn.Module):
     may_pad = True
     kept = 0
     recorder: Recorder | None = None  # of what a training replays on a GPU
+    graphs: Graphs | None = None  # of what a translation replays on a GPU
+    fixed_encoder = False  # whether `encode` reads nothing back, so that it can be replayed
 
     @property
     def output_weight(self) -> Tensor:
@@ -47,6 +51,22 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
+        raise NotImplementedError
+
+    # Decoding with a state of fixed shape (`models.fixed`).
+
+    def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedState:
+        """A state of `rows` rows of each of so many sentences, of which nothing is set yet."""
+        raise NotImplementedError
+
+    def begin_fixed(self, state: FixedState, memory: Memory) -> None:
+        """Start afresh with the sentences of `memory`, at most as many and as long as the state has room
+        for; the shapes of `memory` may differ from call to call."""
+        raise NotImplementedError
+
+    def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
+        """tokens (B, k), the last of each row (bos at first) → hidden (B, k, D); advances the state. Nothing
+        is read back, and no shape depends on data."""
         raise NotImplementedError
 
     def nvs_logits(self, memory: Memory) -> Tensor:

@@ -20,7 +20,7 @@ from creamtea.methods.precisions import Precision
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.int8 import Int8Linear, Int8Matrix, require_int8
 from creamtea_workers.models.interface import Memory
-from creamtea_workers.models.nvs import CHUNK, LOWEST, NvsHead
+from creamtea_workers.models.nvs import CHUNK, CHUNK_ON_GPU, LOWEST, NvsHead
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
 # With two, oneDNN takes 1.5 times as long as the loop on one (docs/results/benchmarks.md).
@@ -44,12 +44,12 @@ def prepare(model: Model, precision: Precision) -> Model:
             "or give the system precision fp16 or bf16"
         )
     if precision in ("bf16", "fp16"):
-        return model.to({"bf16": torch.bfloat16, "fp16": torch.float16}[precision])
+        return without_winners(model.to({"bf16": torch.bfloat16, "fp16": torch.float16}[precision]))
     if precision == "int8":
         require_int8()
         model.may_pad = False
         return pack(model, Int8Linear.of, Int8Projection)
-    return pack(model, pack_if_large, pack_if_large) if on_cpu else model
+    return pack(model, pack_if_large, pack_if_large) if on_cpu else without_winners(model)
 
 
 def pack(
@@ -67,10 +67,22 @@ def pack(
                 replace(parent, name, normalisation(child))
     weight, bias = model.output_weight.detach(), model.output_bias.detach()
     model.projection = projection(weight, bias)
+    return without_winners(model, linear)
+
+
+def without_winners(
+    model: Model,
+    linear: Callable[[Tensor, Tensor | None], Layer] = lambda weight, bias: as_it_is(weight, bias),
+) -> Model:
+    """Replace an NVS head by one that does not keep which position won."""
     if isinstance(model.nvs, NvsHead):
         head = PackedNvsHead(linear(model.nvs.weight.detach(), None), model.nvs.bias.detach())
         replace(model, "nvs", head)
     return model
+
+
+def as_it_is(weight: Tensor, bias: Tensor | None) -> Layer:
+    return lambda x: F.linear(x, weight, bias)
 
 
 def replace(parent: nn.Module, name: str, layer: Callable[..., Tensor]) -> None:
@@ -124,7 +136,7 @@ class PackedLinear:
 def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:
     if weight.numel() >= MIN_PACKED and has_onednn():
         return PackedLinear(weight, bias)
-    return lambda x: F.linear(x, weight, bias)
+    return as_it_is(weight, bias)
 
 
 @cache
@@ -166,12 +178,13 @@ class PackedNvsHead:
     def __call__(self, memory: Memory) -> Tensor:
         """(B, V) logits, fp32."""
         batch, length, _ = memory.hidden.shape
-        rows = max(1, CHUNK // (length * len(self.bias)))
-        padding = None if bool(memory.mask.all()) else ~memory.mask.unsqueeze(2)
+        on_cpu = memory.hidden.device.type == "cpu"
+        rows = max(1, (CHUNK if on_cpu else CHUNK_ON_GPU) // (length * len(self.bias)))
+        padding = None if on_cpu and bool(memory.mask.all()) else ~memory.mask.unsqueeze(2)
         best = []
         for first in range(0, batch, rows):
             votes = self.linear(memory.hidden[first : first + rows])  # (b, S, V)
             if padding is not None:
                 votes.masked_fill_(padding[first : first + rows], LOWEST)
-            best.append(votes.amax(1))
+            best.append(votes.amax(1).float())
         return torch.cat(best).add_(self.bias)

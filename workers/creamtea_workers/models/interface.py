@@ -112,6 +112,11 @@ class TrainableModel(TranslationModel, Protocol):
 def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
     """Full-vocabulary logits of hidden (..., D): (..., V). They are returned in fp32, but the product is in
     the model's type: in bf16 a logit has eight significant bits."""
+    return raw_logits(model, hidden).float()
+
+
+def raw_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
+    """The same in the model's type."""
     if model.projection is not None:
         return model.projection(hidden)
-    return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias).float()
+    return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias)

@@ -8,7 +8,8 @@ from torch.nn import functional as F
 
 from creamtea_workers.models.interface import BOS, PAD, Memory
 
-CHUNK = 2**22  # logits (sentences × positions × vocabulary) that exist at the same time
+# logits (sentences × positions × vocabulary) that exist at the same time
+CHUNK, CHUNK_ON_GPU = 2**22, 2**27
 # padding's vote: nearly the lowest of fp16; -inf would become NaN with a position in its lower bits
 LOWEST = -6e4
 

@@ -25,6 +25,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Nvs, RnnArchitecture
 from creamtea_workers.models.base import Model
+from creamtea_workers.models.fixed import FixedRnnState, FixedState
+from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocabulary, State, Tree
 from creamtea_workers.models.layers import Dropout
 from creamtea_workers.models.nvs import NvsHead
@@ -256,6 +258,20 @@ class Rnn(Model):
         assert isinstance(state, RnnState)
         state.rows = self.advance(self.embedding(tokens), state.rows, state.source)
         return state.rows[:, -self.width :]
+
+    def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedRnnState:
+        sizes = (sentences, rows, source, self.width)
+        state = (2 * self.layers + 1) * self.width
+        return FixedRnnState(new, self.output.dtype, sizes, state, len(self.attentions))
+
+    def begin_fixed(self, state: FixedState, memory: Memory) -> None:
+        assert isinstance(state, FixedRnnState)
+        state.begin(self.first_rows(memory), self.source_of(memory))
+
+    def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
+        assert isinstance(state, FixedRnnState)
+        state.rows.copy_(self.advance(self.embedding(tokens.flatten()), state.rows, state.source))
+        return state.rows[:, -self.width :].unflatten(0, tokens.shape)
 
     def start_tree(self, memory: Memory, max_length: int) -> RnnTree:
         return RnnTree(self.first_rows(memory), self.source_of(memory), max_length)

@@ -20,6 +20,8 @@ from torch.nn import functional as F
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Layered, Nvs
 from creamtea_workers.models.base import Model
+from creamtea_workers.models.fixed import FixedAttentionState, FixedCellState, FixedDecoderState, FixedState
+from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import PAD, Memory, SourceVocabulary, State, Tree
 from creamtea_workers.models.layers import (
     CrossAttention,
@@ -99,8 +101,9 @@ class DecoderLayer(nn.Module):
         x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, packing)
         return add_and_normalise(x, self.feed(normed), self.dropout, following, packing)
 
-    def step(self, x: Tensor, state: DecoderState | TreeStep, layer: int) -> Tensor:
-        """One position: x (N, 1, D) is this layer's input; what it adds to the prefix joins the state."""
+    def step(self, x: Tensor, state: DecoderState | TreeStep | FixedDecoderState, layer: int) -> Tensor:
+        """One position: x (N, 1, D), or (B, k, D), is this layer's input; what it adds to the prefix joins
+        the state."""
         x = x + self.attention.step(self.attention_norm(x), state, layer)
         keys, values = state.memory(layer)
         x = x + self.cross(self.cross_norm(x), keys, values, state.mask)
@@ -109,6 +112,8 @@ class DecoderLayer(nn.Module):
 
 class Transformer(Model):
     """See `creamtea_workers.models.interface.TranslationModel`."""
+
+    fixed_encoder = True
 
     def __init__(
         self,
@@ -214,6 +219,29 @@ class Transformer(Model):
             x = layer.step(x, state, index)
         state.length += 1
         return self.decoder_norm(x)[:, 0]
+
+    def start_fixed(
+        self, new: New, sentences: int, rows: int, source: int, max_length: int
+    ) -> FixedAttentionState | FixedCellState:
+        weight = self.output_weight
+        sizes = (len(self.decoder), sentences, self.heads, source, weight.shape[1] // self.heads)
+        positions = self.positions(0, max_length).to(weight.dtype)
+        kind = FixedCellState if self.recurrent else FixedAttentionState
+        return kind(new, weight.dtype, sizes, positions, rows)
+
+    def begin_fixed(self, state: FixedState, memory: Memory) -> None:
+        assert isinstance(state, FixedDecoderState)
+        state.begin(self.project(memory), memory.mask)
+
+    def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
+        assert isinstance(state, FixedDecoderState)
+        x = torch.add(
+            state.enter(), F.embedding(tokens, self.embedding.weight), alpha=self.scale
+        )  # (B, k, D)
+        for index, layer in enumerate(self.decoder_layers()):
+            x = layer.step(x, state, index)
+        state.leave()
+        return self.decoder_norm(x)
 
     def start_tree(self, memory: Memory, max_length: int) -> DecoderTree:
         return DecoderTree(memory, max_length, self.project(memory), self.heads, self.recurrent)

@@ -17,16 +17,19 @@ depends neither on the batch nor on the order in which `topk` meets equal values
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from creamtea.methods.searches import Beam
+from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.fixed import Maker, decode_fixed
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.search.top import top_candidates
@@ -54,6 +57,8 @@ class BeamSearch(SearchMethod):
         return [best for best, *_ in self.best(batch, 1)]
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
+        if (found := decode_fixed(batch, self.width, _FixedBeams.maker(self, count))) is not None:
+            return found
         model, limits, output = batch.model, batch.limits, batch.output
         device = batch.memory.hidden.device
         results: list[list[Hypothesis]] = [[] for _ in limits]
@@ -63,7 +68,9 @@ class BeamSearch(SearchMethod):
         while True:
             hidden = model.step(beams.last.flatten(), state)  # (n·R, D)
             logits = output.logits(hidden.unflatten(0, (len(beams.last), -1)))  # (n, R, K)
-            rows = beams.extend(output.log_scores(batch.objective, logits), output, ends)
+            parents = beams.extend(output.log_scores(batch.objective, logits), output, ends)
+            n, slots, _ = logits.shape
+            rows = parents + torch.arange(0, n * slots, slots, device=device).unsqueeze(1)
             done = beams.done()
             if bool(done.any()):
                 for sentence, hypotheses in beams.results(done):
@@ -78,16 +85,16 @@ class BeamSearch(SearchMethod):
 
 @dataclass
 class _Beams:
-    """The beams of n running sentences after `length` steps: R slots each, best first. R follows from what
-    the fullest beam holds."""
+    """The beams of n running sentences: R slots each, best first. R follows from what the fullest beam holds.
+    `extend` writes to none of its tensors but replaces them."""
 
     width: int  # maximum number of slots
     normalization: float
-    length: int  # tokens of the unfinished hypotheses
     sentences: Tensor  # (n,) which sentence of the batch
     limits: Tensor  # (n,)
+    length: Tensor  # (n,) tokens of the unfinished hypotheses
     last: Tensor  # (n, R) last token
-    tokens: Tensor  # (n, R, length); of a finished hypothesis only the first `lengths` count
+    tokens: Tensor  # (n, R, L); of a hypothesis only the first `lengths` count
     scores: Tensor  # (n, R); -inf: an empty slot
     lengths: Tensor  # (n, R) tokens, </s> included
     finished: Tensor  # (n, R) bool
@@ -98,48 +105,62 @@ class _Beams:
 
     @classmethod
     def start(
-        cls, width: int, count: int, normalization: float, limits: Sequence[int], device: torch.device
+        cls,
+        width: int,
+        count: int,
+        normalization: float,
+        limits: Sequence[int],
+        device: torch.device,
+        slots: int = 1,
+        room: int | None = None,
     ) -> _Beams:
-        """One slot per sentence, with the empty hypothesis; `count`: of the finished ones that are kept."""
-        n = len(limits)
+        """The empty hypothesis in the first slot of each sentence, and empty slots; `count`: of the finished
+        ones that are kept; `room`: L."""
+        n, room = len(limits), max(limits) if room is None else room
         nothing = torch.full((n, count), -torch.inf, device=device)
+        scores = torch.full((n, slots), -torch.inf, device=device)
+        scores[:, 0] = 0.0
         return cls(
             width=width,
             normalization=normalization,
-            length=0,
             sentences=torch.arange(n, device=device),
             limits=torch.tensor(limits, device=device),
-            last=torch.full((n, 1), BOS, device=device),
-            tokens=torch.zeros((n, 1, 0), dtype=torch.long, device=device),
-            scores=torch.zeros((n, 1), device=device),
-            lengths=torch.zeros((n, 1), dtype=torch.long, device=device),
-            finished=torch.zeros((n, 1), dtype=torch.bool, device=device),
+            length=torch.zeros(n, dtype=torch.long, device=device),
+            last=torch.full((n, slots), BOS, device=device),
+            tokens=torch.zeros((n, slots, room), dtype=torch.long, device=device),
+            scores=scores,
+            lengths=torch.zeros((n, slots), dtype=torch.long, device=device),
+            finished=torch.zeros((n, slots), dtype=torch.bool, device=device),
             best_rank=nothing,
             best_score=nothing.clone(),
-            best_tokens=torch.zeros((n, count, max(limits)), dtype=torch.long, device=device),
+            best_tokens=torch.zeros((n, count, room), dtype=torch.long, device=device),
             best_length=torch.zeros((n, count), dtype=torch.long, device=device),
         )
 
     def extend(self, log_scores: Tensor, output: OutputLayer, ends: Tensor) -> Tensor:
         """Extend every unfinished hypothesis by log_scores (n, R, K), which is overwritten, and keep the
-        best; returns the decoder rows (n, R') that they come from."""
-        n, slots, size = log_scores.shape
+        best; returns the slots (n, R') that they come from."""
+        _, slots, size = log_scores.shape
         scores, ranks = (tensor.flatten(1) for tensor in self._candidates(log_scores, ends))
         rank, index = top_candidates(ranks, min(self.width, slots * size))  # (n, R')
         parents = index.div(size, rounding_mode="floor")
         frozen = self.finished.gather(1, parents)
-        self.length += 1
+        place, self.length = self.length[:, None, None], self.length + 1
         self.scores = scores.gather(1, index)
         self.last = output.ids(index - parents * size)
-        self.lengths = self.lengths.gather(1, parents).masked_fill(~frozen, self.length)
+        self.lengths = torch.where(frozen, self.lengths.gather(1, parents), self.length.unsqueeze(1))
         self.finished = self.last == EOS
-        before = self.tokens.gather(1, parents.unsqueeze(2).expand(-1, -1, self.length - 1))
-        self.tokens = torch.cat([before, self.last.unsqueeze(2)], dim=2)
+        self.tokens = self._tokens_of(parents)
+        self.tokens.scatter_(2, place.expand(-1, parents.shape[1], 1), self.last.unsqueeze(2))
         self._remember_best(rank.masked_fill(~self.finished | frozen, -torch.inf))
         if not self.normalization:
             dropped = self.finished | (self.scores <= self.best_rank[:, -1:])
             self.scores.masked_fill_(dropped, -torch.inf)
-        return parents + torch.arange(0, n * slots, slots, device=parents.device).unsqueeze(1)
+        return parents
+
+    def _tokens_of(self, slots: Tensor) -> Tensor:
+        """The tokens (n, R', L) of slots (n, R')."""
+        return self.tokens.gather(1, slots.unsqueeze(2).expand(-1, -1, self.tokens.shape[2]))
 
     def _candidates(self, log_scores: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """The candidates' scores and ranks (n, R, K). A finished hypothesis, which only stays with
@@ -151,7 +172,7 @@ class _Beams:
         column = ends.unsqueeze(2).expand(-1, scores.shape[1], 1)  # (n, R, 1)
         at_end = torch.where(frozen, self.scores.unsqueeze(2), scores.gather(2, column))
         scores = scores.masked_fill_(frozen, -torch.inf).scatter_(2, column, at_end)
-        lengths = self.lengths.masked_fill(~self.finished, self.length + 1)
+        lengths = torch.where(self.finished, self.lengths, self.length.unsqueeze(1) + 1)
         return scores, self._normalised(scores, lengths.unsqueeze(2))
 
     def _normalised(self, scores: Tensor, lengths: Tensor) -> Tensor:
@@ -159,14 +180,14 @@ class _Beams:
 
     def _remember_best(self, rank: Tensor) -> None:
         """`rank` (n, R): of the slots that this step has finished; -inf: of the others."""
-        if not bool((rank > self.best_rank[:, -1:]).any()):
+        if rank.device.type == "cpu" and not bool((rank > self.best_rank[:, -1:]).any()):
             return
-        count, known = self.best_rank.shape[1], self.best_tokens[:, :, : self.length]
+        count = self.best_rank.shape[1]
         self.best_rank, kept = top_candidates(torch.cat([self.best_rank, rank], dim=1), count)  # (n, B)
         self.best_score = torch.cat([self.best_score, self.scores], dim=1).gather(1, kept)
         self.best_length = torch.cat([self.best_length, self.lengths], dim=1).gather(1, kept)
-        tokens = torch.cat([known, self.tokens], dim=1)
-        known.copy_(tokens.gather(1, kept.unsqueeze(2).expand(-1, -1, self.length)))
+        tokens = torch.cat([self.best_tokens, self.tokens], dim=1)
+        self.best_tokens = tokens.gather(1, kept.unsqueeze(2).expand(-1, -1, tokens.shape[2]))
 
     def done(self) -> Tensor:
         """(n,) bool: no unfinished hypothesis can still win, or the length limit is reached."""
@@ -177,31 +198,34 @@ class _Beams:
     def results(self, done: Tensor) -> list[tuple[int, list[Hypothesis]]]:
         """(position in the batch, hypotheses) of the sentences that are done (n,): the best finished ones,
         best first, or where none was found the best unfinished one."""
+        own = self.mapped(lambda tensor: tensor[done])
+        best = (own.best_rank, own.best_score, own.best_length, own.best_tokens)
+        cut = (own.length, own.scores[:, 0], own.tokens[:, 0])
         pairs = []
-        for n in done.nonzero().squeeze(1).tolist():
+        for n, (*finished, length, score, tokens) in zip(
+            own.sentences.tolist(),
+            zip(*(values.tolist() for values in (*best, *cut)), strict=True),
+            strict=True,
+        ):
             hypotheses = [
                 Hypothesis(tokens[: length - 1], score, finished=True)
-                for rank, score, length, tokens in zip(
-                    self.best_rank[n].tolist(),
-                    self.best_score[n].tolist(),
-                    self.best_length[n].tolist(),
-                    self.best_tokens[n].tolist(),
-                    strict=True,
-                )
+                for rank, score, length, tokens in zip(*finished, strict=True)
                 if rank > -torch.inf
             ]
-            if not hypotheses:
-                hypotheses = [
-                    Hypothesis(self.tokens[n, 0].tolist(), float(self.scores[n, 0]), finished=False)
-                ]
-            pairs.append((int(self.sentences[n]), hypotheses))
+            pairs.append((n, hypotheses or [Hypothesis(tokens[:length], score, finished=False)]))
         return pairs
 
     def keep(self, kept: Tensor) -> _Beams:
         """The beams of these sentences (positions in the batch) only."""
-        tensors = {name: value[kept] for name, value in vars(self).items() if isinstance(value, Tensor)}
-        rest: dict[str, Any] = vars(self) | tensors
-        return _Beams(**rest)
+        return self.mapped(lambda tensor: tensor[kept])
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> _Beams:
+        """With changed tensors."""
+        changed: dict[str, Any] = {name: change(tensor) for name, tensor in self.tensors().items()}
+        return replace(self, **changed)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def narrow(self, rows: Tensor) -> Tensor:
         """Drop slots that are empty in every sentence, in steps of a quarter of the slots, since decoders
@@ -216,8 +240,62 @@ class _Beams:
         self.last, self.scores, self.lengths, self.finished, rows = (
             tensor.gather(1, order) for tensor in (self.last, self.scores, self.lengths, self.finished, rows)
         )
-        self.tokens = self.tokens.gather(1, order.unsqueeze(2).expand(-1, -1, self.length))
+        self.tokens = self._tokens_of(order)
         return rows
+
+
+class _FixedBeams:
+    """`Running` of `search.fixed`: all slots of all sentences; what is done stays as it was."""
+
+    def __init__(self, new: New, search: BeamSearch, count: int, sentences: int, length: int) -> None:
+        self.search, self.count, self.room = search, count, length + 1  # done sentences write to the last
+        self.beams = self._fresh([0] * sentences).mapped(lambda tensor: new(tensor.shape, tensor.dtype))
+        self.running = new((sentences,), torch.bool)
+        self.ends = new((sentences, 1), torch.long)
+
+    @staticmethod
+    def maker(search: BeamSearch, count: int) -> Maker:
+        return Maker(
+            (search, count),
+            lambda new, sentences, length: _FixedBeams(new, search, count, sentences, length),
+        )
+
+    def _fresh(self, limits: Sequence[int], device: torch.device | None = None) -> _Beams:
+        width, normalization = self.search.width, self.search.length_normalization
+        device = device or torch.device("cpu")
+        return _Beams.start(width, self.count, normalization, limits, device, width, self.room)
+
+    @property
+    def last(self) -> Tensor:
+        return self.beams.last
+
+    def begin(self, batch: SearchInput, output: OutputLayer) -> None:
+        sentences = len(self.running)
+        limits = [*batch.limits, *[0] * (sentences - len(batch.limits))]
+        fresh = self._fresh(limits, self.running.device).tensors()
+        for name, own in self.beams.tensors().items():
+            own.copy_(fresh[name])
+        torch.gt(self.beams.limits, 0, out=self.running)
+        self.ends.copy_(output.ends(sentences))
+
+    def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor:
+        before = self.beams.tensors()
+        log_scores = output.log_scores(objective, output.logits(hidden))
+        parents = self.beams.extend(log_scores, output, self.ends)
+        done = self.beams.done()
+        for name, own in before.items():
+            changed = getattr(self.beams, name)
+            if changed is not own:
+                running = self.running.view(-1, *[1] * (own.ndim - 1))
+                torch.where(running, changed, own, out=own)
+                setattr(self.beams, name, own)
+        self.running.logical_and_(~done)
+        return parents
+
+    def results(self, sentences: int) -> list[list[Hypothesis]]:
+        beams = self.beams.mapped(Tensor.cpu)
+        everything = torch.arange(len(self.running)) < sentences
+        return [hypotheses for _, hypotheses in beams.results(everything)]
 
 
 def build(spec: Beam, detokenize: Detokenize | None) -> BeamSearch:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from creamtea.methods.searches import Greedy
+from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import DROP_BELOW, Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.fixed import FixedColumns, Maker, decode_fixed
 from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import OutputLayer
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,9 @@ class GreedySearch(SearchMethod):
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
         """One hypothesis per sentence."""
+        maker = Maker(("greedy", batch.with_scores), self._fixed(batch.with_scores))
+        if (found := decode_fixed(batch, 1, maker)) is not None:
+            return [hypothesis for (hypothesis,) in found]
         limits, output = batch.limits, batch.output
         tokens: list[list[int]] = [[] for _ in limits]
         totals = [0.0 if batch.with_scores else math.nan] * len(limits)
@@ -34,12 +43,11 @@ class GreedySearch(SearchMethod):
         state = batch.model.start(batch.memory, max(limits))
         last = torch.full((len(limits),), BOS, device=device)
         while True:
-            logits = output.logits(batch.model.step(last, state).unsqueeze(1))  # (n, 1, K)
-            positions = logits.argmax(-1)  # (n, 1); the first, thus lowest, of equal ones
+            hidden = batch.model.step(last, state).unsqueeze(1)
+            positions, scores = _choose(batch.objective, output, hidden, batch.with_scores)
             last = output.ids(positions).squeeze(1)
             chosen = last.tolist()
-            if batch.with_scores:
-                scores = output.log_scores(batch.objective, logits).gather(2, positions.unsqueeze(2))
+            if scores is not None:
                 gains = scores.flatten().tolist()
                 for n in live:
                     totals[rows[n]] += gains[n]
@@ -54,6 +62,26 @@ class GreedySearch(SearchMethod):
                 state.reorder(kept)
                 rows, live = [rows[n] for n in live], list(range(len(live)))
         return [_hypothesis(*pair) for pair in zip(tokens, totals, strict=True)]
+
+    def _fixed(self, with_scores: bool) -> Callable[[New, int, int], FixedColumns]:
+        def choose(
+            objective: Objective, output: OutputLayer, hidden: Tensor, uniforms: Tensor
+        ) -> tuple[Tensor, Tensor | None]:
+            return _choose(objective, output, hidden, with_scores)
+
+        return lambda new, sentences, length: FixedColumns(new, (sentences, 1, length), choose)
+
+
+def _choose(
+    objective: Objective, output: OutputLayer, hidden: Tensor, with_scores: bool
+) -> tuple[Tensor, Tensor | None]:
+    """hidden (n, 1, D) → the next tokens' positions and, if they are wanted, their log-scores (n, 1)."""
+    logits = output.logits(hidden)  # (n, 1, K)
+    positions = logits.argmax(-1)  # the first, thus lowest, of equal ones
+    if not with_scores:
+        return positions, None
+    scores = output.log_scores(objective, logits).gather(2, positions.unsqueeze(2))
+    return positions, scores.squeeze(2)
 
 
 def _hypothesis(tokens: list[int], score: float) -> Hypothesis:

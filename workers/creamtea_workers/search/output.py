@@ -13,14 +13,15 @@ score is the same with padding and without.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from creamtea_workers.models.graphs import New
 from creamtea_workers.models.inference import Int8Projection
 from creamtea_workers.models.int8 import Int8Matrix
-from creamtea_workers.models.interface import EOS, TranslationModel, output_logits
+from creamtea_workers.models.interface import EOS, PAD, TranslationModel, output_logits, raw_logits
 from creamtea_workers.objectives.base import Objective
 
 PADDED = -1e4
@@ -49,6 +50,23 @@ class OutputLayer(Protocol):
         """The layer of these sentences (positions in the batch) only."""
 
 
+@runtime_checkable
+class FixableOutput(OutputLayer, Protocol):
+    """A layer that can be in tensors of fixed shape (`search.fixed`): all but those in int8."""
+
+    @property
+    def size(self) -> int:
+        """K"""
+
+    def fixed(self, new: New, sentences: int, size: int) -> FixableOutput:
+        """A layer like this one for B = `sentences` and K = `size`, in tensors of its own that `load`
+        fills."""
+
+    def load(self, other: Any) -> None:
+        """Become the layer `other`, which is of the same kind, of at most as many sentences and no larger.
+        Only of layers that `fixed` made."""
+
+
 def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) -> OutputLayer:
     """`selection`: one sorted id tensor (EOS included) per sentence, None for the full vocabulary."""
     if selection is None:
@@ -67,11 +85,10 @@ def _pad(selection: Sequence[Tensor], vocabulary_size: int) -> tuple[Tensor, Ten
     sizes = [len(ids) for ids in selection]
     if len(set(sizes)) == 1:
         return torch.stack(list(selection)), None
-    ids = torch.nn.utils.rnn.pad_sequence(
-        list(selection), batch_first=True, padding_value=vocabulary_size - 1
-    )
-    real = torch.arange(ids.shape[1], device=ids.device) < torch.tensor(sizes, device=ids.device).unsqueeze(1)
-    return ids, real
+    device = selection[0].device
+    real = torch.arange(max(sizes), device=device) < torch.tensor(sizes, device=device).unsqueeze(1)
+    ids = torch.full(real.shape, vocabulary_size - 1, device=device)
+    return ids.masked_scatter_(real, torch.cat(list(selection))), real
 
 
 class FullOutput:
@@ -95,6 +112,16 @@ class FullOutput:
     def keep(self, sentences: Tensor) -> FullOutput:
         return self
 
+    @property
+    def size(self) -> int:
+        return self._model.vocabulary_size
+
+    def fixed(self, new: New, sentences: int, size: int) -> FullOutput:
+        return self
+
+    def load(self, other: FullOutput) -> None:
+        """There is nothing of a batch in it."""
+
 
 class _Selected:
     """What all ways of computing selected logits share: the ids of each sentence."""
@@ -115,6 +142,20 @@ class _Selected:
     def ends(self, sentences: int) -> Tensor:
         # the padding repeats the last id at the end: of equal ones the first is the real one
         return (self._ids == EOS).int().argmax(dim=1, keepdim=True)
+
+    @property
+    def size(self) -> int:
+        return self._ids.shape[1]
+
+    def load(self, other: Self) -> None:
+        """Sentences and words that `other` has not are padding, and no </s> is among it."""
+        assert self._real is not None
+        sentences, size = other._ids.shape
+        self._ids.fill_(PAD)
+        self._ids[:sentences, :size].copy_(other._ids)
+        self._real.zero_()
+        own = self._real[:sentences, :size]
+        own.fill_(True) if other._real is None else own.copy_(other._real)
 
     def _kept(self, sentences: Tensor) -> tuple[Tensor, Tensor | None]:
         """The ids of these sentences, and which of them are real."""
@@ -145,6 +186,20 @@ class GatheredWeights(_Selected):
         weight = self._weight.transpose(1, 2)[sentences].transpose(1, 2)
         return GatheredWeights(*self._kept(sentences), weight, self._bias[sentences])
 
+    def fixed(self, new: New, sentences: int, size: int) -> GatheredWeights:
+        weight = new((sentences, size, self._weight.shape[1]), self._weight.dtype).transpose(1, 2)
+        bias = new((sentences, 1, size), self._bias.dtype)
+        ids, real = new((sentences, size), torch.long), new((sentences, size), torch.bool)
+        return GatheredWeights(ids, real, weight, bias)
+
+    def load(self, other: Self) -> None:
+        super().load(other)
+        sentences, size = other._ids.shape
+        self._weight.zero_()
+        self._weight[:sentences, :, :size].copy_(other._weight)
+        self._bias.fill_(PADDED)
+        self._bias[:sentences, :, :size].copy_(other._bias)
+
 
 class GatheredInt8(_Selected):
     """The same in int8: one product per sentence, which on a CPU costs no more than one for all."""
@@ -174,8 +229,12 @@ class GatheredLogits(_Selected):
 
     def logits(self, hidden: Tensor) -> Tensor:
         index = self._ids.unsqueeze(1).expand(-1, hidden.shape[1], -1)
-        logits = output_logits(self._model, hidden).gather(2, index)
+        logits = raw_logits(self._model, hidden).gather(2, index).float()
         return logits if self._real is None else logits.masked_fill_(~self._real.unsqueeze(1), PADDED)
 
     def keep(self, sentences: Tensor) -> GatheredLogits:
         return GatheredLogits(self._model, *self._kept(sentences))
+
+    def fixed(self, new: New, sentences: int, size: int) -> GatheredLogits:
+        ids, real = new((sentences, size), torch.long), new((sentences, size), torch.bool)
+        return GatheredLogits(self._model, ids, real)

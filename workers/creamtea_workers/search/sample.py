@@ -14,7 +14,7 @@ draw that falls on the border between two tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +22,11 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.searches import Sample, Sampling
+from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import DROP_BELOW, Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.fixed import FixedColumns, Maker, decode_fixed
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.search.top import keep_top
@@ -42,6 +44,8 @@ class Sampler:
 
     def draw(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
         """`count` hypotheses per sentence. A sample that reaches its limit is not finished."""
+        if (found := decode_fixed(batch, count, Maker((self, count), self._fixed(count)))) is not None:
+            return found
         limits, output = batch.limits, batch.output
         device = batch.memory.hidden.device
         samples = _Samples.start(self.seed, limits, batch.sources, count, device)
@@ -57,6 +61,14 @@ class Sampler:
                 sentences, rows = kept
                 output = output.keep(sentences)
                 state.reorder(rows.flatten())
+
+    def _fixed(self, count: int) -> Callable[[New, int, int], FixedColumns]:
+        def numbers(batch: SearchInput) -> Tensor:
+            return numbers_of(self.seed, batch.limits, batch.sources, count)
+
+        return lambda new, sentences, length: FixedColumns(
+            new, (sentences, count, length), self._choose, numbers
+        )
 
     def _choose(
         self, objective: Objective, output: OutputLayer, hidden: Tensor, uniforms: Tensor
@@ -104,6 +116,14 @@ def draws(seed: int, source: Sequence[int], count: int, limit: int) -> Tensor:
     return torch.from_numpy((bits >> 32).astype(np.float64) / 2.0**32).view(count, limit)
 
 
+def numbers_of(seed: int, limits: Sequence[int], sources: Sequence[Sequence[int]], count: int) -> Tensor:
+    """The uniform numbers (B, count, L) of the sentences, on the CPU."""
+    numbers = torch.zeros(len(limits), count, max(limits), dtype=torch.float64)
+    for own, source, limit in zip(numbers, sources, limits, strict=True):
+        own[:, :limit] = draws(seed, source, count, limit)
+    return numbers
+
+
 @dataclass
 class _Samples:
     """All samples of a batch of B sentences, and the n × R decoder rows of those that are not complete."""
@@ -130,13 +150,10 @@ class _Samples:
         device: torch.device,
     ) -> _Samples:
         size, longest = len(limits), max(limits)
-        numbers = torch.zeros(size, count, longest, dtype=torch.float64)
-        for n, (source, limit) in enumerate(zip(sources, limits, strict=True)):
-            numbers[n, :, :limit] = draws(seed, source, count, limit)
         shape = (size, count)
         return cls(
             limits=torch.tensor(limits, device=device),
-            numbers=numbers.to(device),
+            numbers=numbers_of(seed, limits, sources, count).to(device),
             tokens=torch.full((*shape, longest), EOS, device=device),
             scores=torch.zeros(shape, dtype=torch.float64, device=device),
             lengths=torch.zeros(shape, dtype=torch.long, device=device),

@@ -14,7 +14,7 @@ _FEW = 1 << 15  # candidates in all: below it, one plain search takes less time 
 def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` best of ranks (n, C), C ≥ count: values and indices (n, count), best first, equal
     ones by index (`topk` alone does not define the order of equal values). Which of those at -inf fill the
-    rest is undefined.
+    rest is undefined. On a GPU ranks are ≤ 0 and fp32.
 
     Many candidates are cut into blocks of neighbours. The best ones all lie in the `count` blocks with the
     highest maxima, of equal ones the first: a candidate of any other block has `count` others before it,
@@ -38,6 +38,8 @@ def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """What `top_candidates` does, in one search."""
+    if ranks.is_cuda:  # asking whether there are equal ones would make the CPU wait
+        return top_by_key(ranks, count)
     values, indices = ranks.topk(min(count + 1, ranks.shape[1]), dim=1)
     tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -math.inf)).any(dim=1)
     values, indices = values[:, :count], indices[:, :count]
@@ -47,6 +49,15 @@ def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
             order = ranks[n, level].sort(descending=True, stable=True).indices[:count]
             indices[n] = level[order]
     return values, indices
+
+
+def top_by_key(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The same of ranks ≤ 0 in fp32 by keys that are all different: the bits of a number's magnitude, which
+    are in the order of the magnitudes, and below them its index."""
+    magnitudes = ranks.abs().view(torch.int32).long()
+    keys = torch.add(torch.arange(ranks.shape[1], device=ranks.device), magnitudes, alpha=1 << 32)
+    indices = keys.topk(count, dim=1, largest=False).indices
+    return ranks.gather(1, indices), indices
 
 
 def keep_top(scores: Tensor, count: int) -> Tensor:

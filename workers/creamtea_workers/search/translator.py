@@ -13,6 +13,7 @@ from creamtea_workers.corpora.batches import parts
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput, SearchMethod
+from creamtea_workers.search.fixed import encode_fixed
 from creamtea_workers.search.hypothesis import Hypothesis, length_limit
 from creamtea_workers.search.output import output_layer
 from creamtea_workers.selection.base import LimitedSelector, Selector
@@ -128,7 +129,7 @@ class Translator:
         return batch, sizes
 
     def _encode(self, sources: Sources) -> tuple[Memory, list[Tensor] | None]:
-        memory = self.model.encode(source_batch(sources, self.model.output_weight.device))
+        memory = encode_fixed(self.model, source_batch(sources, self.model.output_weight.device))
         return memory, self.selector.select(sources, memory)
 
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:

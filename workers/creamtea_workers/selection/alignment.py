@@ -26,8 +26,9 @@ class LexiconSelector:
     k: int
 
     def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor]:
-        device = memory.hidden.device
-        return [torch.from_numpy(self.lexicon.select(source, self.k)).to(device) for source in sources]
+        chosen = [self.lexicon.select(source, self.k) for source in sources]
+        ids = torch.from_numpy(np.concatenate(chosen)).to(memory.hidden.device)
+        return list(ids.split([len(own) for own in chosen]))
 
     def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
         """The best rank of each among the candidates of the source's subwords, from 1."""

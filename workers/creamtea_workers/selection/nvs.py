@@ -40,7 +40,8 @@ class NvsSelector:
 
     def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor]:
         logits = self.model.nvs_logits(memory) if self.words is None else self.words(sources)  # (B, V)
-        return [row.nonzero().squeeze(1) for row in above(logits, self.threshold)]
+        chosen = above(logits, self.threshold)
+        return list(chosen.nonzero()[:, 1].split(chosen.sum(1).tolist()))
 
     def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
         """The head's probability of each."""

@@ -1,0 +1,184 @@
+"""Decoder states whose tensors neither move nor grow, so that a GPU can replay a step as one CUDA graph.
+
+Of each sentence k rows are decoded (a beam's slots, samples). They are k queries of one attention over all
+that any of them has decoded, k entries for each position, and a mask says which entries are a row's own
+prefix. A beam is reordered by reordering the mask: keys and values stay where they are, and those of the
+source exist once for each sentence.
+
+Shapes: B sentences, k rows of each, S source positions, T target positions, L layers, H heads, D width,
+E = D / H, F numbers of a recurrent state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from creamtea_workers.models.graphs import New
+from creamtea_workers.models.recurrent_states import Source
+
+
+class FixedState(Protocol):
+    """What a model keeps of B × k rows from step to step."""
+
+    def reorder(self, parents: Tensor) -> None:
+        """Row j of sentence b becomes a copy of its row parents[b, j]; parents (B, k)."""
+
+
+class FixedDecoderState:
+    """Of a Transformer: the keys and values of the encoder's output, and the position. `own_mask` and `mask`
+    are added to attention scores."""
+
+    own_mask: Tensor | None = None
+
+    def __init__(
+        self, new: New, dtype: torch.dtype, sizes: tuple[int, int, int, int, int], positions: Tensor
+    ) -> None:
+        """`sizes`: L, B, H, S, E; `positions` (T, D): the vectors of all positions."""
+        layers, sentences, heads, source, width = sizes
+        self.cross = new((layers, 2, sentences, heads, source, width), dtype)
+        self.mask = new((sentences, 1, 1, source), dtype)
+        self.position = new((1,), torch.long)
+        self.positions = positions
+
+    def begin(self, projected: Iterable[Tensor], mask: Tensor) -> None:
+        """`projected`: keys and values (2, b, H, s, E) of each layer, and `mask` (b, s), of b ≤ B sentences
+        and s ≤ S positions."""
+        sentences, source = mask.shape
+        if self.cross.shape[2:5:2] != mask.shape:
+            self.cross.zero_()
+        for own, entries in zip(self.cross, projected, strict=True):
+            own[:, :sentences, :, :source].copy_(entries)
+        self.mask.fill_(-torch.inf)
+        self.mask[:sentences, 0, 0, :source].masked_fill_(mask, 0.0)
+        self.mask[sentences:].zero_()  # of no sentence: anything but NaN
+        self.position.zero_()
+
+    def memory(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, S, E) of the encoder's output."""
+        keys, values = self.cross[layer].unbind(0)
+        return keys, values
+
+    def enter(self) -> Tensor:
+        """Begin a step; returns the vector of its position (1, D)."""
+        return self.positions.index_select(0, self.position)
+
+    def leave(self) -> None:
+        self.position.add_(1)
+
+
+class FixedAttentionState(FixedDecoderState):
+    """For self-attention."""
+
+    own_mask: Tensor
+
+    def __init__(
+        self,
+        new: New,
+        dtype: torch.dtype,
+        sizes: tuple[int, int, int, int, int],
+        positions: Tensor,
+        rows: int,
+    ) -> None:
+        super().__init__(new, dtype, sizes, positions)
+        layers, sentences, heads, _, width = sizes
+        entries = len(positions) * rows
+        self.cache = new((layers, 2, sentences, heads, entries, width), dtype)
+        self.own_mask = new((sentences, 1, rows, entries), dtype)
+        self.places = new((rows,), torch.long)  # of the position's entries
+        self.slots = torch.arange(rows, device=positions.device)
+        own = torch.full((rows, rows), -torch.inf, dtype=dtype, device=positions.device)
+        self.itself = own.fill_diagonal_(0.0).expand(sentences, 1, rows, rows)
+
+    def begin(self, projected: Iterable[Tensor], mask: Tensor) -> None:
+        super().begin(projected, mask)
+        self.cache.zero_()
+        self.own_mask.fill_(-torch.inf)
+
+    def enter(self) -> Tensor:
+        torch.add(self.slots, self.position, alpha=len(self.slots), out=self.places)
+        self.own_mask.index_copy_(3, self.places, self.itself)
+        return super().enter()
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Put key, value (B, H, k, E) at the current position; return all of the layer's (B, H, T·k, E)."""
+        keys, values = self.cache[layer].unbind(0)
+        keys.index_copy_(2, self.places, key)
+        values.index_copy_(2, self.places, value)
+        return keys, values
+
+    def reorder(self, parents: Tensor) -> None:
+        index = parents[:, None, :, None].expand_as(self.own_mask)
+        self.own_mask.copy_(self.own_mask.gather(2, index))
+
+
+class FixedCellState(FixedDecoderState):
+    """For SSRUs: one cell per layer, fp32 or wider."""
+
+    def __init__(
+        self,
+        new: New,
+        dtype: torch.dtype,
+        sizes: tuple[int, int, int, int, int],
+        positions: Tensor,
+        rows: int,
+    ) -> None:
+        super().__init__(new, dtype, sizes, positions)
+        layers, sentences, heads, _, width = sizes
+        precise = torch.promote_types(dtype, torch.float32)
+        self.cells = new((layers, sentences, rows, heads * width), precise)
+
+    def begin(self, projected: Iterable[Tensor], mask: Tensor) -> None:
+        super().begin(projected, mask)
+        self.cells.zero_()
+
+    def cell(self, layer: int) -> Tensor:
+        """(B, k, D)"""
+        return self.cells[layer]
+
+    def set_cell(self, layer: int, cell: Tensor) -> None:
+        self.cells[layer].copy_(cell)
+
+    def reorder(self, parents: Tensor) -> None:
+        self.cells.copy_(self.cells.gather(2, parents[None, :, :, None].expand_as(self.cells)))
+
+
+class FixedRnnState:
+    """For LSTMs with attention. What attentions look at exists once for each row: sources of words are
+    short."""
+
+    def __init__(
+        self, new: New, dtype: torch.dtype, sizes: tuple[int, int, int, int], state: int, parts: int
+    ) -> None:
+        """`sizes`: B, k, S, D; `state`: F; `parts`: the number of attentions."""
+        sentences, self.beams, source, width = sizes
+        count = sentences * self.beams
+        self.rows = new((count, state), dtype)
+        self.source = Source(
+            [
+                (
+                    new((count, source, width), dtype),
+                    new((count, source, 2 * width), dtype),
+                    new((count, source), torch.bool),
+                )
+                for _ in range(parts)
+            ]
+        )
+
+    def begin(self, rows: Tensor, source: Source) -> None:
+        """The first states (b, F), and what their attentions look at, of b ≤ B sentences."""
+        for own, first in [(self.rows, rows), *self._pairs(source)]:
+            repeated = first.repeat_interleave(self.beams, 0)
+            own.zero_()
+            own[tuple(slice(size) for size in repeated.shape)].copy_(repeated)
+
+    def _pairs(self, source: Source) -> Sequence[tuple[Tensor, Tensor]]:
+        parts = zip(self.source.parts, source.parts, strict=True)
+        return [pair for own, other in parts for pair in zip(own, other, strict=True)]
+
+    def reorder(self, parents: Tensor) -> None:
+        rows = self.rows.unflatten(0, (-1, self.beams))
+        rows.copy_(rows.gather(1, parents.unsqueeze(2).expand_as(rows)))

@@ -1,0 +1,154 @@
+"""Functions on tensors at fixed addresses, which a GPU replays as CUDA graphs.
+
+A decoder's step starts about a hundred small kernels, and starting them takes ten times as long as they run.
+A graph starts all of them at once. On a CPU the same functions run as they are.
+
+All programs of a model share one block of memory for their tensors, since only one of them runs at a time,
+and one pool for what they compute in between.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+MAX_PROGRAMS = 96  # the one that was not used for longest goes first
+MIN_ARENA = 1 << 26  # bytes
+ALIGNMENT = 256  # bytes
+LEAST_FREE = 0.1  # of a GPU's memory, below which what torch has cached is given back before a capture
+
+New = Callable[[Sequence[int], torch.dtype], Tensor]  # shape, type → a tensor whose content is undefined
+
+
+class Runs(Protocol):
+    """What a program is: tensors, and a function that works on them in place."""
+
+    def run(self) -> None:
+        """Without reading back, and with shapes that no data decides."""
+
+
+P = TypeVar("P", bound=Runs)
+
+
+@dataclass
+class Program(Generic[P]):
+    content: P
+    graph: torch.cuda.CUDAGraph | None  # None: on a CPU
+
+    def replay(self) -> None:
+        if self.graph is None:
+            self.content.run()
+        else:
+            self.graph.replay()
+
+
+class Graphs:
+    """The programs of one model on one device, by key."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.captures, self.seconds = 0, 0.0  # how many graphs were captured, and how long that took
+        self._programs: OrderedDict[Hashable, Program[Any]] = OrderedDict()
+        self._arena: Tensor | None = None
+        if device.type == "cuda":
+            self._pool: Any = torch.cuda.graph_pool_handle()
+            self._stream = torch.cuda.Stream(device)
+
+    def __deepcopy__(self, memo: Any) -> None:
+        return None  # a copy of the model has other weights
+
+    def program(self, key: Hashable, build: Callable[[New], P]) -> Program[P]:
+        """The program of this key. `build` makes its content, whose tensors come from `New`; it is called
+        twice, first to measure. torch.OutOfMemoryError where the GPU has no room."""
+        if key not in self._programs:
+            self._reserve(build)
+            while len(self._programs) >= MAX_PROGRAMS:
+                self._programs.popitem(last=False)
+            content = build(_Cutter(self._arena))
+            self._programs[key] = Program(content, self._captured(content))
+        self._programs.move_to_end(key)
+        return self._programs[key]
+
+    def clear(self) -> None:
+        """Give all memory back."""
+        self._programs.clear()
+        self._arena = None
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _reserve(self, build: Callable[[New], Any]) -> None:
+        """Make the shared memory as large as a program needs. Programs that use a smaller one are dropped."""
+        measure = _Cutter(None)
+        build(measure)
+        if self._arena is None or len(self._arena) < measure.used:
+            self.clear()
+            size = max(MIN_ARENA, measure.used)
+            self._arena = torch.empty(size, dtype=torch.uint8, device=self.device)
+
+    def _captured(self, content: Runs) -> torch.cuda.CUDAGraph | None:
+        if self.device.type != "cuda":
+            return None
+        began = time.perf_counter()
+        assert self._arena is not None
+        self._arena.zero_()  # the first run, in which libraries choose their kernels, must not meet NaN
+        free, total = torch.cuda.mem_get_info(self.device)
+        if free < LEAST_FREE * total:
+            torch.cuda.empty_cache()
+        graph = torch.cuda.CUDAGraph()
+        current = torch.cuda.current_stream(self.device)
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream), any_kernels():
+            content.run()
+            self._arena.zero_()
+            self._stream.synchronize()
+            # other threads of this process may use the GPU meanwhile
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                content.run()
+            finally:
+                graph.capture_end()
+        current.wait_stream(self._stream)
+        self.captures += 1
+        self.seconds += time.perf_counter() - began
+        return graph
+
+
+class _Cutter:
+    """Cuts tensors off a block of memory, one after the other; without one it only counts."""
+
+    def __init__(self, arena: Tensor | None) -> None:
+        self.arena, self.used = arena, 0
+
+    def __call__(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        size = math.prod(shape) * dtype.itemsize
+        first, self.used = self.used, self.used + -(-size // ALIGNMENT) * ALIGNMENT
+        if self.arena is None:
+            return torch.empty(tuple(shape), dtype=dtype, device="meta")
+        return self.arena[first : first + size].view(dtype).view(tuple(shape))
+
+
+@contextmanager
+def any_kernels() -> Iterator[None]:
+    """Deterministic mode off: it makes a sort of `index_copy_`, which is deterministic where no index
+    repeats."""
+    mode = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode(0)
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+
+
+def bucket(size: int, step: int = 1) -> int:
+    """`size` rounded up to a multiple of `step` that is one of at most eight numbers per octave: few sizes,
+    and at most a seventh of a large one unused."""
+    grain = max(step, 1 << max(0, (size - 1).bit_length() - 3))
+    return -(-size // grain) * grain

@@ -1,0 +1,240 @@
+"""Decoding in tensors of fixed shape: on a GPU a whole step, from the last tokens to the next, is one replay.
+
+A program (`models.graphs`) serves all batches of at most so many sentences, source positions, target
+positions and selected subwords. Sentences that are done go on until all are, and change nothing. Nothing is
+read back but whether any sentence is still running, and that one step late, so that the GPU never waits.
+
+Translations are those of the loops in `greedy`, `beam` and `sample`, which give up memory and work as rows
+are completed and are faster on a CPU. These loops also serve what has no state of fixed shape: ensembles, and
+beams and samples too wide for one attention over all rows of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.graphs import Graphs, New, Program, bucket
+from creamtea_workers.models.interface import BOS, EOS, PAD, Memory, TranslationModel
+from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import SearchInput
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import FixableOutput, OutputLayer
+
+DEVICES = {"cuda"}  # on which it is faster
+MAX_ROWS = 64  # of a sentence
+POSITIONS, WORDS = 8, 256  # lengths and selections are rounded up to multiples of these
+
+
+class Running(Protocol):
+    """The hypotheses of B sentences, k rows each, while they are decoded."""
+
+    running: Tensor  # (B,) or (B, k) bool
+
+    @property
+    def last(self) -> Tensor:
+        """(B, k) the rows' last tokens."""
+
+    def begin(self, batch: SearchInput, output: OutputLayer) -> None:
+        """Start a batch of at most B sentences; `output`: its output layer."""
+
+    def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor | None:
+        """hidden (B, k, D) → the rows (B, k) that the new rows continue; None: each its own. Nothing is read
+        back."""
+
+    def results(self, sentences: int) -> list[list[Hypothesis]]:
+        """Of the first so many sentences."""
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How a search makes its `Running`."""
+
+    key: Hashable  # different wherever `make` or a step differ
+    make: Callable[[New, int, int], Running]  # of so many sentences, and positions
+
+
+# hidden (B, k, D), uniform numbers (B, k) → the next tokens' positions (B, k), their log-scores if wanted
+Choose = Callable[[Objective, OutputLayer, Tensor, Tensor], tuple[Tensor, Tensor | None]]
+
+
+class FixedColumns:
+    """`Running` of rows that each go on by themselves (greedy search, samples)."""
+
+    def __init__(
+        self,
+        new: New,
+        shape: tuple[int, int, int],
+        choose: Choose,
+        numbers: Callable[[SearchInput], Tensor] | None = None,
+    ) -> None:
+        """`shape`: B, k and L; `numbers`: the uniform numbers (b, k, l) of a batch, if `choose` uses any."""
+        rows = shape[:2]
+        self.choose, self.draw = choose, numbers
+        self.position = new((1,), torch.long)
+        self.limits = new((shape[0], 1), torch.long)
+        self._last = new(rows, torch.long)
+        self.tokens = new(shape, torch.long)
+        self.scores = new(rows, torch.float64)
+        self.lengths = new(rows, torch.long)
+        self.running = new(rows, torch.bool)
+        self.numbers = new(shape if numbers else (*rows, 1), torch.float64)
+
+    @property
+    def last(self) -> Tensor:
+        return self._last
+
+    def begin(self, batch: SearchInput, output: OutputLayer) -> None:
+        limits = [*batch.limits, *[0] * (len(self.limits) - len(batch.limits))]
+        self.limits[:, 0].copy_(torch.tensor(limits))
+        self.running.copy_((self.limits > 0).expand_as(self.running))
+        self._last.fill_(BOS)
+        for tensor in (self.position, self.scores, self.lengths):
+            tensor.zero_()
+        if self.draw:
+            drawn = self.draw(batch)
+            self.numbers[: len(drawn), :, : drawn.shape[2]].copy_(drawn)
+
+    def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> None:
+        uniforms = self.numbers.index_select(2, self.position if self.draw else self.position * 0)
+        positions, gains = self.choose(objective, output, hidden, uniforms.squeeze(2))
+        self._last.copy_(output.ids(positions))
+        self.tokens.index_copy_(2, self.position, self._last.unsqueeze(2))
+        self.scores.add_(torch.nan if gains is None else gains.masked_fill(~self.running, 0.0))
+        self.lengths.add_(self.running)
+        self.position.add_(1)
+        self.running.logical_and_(self._last != EOS).logical_and_(self.limits > self.position)
+
+    def results(self, sentences: int) -> list[list[Hypothesis]]:
+        rows = (tensor[:sentences].tolist() for tensor in (self.tokens, self.scores, self.lengths))
+        return [
+            [_hypothesis(*row) for row in zip(*of_sentence, strict=True)]
+            for of_sentence in zip(*rows, strict=True)
+        ]
+
+
+def _hypothesis(tokens: list[int], score: float, length: int) -> Hypothesis:
+    finished = tokens[length - 1] == EOS
+    return Hypothesis(tokens[: length - finished], score, finished)
+
+
+class Encoding:
+    """The encoder, as `Graphs` runs it."""
+
+    def __init__(self, new: New, model: Model, sentences: int, length: int) -> None:
+        self.model = model
+        self.source = new((sentences, length), torch.long)
+        self.hidden = new((sentences, length, model.output_weight.shape[1]), model.output_weight.dtype)
+
+    def run(self) -> None:
+        self.hidden.copy_(self.model.encode(self.source).hidden)
+
+
+def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
+    """`model.encode`, replayed where the device and the model allow it."""
+    if source.device.type not in DEVICES or not isinstance(model, Model) or not model.fixed_encoder:
+        return model.encode(source)
+    sentences, length = source.shape
+    sizes = bucket(sentences), bucket(length, POSITIONS)
+    graphs = graphs_of(model, source.device)
+    try:
+        program = graphs.program(("encode", sizes), lambda new: Encoding(new, model, *sizes))
+    except torch.OutOfMemoryError:
+        graphs.clear()
+        return model.encode(source)
+    encoding = program.content
+    encoding.source.fill_(PAD)
+    encoding.source[:, 0] = EOS  # also of no sentence: attention to nothing would be NaN
+    encoding.source[:sentences, :length].copy_(source)
+    program.replay()
+    # a copy, since other programs use the same memory
+    return Memory(encoding.hidden[:sentences, :length].clone(), source != PAD)
+
+
+class Decoding:
+    """A step of decoding, as `Graphs` runs it."""
+
+    def __init__(
+        self, new: New, batch: SearchInput, model: Model, maker: Maker, sizes: tuple[int, int, int, int, int]
+    ) -> None:
+        sentences, rows, source, length, words = sizes
+        self.model, self.objective = model, batch.objective
+        self.state = model.start_fixed(new, sentences, rows, source, length)
+        assert isinstance(batch.output, FixableOutput)
+        self.output = batch.output.fixed(new, sentences, words)
+        self.hypotheses = maker.make(new, sentences, length)
+        self.any_running = new((1,), torch.bool)
+
+    def begin(self, batch: SearchInput) -> None:
+        self.model.begin_fixed(self.state, batch.memory)
+        self.output.load(batch.output)
+        self.hypotheses.begin(batch, self.output)
+
+    def run(self) -> None:
+        hidden = self.model.step_fixed(self.hypotheses.last, self.state)  # (B, k, D)
+        parents = self.hypotheses.extend(hidden, self.output, self.objective)
+        if parents is not None:
+            self.state.reorder(parents)
+        self.any_running.copy_(self.hypotheses.running.any())
+
+
+def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypothesis]] | None:
+    """The hypotheses of each sentence, in `rows` decoder rows per sentence. None where the search has to
+    decode in its own loop: see above, and where the GPU has no room for a program."""
+    model, device = batch.model, batch.memory.hidden.device
+    if device.type not in DEVICES or not isinstance(model, Model) or rows > MAX_ROWS:
+        return None
+    if not isinstance(batch.output, FixableOutput):
+        return None
+    sentences, source = batch.memory.mask.shape
+    words = batch.output.size
+    sizes = (
+        bucket(sentences),
+        rows,
+        bucket(source, POSITIONS),
+        bucket(max(batch.limits), POSITIONS),
+        words if words == model.vocabulary_size else bucket(words, WORDS),
+    )
+    key = (maker.key, sizes, type(batch.output), batch.objective)
+    graphs = graphs_of(model, device)
+    with torch.inference_mode():
+        try:
+            program = graphs.program(key, lambda new: Decoding(new, batch, model, maker, sizes))
+        except torch.OutOfMemoryError:
+            graphs.clear()
+            return None
+        program.content.begin(batch)
+        _replay(program, max(batch.limits), device)
+        return program.content.hypotheses.results(sentences)
+
+
+def _replay(program: Program[Decoding], steps: int, device: torch.device) -> None:
+    """At most so many steps. On a GPU the next step is started before it is known whether the last one has
+    ended the last sentence; such a step changes nothing."""
+    if device.type != "cuda":
+        for _ in range(steps):
+            program.replay()
+            if not bool(program.content.any_running):
+                return
+        return
+    answers = [torch.empty(1, dtype=torch.bool, pin_memory=True) for _ in range(2)]
+    events = [torch.cuda.Event() for _ in range(2)]
+    for step in range(steps):
+        program.replay()
+        answers[step % 2].copy_(program.content.any_running, non_blocking=True)
+        events[step % 2].record()
+        if step:
+            events[(step - 1) % 2].synchronize()
+            if not bool(answers[(step - 1) % 2]):
+                return
+
+
+def graphs_of(model: Model, device: torch.device) -> Graphs:
+    if model.graphs is None:
+        model.graphs = Graphs(device)
+    return model.graphs
