@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from appraise_files import blocks_of, options, written
+from appraise_files import MTURK, blocks_of, campaign, options, written
 from sqlalchemy import select
 
+from creamtea.human.exchange.appraise_campaign import SENT_TWICE
 from creamtea.human.exchange.exporting import import_campaign
+from creamtea.human.exchange.losses import repeats
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import read_answers
 from creamtea.human.quality.measures import measure
@@ -40,6 +42,37 @@ ann,B,1,TGT,eng,deu,50,news.1,False,[],3,4
         ("usual", "wmt"): 70,
         **{(rule, "means"): 70 for rule in ("esa", "da-sqm", "usual")},
     }
+
+
+def test_a_page_that_was_sent_twice_is_one_rating(database: Database, tmp_path: Path) -> None:
+    """One press counted twice (AppraiseDev/Appraise#10): the ends are 20 ms apart. Both would pull segment 1
+    down to (20 + 20 + 80)/3, and A to 72.0."""
+    lines = "ann,A,1,TGT,eng,deu,20,d1,False,100.0,110.655\nann,A,1,TGT,eng,deu,20,d1,False,100.0,110.675\n"
+    lines += "ben,A,1,TGT,eng,deu,80,d1,False,100.0,130.0\n"
+    for rater in ("ann", "ben"):
+        for segment in range(2, 6):
+            lines += f"{rater},A,{segment},TGT,eng,deu,80,d1,False,{segment}00.0,{segment}10.0\n"
+        for segment in range(1, 6):
+            lines += f"{rater},B,{segment},TGT,eng,deu,{70 + segment},d1,False,{segment}40.0,{segment}50.0\n"
+    done = import_campaign(database, written(tmp_path, lines), "appraise", options(), "test")
+    assert (done.items, done.ratings) == (10, 20)
+    assert done.not_kept == repeats([2], SENT_TWICE)
+    report = blocks_of(to_values(build_human(database, "wmt", "da-sqm")))
+    table = next(block for block in report if block.get("key") == "wmt" and "rows" in block)
+    assert {row["name"]: row["cells"]["raw"]["value"] for row in table["rows"]} == {"A": 74.0, "B": 73.0}
+
+
+def test_what_differs_in_more_than_its_end_is_another_rating(tmp_path: Path) -> None:
+    """Another start (opened again), score or error; the crowd's lines have seconds instead of moments."""
+    first = "ann,A,1,TGT,eng,deu,20,d1,False,[],3,4"
+    error = '"[{""start_i"": 0, ""end_i"": 1, ""severity"": ""minor""}]"'
+    others = ["20,d1,False,[],3.1,4", "21,d1,False,[],3,4", f"20,d1,False,{error},3,4"]
+    lines = "\n".join([first, *(f"ann,A,1,TGT,eng,deu,{other}" for other in others), first, ""])
+    content = campaign(tmp_path, lines, protocol="esa")
+    assert sorted(score.step for answer in content.answers for score in answer.scores) == [20, 20, 20, 21]
+    header, rated, *controls = MTURK.splitlines()
+    again = "\n".join([header, rated, rated, rated.replace("1503.0", "12.0"), *controls, ""])
+    assert [answer.scores[0].step for answer in campaign(tmp_path, again).answers].count(72) == 2
 
 
 def test_a_repeated_rating_is_one_vote_in_means_agreement_and_rater_reports(

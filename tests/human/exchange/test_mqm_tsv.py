@@ -11,7 +11,7 @@ import pytest
 from creamtea.errors import InputError
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.exchange.losses import NotKept
+from creamtea.human.exchange.losses import NotKept, repeats
 from creamtea.human.exchange.mqm_tsv import FIELDS, read_mqm
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
@@ -32,6 +32,19 @@ def written(folder: Path, lines: str, header: str = "\t".join(FIELDS)) -> Path:
     path = folder / "mqm.tsv"
     path.write_text(header + "\n" + lines.replace("|", "\t"), encoding="utf-8")
     return path
+
+
+def test_a_line_that_repeats_another_is_one_error(tmp_path: Path) -> None:
+    """Where something stands behind the severity, such as the moment: without it two equal lines may be two
+    omissions."""
+    omission = "A|talk|1|84|ann|Gut so.|Good.|Accuracy/Omission|Major"
+    lines = f"{omission}|12:01\n{omission}|12:01\n{omission}|12:02\n"
+    content, not_kept = read_mqm(written(tmp_path, lines), FACTS, NOW)
+    assert [score.step for answer in content.answers for score in answer.scores] == [10000 - 100]
+    assert repeats([3])[0] in not_kept
+    content, not_kept = read_mqm(written(tmp_path, f"{omission}\n{omission}\n"), FACTS, NOW)
+    assert [score.step for answer in content.answers for score in answer.scores] == [10000 - 100]
+    assert not_kept == ()
 
 
 def test_errors_become_scores_and_stay_where_they_are(database: Database, tmp_path: Path) -> None:

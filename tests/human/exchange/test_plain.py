@@ -11,6 +11,7 @@ from creamtea.errors import InputError
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.losses import repeats
 from creamtea.human.exchange.plain import read_ratings
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
@@ -36,7 +37,7 @@ def test_four_columns_are_enough(tmp_path: Path) -> None:
     text = (
         "rater,segment,system,value\nann,3,a,1.2\nann,3,b,6\nann,5,b,3.0\nann,5,a,3.4\nbob,3,b,1\nbob,3,a,2\n"
     )
-    content = read_ratings(written(tmp_path, text), "csv", facts("contrastive-da"), NOW)
+    content, _ = read_ratings(written(tmp_path, text), "csv", facts("contrastive-da"), NOW)
     assert content.systems == ("a", "b")
     assert [(item.position, item.segment, item.systems) for item in content.items] == [
         (0, 3, ("a", "b")),
@@ -53,8 +54,15 @@ def test_four_columns_are_enough(tmp_path: Path) -> None:
 def test_da_has_an_item_for_each_output(tmp_path: Path) -> None:
     text = '{"rater": "ann", "segment": 1, "system": "a", "step": 70}\n'
     text += '{"rater": "ann", "segment": 1, "system": "b", "step": 7}\n'
-    content = read_ratings(written(tmp_path, text, "old.jsonl"), "jsonl", facts("da"), NOW)
+    content, _ = read_ratings(written(tmp_path, text, "old.jsonl"), "jsonl", facts("da"), NOW)
     assert [(item.segment, item.systems) for item in content.items] == [(1, ("a",)), (1, ("b",))]
+
+
+def test_rows_that_repeat_another_are_counted_and_kept_once(tmp_path: Path) -> None:
+    text = "rater,segment,system,value\nann,1,a,70\nann,1,b,60\nann,1,a,70\nann,2,a,70\nann,1,a,70\n"
+    content, not_kept = read_ratings(written(tmp_path, text), "csv", facts("da"), NOW)
+    assert [score.step for answer in content.answers for score in answer.scores] == [70, 60, 70]
+    assert not_kept == repeats([4, 6])
 
 
 def test_a_file_with_a_mark_at_its_start_and_other_columns(database: Database, tmp_path: Path) -> None:

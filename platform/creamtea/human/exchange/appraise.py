@@ -16,8 +16,9 @@ https://github.com/wmt-conference/wmt23-news-systems/blob/main/humaneval/DA+SQM/
 Types: TGT (SYSTEM) is a rated output; BAD (BAD_REF) a bad reference and CHK, REP (REPEAT) a repeat, each of
 the same system's output of that segment; REF is the human translation shown in place of the system that its
 line names: it counts for a system of its own, "reference". Scores of whole documents and of practice
-(documents with "tutorial" in their names) are left out, and counted. A rater who rates an output again gives
-a second opinion (WMT's scripts average them), on an item of its own.
+(documents with "tutorial" in their names) are left out, and counted. So are lines that repeat an earlier one
+but for their end: one page, sent twice. A rater who opens an output again and rates it gives a second opinion
+(WMT's scripts average them), on an item of its own.
 
 Places of errors are those of Appraise's page: indices of a JavaScript string, from 0, the last one included,
 in the text without white space at its ends (`code_units`).
@@ -115,6 +116,7 @@ class Rated:
 class AppraiseFile:
     name: str
     ratings: tuple[Rated, ...]
+    sent_twice: tuple[int, ...]  # lines that differ from an earlier one at most in their end, left out
     document_scores: int  # left out
     practice: int  # scores of tutorials, left out
     filling: int  # scores of documents that fill a task up, left out
@@ -141,9 +143,16 @@ def read_appraise(
     raters, by whose means and deviations the file's scores were standardised (z).
     """
     ratings: list[Rated] = []
+    sent_twice: list[int] = []
     document_scores = practice = filling = 0
     names: tuple[str, ...] = ()
+    known: set[tuple[str, ...]] = set()
     for line, names, cells in _lines(path):
+        sent = tuple(cell for name, cell in zip(names, cells, strict=True) if name != "end")
+        if sent in known:
+            sent_twice.append(line)
+            continue
+        known.add(sent)
         reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
         if "is document" in names and reading.field("is document", _truth, "True or False"):
             document_scores += 1
@@ -160,7 +169,9 @@ def read_appraise(
     if not ratings:
         raise InputError(f"{path.name}: no scores of segments in it")
     placed = within_documents(ratings)
-    return AppraiseFile(path.name, tuple(placed), document_scores, practice, filling, crowd="HIT" in names)
+    return AppraiseFile(
+        path.name, tuple(placed), tuple(sent_twice), document_scores, practice, filling, crowd="HIT" in names
+    )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:

@@ -15,7 +15,7 @@ from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text, text_lines
-from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.losses import NotKept, counts, repeats
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
@@ -23,6 +23,7 @@ from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import option
 
 USUAL_PROTOCOL = "da"
+SENT_TWICE = "all that an earlier line says, but for the end"
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
 Key = tuple[ItemKind, str, int, str, int]
 
@@ -72,7 +73,7 @@ def read_appraise_campaign(
         settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
     settings |= domain_settings(texts.domains, content.test_set)
     content = replace(content, settings=settings)
-    return content, counts(
+    not_kept = counts(
         {
             "scores of whole documents": file.document_scores,
             "scores of practice (tutorials)": file.practice,
@@ -81,6 +82,7 @@ def read_appraise_campaign(
             "scores of other language pairs": len(file.ratings) - len(ratings),
         }
     )
+    return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept)
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:

@@ -62,7 +62,7 @@ def _read_own(
 ) -> tuple[Content, tuple[NotKept, ...]]:
     """An export's folder, or one file of ratings with its columns."""
     if not path.is_dir():
-        return read_ratings(path, kind, facts, now), ()
+        return read_ratings(path, kind, facts, now)
     if facts.protocol or facts.test_set or facts.pair:
         raise InputError(
             f"{option('protocol')}, {option('test-set')} and the languages stand in the folder's "

@@ -7,7 +7,7 @@ docs/exchange.md shows the whole (`table`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from creamtea.human.exchange.code_units import CodeUnits
@@ -39,6 +39,14 @@ class NotKept:
 def counts(found: Mapping[str, int]) -> tuple[NotKept, ...]:
     """Those of which there are any."""
     return tuple(NotKept(count, what) for what, count in found.items() if count)
+
+
+def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
+    """Lines that are there again by accident, and are kept once; `said`: what they repeat."""
+    if not lines:
+        return ()
+    shown = ", ".join(f"{line:,}" for line in lines[:3]) + (", …" if len(lines) > 3 else "")
+    return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once (line {shown})"),)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import CountedScore, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
-from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.losses import NotKept, counts, repeats
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
@@ -77,7 +77,8 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
     first: dict[tuple[int, str, str], _Line] = {}
     errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
     comments = planted = 0
-    for line in _lines(path):
+    again: list[int] = []
+    for line in _lines(path, again):
         if line.planted:
             planted += 1
             continue
@@ -120,12 +121,13 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
         for key, line in items.items()
     ]
     made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
-    return made, counts(
+    not_kept = counts(
         {
             "comments on errors, or what else is said of them": comments,
             "errors planted to test raters": planted,
         }
     )
+    return made, (*repeats(again), *not_kept)
 
 
 def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
@@ -138,16 +140,23 @@ def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
     return {name: value for name, value in error.items() if name not in ("start", "end", "in_source")}
 
 
-def _lines(path: Path) -> Iterator[_Line]:
+def _lines(path: Path, again: list[int]) -> Iterator[_Line]:
+    """The lines; the numbers of those that are there again are added to `again`."""
     lines = read_text(path).removesuffix("\n").split("\n")
     header = lines[0].rstrip("\r").split("\t")[: len(FIELDS)]
     if tuple(OTHER_FIELDS.get(field, field) for field in header) != FIELDS:
         raise InputError(
             f"{path.name}, line 1: found {lines[0][:80]!r}; allowed: {' '.join(FIELDS)}, with tabs"
         )
+    known: set[str] = set()
     for number, text in enumerate(lines[1:], start=2):
         place = Place(path.name, number)
         cells = text.rstrip("\r").split("\t")
+        # without a comment or a time behind them, two equal lines may be two equal errors, such as omissions
+        if any(cells[len(FIELDS) :]) and text in known:
+            again.append(number)
+            continue
+        known.add(text)
         if len(cells) < len(FIELDS):
             raise InputError(f"{place}: found {len(cells)} fields; allowed: {len(FIELDS)}")
         values = dict(zip(FIELDS, cells, strict=False))

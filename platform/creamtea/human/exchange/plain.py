@@ -18,6 +18,7 @@ from creamtea.human.exchange.answers import checked_items
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_records
+from creamtea.human.exchange.losses import NotKept, repeats
 from creamtea.human.exchange.rows import COLUMNS, OF_ITEM, GivenRating, given_rating
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.wording import option
@@ -25,12 +26,18 @@ from creamtea.wording import option
 REQUIRED = ("rater", "segment", "system")
 
 
-def read_ratings(path: Path, kind: str, facts: ImportFacts, now: datetime) -> Content:
-    """The campaign that the ratings in a file make. Moments that the file does not give are `now`.
+def read_ratings(
+    path: Path, kind: str, facts: ImportFacts, now: datetime
+) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign that the ratings in a file make, and what is not kept. Moments that the file does not give
+    are `now`.
 
     Raises InputError with file, line, column, what was found and what is allowed.
     """
-    records = read_records(path, kind, COLUMNS, REQUIRED)
+    rows = read_records(path, kind, COLUMNS, REQUIRED)
+    different: dict[str, Record] = {}
+    again = [row.place.line for row in rows if different.setdefault(repr(row.values), row) is not row]
+    records = list(different.values())
     if not records:
         raise InputError(f"{path.name}: no ratings in it")
     name = facts.protocol or records[0].values.get("protocol")
@@ -46,7 +53,8 @@ def read_ratings(path: Path, kind: str, facts: ImportFacts, now: datetime) -> Co
     numbers = _item_numbers(records, protocol)
     ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
     systems = tuple(dict.fromkeys(rating.system for rating in ratings))
-    return made_elsewhere(facts, name, facts.pair, systems, _items(ratings, systems), ratings)
+    made = made_elsewhere(facts, name, facts.pair, systems, _items(ratings, systems), ratings)
+    return made, repeats(again)
 
 
 def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int]:
