@@ -11,7 +11,7 @@ import pytest
 from creamtea.errors import InputError
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.exchange.losses import NotKept, repeats
+from creamtea.human.exchange.losses import NotKept, repeats, repeats_kept
 from creamtea.human.exchange.mqm_tsv import FIELDS, read_mqm
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
@@ -45,6 +45,8 @@ def test_a_line_that_repeats_another_is_one_error(tmp_path: Path) -> None:
     content, not_kept = read_mqm(written(tmp_path, f"{omission}\n{omission}\n"), FACTS, NOW)
     assert [score.step for answer in content.answers for score in answer.scores] == [10000 - 100]
     assert not_kept == ()
+    (note,) = repeats_kept(content)
+    assert (note.count, note.what.split()[0]) == (1, "errors")
 
 
 def test_errors_become_scores_and_stay_where_they_are(database: Database, tmp_path: Path) -> None:

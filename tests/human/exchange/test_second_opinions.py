@@ -31,6 +31,9 @@ def test_a_second_opinion_is_half_a_rating(other: Database, tmp_path: Path) -> N
     (tmp_path / "scores.csv").write_text(LINES)
     done = import_campaign(other, tmp_path / "scores.csv", "appraise", ImportFacts("wmt", "da"), "test")
     assert (done.items, done.ratings) == (3, 5)
+    assert [(note.count, note.what.split(":")[0]) for note in done.notices] == [
+        (1, "outputs that a rater has rated again")
+    ]
     with other.session() as session:
         ratings = load_ratings(session, session.scalars(select(Campaign)).one())
         answers = read_answers(session, session.scalars(select(Campaign.id)).one())

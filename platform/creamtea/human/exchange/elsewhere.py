@@ -207,7 +207,7 @@ def error_notices(content: Content) -> tuple[NotKept, ...]:
                     costs[f"{name}, {span.severity}: {span.cost:g} instead of {usual:g}"] += 1
                 elif protocol.taxonomy is None and not is_published(span.category):
                     categories[name] += 1
-    weights = "the usual weights" if protocol.taxonomy is None else "--taxonomy"
+    weights = "the usual weights" if protocol.taxonomy is None else option("taxonomy")
     notices = []
     if costs:
         notices.append(
@@ -221,7 +221,7 @@ def error_notices(content: Content) -> tuple[NotKept, ...]:
             NotKept(
                 categories.total(),
                 "errors of categories that the usual weights do not name (they cost what their severity "
-                f"says; --taxonomy FILE gives others): {_listed(categories)}",
+                f"says; {option('taxonomy')} FILE gives others): {_listed(categories)}",
             )
         )
     return tuple(notices)

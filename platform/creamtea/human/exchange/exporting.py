@@ -21,7 +21,15 @@ from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts, error_notices
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.leaving_out import without_systems
-from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, NotKept, not_held
+from creamtea.human.exchange.losses import (
+    APPRAISE,
+    MQM,
+    MT_METRICS_EVAL,
+    PEARMUT,
+    NotKept,
+    not_held,
+    repeats_kept,
+)
 from creamtea.human.exchange.media import (
     FOLDER,
     MediaFiles,
@@ -207,7 +215,7 @@ def import_campaign(
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
     check_lengths(content)
-    notices = error_notices(content)
+    notices = (*repeats_kept(content), *error_notices(content))
     media = MediaFiles()
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path

@@ -49,6 +49,22 @@ def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -
     return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once (line {shown})"),)
 
 
+def repeats_kept(content: Content) -> tuple[NotKept, ...]:
+    """What a campaign has twice, and keeps: it may be meant so."""
+    relative = find_protocol(content.protocol, content.settings).relative
+    equal = (Counter(map(repr, spans)).values() for spans in _spans_of_answers(content))
+    return counts(
+        {
+            "outputs that a rater has rated again: the mean of both counts, in WMT mode what its rule says": (
+                0 if relative else _second_opinions(content)
+            ),
+            "errors that are marked again at the same place, in the same words: each counts": sum(
+                times - 1 for of_answer in equal for times in of_answer
+            ),
+        }
+    )
+
+
 @dataclass(frozen=True)
 class Part:
     """Something of a campaign that a format may not hold. `count`: how much a campaign has of it."""
@@ -142,6 +158,13 @@ def _of_documents(content: Content) -> int:
 
 def _times(content: Content) -> int:
     return sum(answer.active_ms is not None for answer in content.answers)
+
+
+def _spans_of_answers(content: Content) -> Iterator[list[Span]]:
+    """The errors of each output that a rater marked, controls too."""
+    if find_protocol(content.protocol).marks_errors:
+        for counted in counted_scores(content, WITH_CONTROLS):
+            yield list(spans_of(counted.score.payload))
 
 
 def _spans(content: Content) -> Iterator[tuple[Span, str]]:
