@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
         "ratings.jsonl",
     }
     found = creamtea.json("campaign", "import", "again", "--from", "out", "--format", "jsonl")
-    assert found == {"campaign": "again", "systems": 2, "items": 1, "raters": 2, "ratings": 4, "not_kept": []}
+    amounts = {"campaign": "again", "systems": 2, "items": 1, "raters": 2, "ratings": 4}
+    assert found == {**amounts, "not_kept": [], "notices": []}
     found = creamtea.json("campaign", "export", "again", "-o", "mtme", "--format", "mt-metrics-eval")
     assert found["ratings"] == 4
     assert "mtme/human-scores/und-und.preference.seg.score" in found["files"]
@@ -105,7 +107,7 @@ def test_a_taxonomy_of_their_own(creamtea: Any) -> None:
     creamtea("campaign", "export", "own", "-o", "out", "--format", "jsonl")
     assert json.loads((creamtea.folder / "out" / "ratings.jsonl").read_text())["value"] == "-3.0"
     done = creamtea("campaign", "export", "own", "-o", "mqm", "--format", "mqm")
-    assert "        1  scores by the campaign's own weights of errors\n" in done.stdout
+    assert re.search("^ +1  .*weights", done.stdout, re.MULTILINE)
 
 
 def test_a_dry_run_stores_nothing_and_exports_say_what_they_leave(creamtea: Any, tmp_path: Path) -> None:
