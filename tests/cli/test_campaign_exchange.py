@@ -107,7 +107,7 @@ def test_a_taxonomy_of_their_own(creamtea: Any) -> None:
     creamtea("campaign", "export", "own", "-o", "out", "--format", "jsonl")
     assert json.loads((creamtea.folder / "out" / "ratings.jsonl").read_text())["value"] == "-3.0"
     done = creamtea("campaign", "export", "own", "-o", "mqm", "--format", "mqm")
-    assert re.search("^ +1  .*weights", done.stdout, re.MULTILINE)
+    assert re.search("^ +1  .* scores by them$", done.stdout, re.MULTILINE)
 
 
 def test_a_dry_run_stores_nothing_and_exports_say_what_they_leave(creamtea: Any, tmp_path: Path) -> None:
