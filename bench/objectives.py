@@ -2,12 +2,13 @@
 
     python bench/objectives.py [--tokens 8192] [--vocabulary 32000] [--width 512] [--precision fp32 bf16]
                                [--only NAME ...] [--flat] [--threads 1] [--repetitions 3]
-                               [--device cpu] [--json]
+                               [--device cpu cuda] [--json]
 
-Our softmax, SCONES and entmax go through one chunked path; beside them torch's cross-entropy of whole
-logits, torch's chunked `linear_cross_entropy`, and the losses of the entmax package (by sorting, and by
-its default for large vocabularies, the 100 largest). The package needs several times the memory of all
-logits, so it is timed on --package-tokens tokens, and compared with our softmax on as many.
+Our softmax, SCONES and entmax go through one chunked path, on a GPU with a kernel for each chunk. Beside
+them are torch's cross-entropy of whole logits, torch's chunked `linear_cross_entropy`, and the losses of the
+entmax package (by sorting, and by its default for large vocabularies, the 100 largest). The package needs
+several times the memory of all logits, so it is timed on --package-tokens tokens, and compared with our
+softmax on as many. There is a table for the CPU and, where there is a GPU, one for it.
 
 Within a repetition the rows take turns; times are medians, and only ratios (to our softmax) of one run
 should be compared. On a CPU they are seconds of the processor, which other processes disturb less than
@@ -89,6 +90,7 @@ PACKAGE: dict[str, Loss] = {
 class Row:
     name: str
     precision: str
+    device: str
     tokens: int
     package: bool  # of PACKAGE, not of LOSSES
 
@@ -102,18 +104,26 @@ def main() -> None:
     if arguments.row:
         print(peak(arguments, Row(**json.loads(arguments.row))))
         return
-    results = [result for precision in arguments.precision for result in measure(arguments, precision)]
+    results = {
+        device: [
+            result for precision in arguments.precision for result in measure(arguments, precision, device)
+        ]
+        for device in arguments.device
+    }
     if arguments.json:
-        print(json.dumps(results, indent=2, ensure_ascii=False))
+        print(
+            json.dumps([result for rows in results.values() for result in rows], indent=2, ensure_ascii=False)
+        )
         return
     console = Console()
-    console.print(
-        f"{device_name(torch.device(arguments.device))}, {arguments.threads} thread(s), "
-        f"torch {torch.__version__}; {arguments.vocabulary:,} words, width {arguments.width}; "
-        f"{'flat' if arguments.flat else 'peaked'} logits, of which entmax 1.5 supports "
-        f"{support(arguments):.2%}; median of {arguments.repetitions}"
-    )
-    console.print(table(results))
+    for device, rows in results.items():
+        console.print(
+            f"{device_name(torch.device(device))}, {arguments.threads} thread(s), torch {torch.__version__}; "
+            f"{arguments.vocabulary:,} words, width {arguments.width}; "
+            f"{'flat' if arguments.flat else 'peaked'} logits, of which entmax 1.5 supports "
+            f"{support(arguments):.2%}; median of {arguments.repetitions}"
+        )
+        console.print(table(rows))
 
 
 def parse() -> argparse.Namespace:
@@ -127,7 +137,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flat", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    parser.add_argument("--device", nargs="+", choices=["cpu", "cuda"], default=devices)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--row", help=argparse.SUPPRESS)  # the memory of one row, in a process of its own
     arguments = parser.parse_args()
@@ -135,7 +146,9 @@ def parse() -> argparse.Namespace:
     return arguments
 
 
-def inputs(arguments: argparse.Namespace, tokens: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def inputs(
+    arguments: argparse.Namespace, tokens: int, device: str = "cpu"
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """hidden (tokens, width), weight (V, width), bias (V,) and targets (tokens,)."""
     random = torch.Generator().manual_seed(1)
     weight = torch.randn(arguments.vocabulary, arguments.width, generator=random)
@@ -147,7 +160,6 @@ def inputs(arguments: argparse.Namespace, tokens: int) -> tuple[Tensor, Tensor, 
         raised = torch.where(torch.rand(tokens, generator=random) < 0.75, targets, other)
         hidden += weight[raised] * (1 + 6 * torch.rand(tokens, 1, generator=random))
     bias = torch.zeros(arguments.vocabulary)
-    device = arguments.device
     hidden, weight, bias = (x.to(device).requires_grad_() for x in (hidden, weight, bias))
     return hidden, weight, bias, targets.to(device)
 
@@ -180,21 +192,21 @@ def clock(device: str) -> float:
     return time.perf_counter()
 
 
-def rows_of(arguments: argparse.Namespace, precision: str) -> list[Row]:
+def rows_of(arguments: argparse.Namespace, precision: str, device: str) -> list[Row]:
     """Softmax, which the others are compared with, is always measured."""
     rows = []
     for losses, tokens in ((LOSSES, arguments.tokens), (PACKAGE, arguments.package_tokens)):
         wanted = [name for name in losses if name in (arguments.only or losses)]
         if set(wanted) - {"softmax"}:
             names = ["softmax", *(name for name in wanted if name != "softmax")]
-            rows += [Row(name, precision, tokens, losses is PACKAGE) for name in names]
+            rows += [Row(name, precision, device, tokens, losses is PACKAGE) for name in names]
     return rows
 
 
-def measure(arguments: argparse.Namespace, precision: str) -> list[dict[str, Any]]:
-    rows = rows_of(arguments, precision)
-    tensors = {tokens: inputs(arguments, tokens) for tokens in {row.tokens for row in rows}}
-    few = inputs(arguments, 64)
+def measure(arguments: argparse.Namespace, precision: str, device: str) -> list[dict[str, Any]]:
+    rows = rows_of(arguments, precision, device)
+    tensors = {tokens: inputs(arguments, tokens, device) for tokens in {row.tokens for row in rows}}
+    few = inputs(arguments, 64, device)
     for row in rows:
         once(row, few)
     seconds: dict[Row, list[float]] = {row: [] for row in rows}
@@ -210,9 +222,9 @@ def measure(arguments: argparse.Namespace, precision: str) -> list[dict[str, Any
             "tokens": row.tokens,
             "seconds": medians[row],
             "all_seconds": seconds[row],
-            "ratio": medians[row] / medians[Row("softmax", precision, row.tokens, row.package)],
+            "ratio": medians[row] / medians[Row("softmax", precision, device, row.tokens, row.package)],
             "peak_mib": peak_in_new_process(row),
-            "device": device_name(torch.device(arguments.device)),
+            "device": device_name(torch.device(device)),
             "threads": arguments.threads,
             "torch": torch.__version__,
         }
@@ -227,11 +239,10 @@ def peak_in_new_process(row: Row) -> float:
 
 def peak(arguments: argparse.Namespace, row: Row) -> float:
     """MiB by which the process grows over its inputs."""
-    once(
-        row, inputs(argparse.Namespace(**{**vars(arguments), "vocabulary": 200, "width": 8}), 2)
-    )  # loads code
-    tensors = inputs(arguments, row.tokens)
-    if arguments.device == "cuda":
+    small = argparse.Namespace(**{**vars(arguments), "vocabulary": 200, "width": 8})
+    once(row, inputs(small, 2, row.device))  # loads code
+    tensors = inputs(arguments, row.tokens, row.device)
+    if row.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         once(row, tensors)
@@ -251,7 +262,7 @@ def resident() -> dict[str, float]:
 
 
 def table(results: list[dict[str, Any]]) -> Table:
-    columns = ["loss", "precision", "tokens", "s", "ratio", "peak MiB"]
+    columns = ["loss", "precision", "tokens", "ms", "ratio", "peak MiB"]
     table = Table()
     for column in columns:
         table.add_column(column, justify="left" if column in ("loss", "precision") else "right")
@@ -260,7 +271,7 @@ def table(results: list[dict[str, Any]]) -> Table:
             result["loss"],
             result["precision"],
             f"{result['tokens']:,}",
-            f"{result['seconds']:.2f}",
+            f"{result['seconds'] * 1000:,.1f}",
             f"{result['ratio']:.2f}",
             f"{result['peak_mib']:,.0f}",
         )
