@@ -19,9 +19,9 @@ def greeting(creamtea: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("CREAMTEA_HOME", str(creamtea.home))
     monkeypatch.delenv("CREAMTEA_DATABASE_URL", raising=False)
 
-    def printed() -> Any:
+    def printed(secret: str | None = "y") -> Any:
         capsys.readouterr()
-        serve._greet("http://x/enter#y", "http://x", "127.0.0.1")
+        serve._greet(secret, "http://x", "127.0.0.1")
         return capsys.readouterr()
 
     return printed
@@ -42,6 +42,13 @@ def test_a_raters_link_is_suggested_for_the_newest_launched_campaign(creamtea: A
     assert f"{LINK}first --rater" in greeting().out
     creamtea("campaign", "close", "first", "--reason", "enough")
     assert LINK not in greeting().out
+
+
+def test_without_a_link_it_says_how_to_make_one(greeting: Any) -> None:
+    assert "http://x/enter#y" in greeting().out
+    printed = greeting(None).out
+    assert "#" not in printed
+    assert "creamtea link --role organiser --url http://x\n" in printed
 
 
 def test_a_protocol_that_cannot_be_used_is_named(greeting: Any, monkeypatch: pytest.MonkeyPatch) -> None:

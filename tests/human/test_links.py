@@ -33,6 +33,33 @@ def test_links_are_listed_with_what_became_of_them(study_database: Database) -> 
     assert links.listed(study_database, opening=True) == found[:3]
 
 
+def test_a_start_withdraws_the_unused_links_of_earlier_starts(database: Database) -> None:
+    given = access.create_link(database, "organiser")
+    first, second = (links.link_at_start(database, for_person=True) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    with pytest.raises(access.AccessRefused):
+        access.exchange(database, first)
+    used = access.exchange(database, second)
+    links.link_at_start(database, for_person=True)
+    assert access.identify(database, used.secret) is not None, "a link that was used stays"
+    access.exchange(database, given)  # so does one that somebody asked for
+
+
+def test_a_log_gets_a_link_only_while_no_organiser_can_come_in(database: Database) -> None:
+    access.exchange(database, access.create_link(database, "reader"))
+    first = links.link_at_start(database, for_person=False)
+    second = links.link_at_start(database, for_person=False)
+    assert first is not None
+    assert second is not None
+    session = access.exchange(database, second)
+    assert links.link_at_start(database, for_person=False) is None
+    access.sign_out(database, session.secret)
+    assert links.link_at_start(database, for_person=False) is not None
+    access.create_link(database, "organiser")
+    assert links.link_at_start(database, for_person=False) is None
+
+
 @pytest.mark.parametrize("role", ["reader", "organiser"])
 def test_withdrawing_ends_the_session_and_nobody_elses(database: Database, role: str) -> None:
     mine, theirs = (access.exchange(database, access.create_link(database, role)) for _ in range(2))

@@ -15,7 +15,7 @@ import typer
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
-from creamtea.human import access
+from creamtea.human import access, links
 from creamtea.human.campaigns import summaries
 from creamtea.human.protocols import added_protocols
 from creamtea.settings import LOOPBACK, SignIn, site_address
@@ -48,7 +48,10 @@ def serve(
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
 ) -> None:
-    """Serve the web app: studies, reports and rating. Prints a link that works once.
+    """Serve the web app: studies, reports and rating. Prints an organiser's link that works once.
+
+    Each start withdraws the unused links of earlier starts. If the output is not a terminal, a link is
+    printed only while no organiser can sign in: `creamtea link --role organiser` makes another.
 
     Nothing is shown without a link, or a sign-in by OpenID Connect where CREAMTEA_OIDC_ISSUER,
     CREAMTEA_OIDC_CLIENT_ID and CREAMTEA_OIDC_CLIENT_SECRET are set. Stop with Ctrl-C.
@@ -59,10 +62,12 @@ def serve(
 
     def ready(bound_port: int) -> None:
         shown = url or f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
-        organiser_link = _link("organiser", shown)
-        _greet(organiser_link, shown, host)
-        if browser and sys.stdout.isatty():
-            webbrowser.open(organiser_link)
+        terminal = sys.stdout.isatty()
+        with opened_database() as database:
+            secret = links.link_at_start(database, for_person=terminal)
+        _greet(secret, shown, host)
+        if browser and terminal and secret is not None:
+            webbrowser.open(link_to(shown, secret))
 
     with contextlib.suppress(KeyboardInterrupt):
         server.serve(host, port, ready, sign_in, url)
@@ -103,13 +108,13 @@ def link_to(url: str, secret: str) -> str:
     return f"{url}/enter#{secret}"
 
 
-def _link(role: str, url: str) -> str:
-    with opened_database() as database:
-        return link_to(url, access.create_link(database, role))
-
-
-def _greet(organiser_link: str, url: str, host: str) -> None:
-    say(f"creamtea is served at {url}; open this link, it works once:\n\n    {organiser_link}\n")
+def _greet(secret: str | None, url: str, host: str) -> None:
+    """`secret`: of a link for an organiser; None: there is no need for one."""
+    if secret is None:
+        command = f"creamtea link --role organiser --url {quote(url)}"
+        say(f"creamtea is served at {url}; a link for one more organiser: {command}\n")
+    else:
+        say(f"creamtea is served at {url}; open this link, it works once:\n\n    {link_to(url, secret)}\n")
     if host not in LOOPBACK:
         say(
             f"Other machines can reach {host}. Put HTTPS in front of it: over plain HTTP others on the "

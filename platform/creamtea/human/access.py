@@ -112,6 +112,7 @@ def add_link(
     rater_id: int | None,
     campaign_id: int | None,
     study_id: int | None = None,
+    at_start: bool = False,
 ) -> str:
     """A token in the caller's transaction; its secret."""
     secret = secrets.token_urlsafe(32)
@@ -124,6 +125,7 @@ def add_link(
             study_id=study_id,
             created_at=now,
             expires_at=now + lifetime,
+            at_start=at_start,
         )
     )
     return secret

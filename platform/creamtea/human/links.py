@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import and_, exists, func, or_, select, update
 
 from creamtea.errors import InputError
 from creamtea.human import audit
+from creamtea.human.access import LINK_LIFETIME, add_link
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
 from creamtea.store.tables import AccessToken, Campaign, Rater, StudyRow, WebSession
@@ -79,6 +80,35 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
                 )
             )
     return [link for link in links if link.opens or not opening]
+
+
+def link_at_start(database: Database, *, for_person: bool) -> str | None:
+    """Return the secret of a new organiser's link for a start of `creamtea serve` to print.
+
+    It replaces those of earlier starts that nobody has used. Unless a person reads it (`for_person`), nothing
+    is made if an organiser has a link or a session already: logs would collect links that nobody needs.
+    """
+    with database.transaction() as session:
+        now = database.now(session)
+        unused = (AccessToken.used_at.is_(None), AccessToken.revoked_at.is_(None))
+        session.execute(update(AccessToken).where(AccessToken.at_start, *unused).values(revoked_at=now))
+        signed_in = exists().where(
+            WebSession.token_id == AccessToken.id,
+            WebSession.revoked_at.is_(None),
+            WebSession.expires_at > now,
+        )
+        opens = or_(and_(AccessToken.used_at.is_(None), AccessToken.expires_at > now), signed_in)
+        of_organisers = select(AccessToken.id).where(
+            AccessToken.role == "organiser",
+            AccessToken.campaign_id.is_(None),
+            AccessToken.revoked_at.is_(None),
+            opens,
+        )
+        if not for_person and session.scalar(of_organisers.limit(1)) is not None:
+            return None
+        return add_link(
+            session, "organiser", now, LINK_LIFETIME, rater_id=None, campaign_id=None, at_start=True
+        )
 
 
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:

@@ -92,6 +92,7 @@ class AccessToken(Base):
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    at_start: Mapped[bool] = mapped_column(default=False)  # an organiser's link that `creamtea serve` printed
 
 
 class WebSession(Base):
