@@ -1,25 +1,33 @@
-"""One command on a GPU: every path is compared with the CPU, then timed. At most ten minutes.
+"""One command on a GPU: every path is compared with the CPU, then timed. At most eight minutes.
 
-    make gpu-check                                # writes docs/results-gpu.md, if GPU and CPU agree
-    make gpu-check REHEARSE=1                     # the same on a CPU with small shapes: shows that it runs
+    make gpu-check               # writes the tables of docs/results/gpu.md, if GPU and CPU agree
+    make gpu-check REHEARSE=1    # the same on a CPU with small shapes: shows that it runs
 
-Compared: gradients of each objective and architecture in fp32, and translations of each search and selection.
-Timed, with the peak of the GPU's memory: updates in bf16 of the shapes base and big with each objective, on
-random text with the lengths of WMT (mean 25 subwords), and searches by precision, vocabulary and batch.
+Compared: gradients of each objective and architecture in fp32, and translations of each search, selection and
+architecture. Timed, with the peak of the GPU's memory: updates in bf16 of the shapes base and big with each
+objective, on random text with the lengths of WMT (mean 25 subwords), and searches by vocabulary and batch,
+beside Hugging Face's MarianMT of the same shape where transformers is installed. The time of capturing CUDA
+graphs is not in the speed, but in a column of its own.
+
+The page is a template: each table replaces what stands between `<!-- table: NAME -->` and
+`<!-- end of table -->`, and all other text stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from peers.marian_peer import Peer, marian
 from random_models import CANDIDATES, random_lexicon, random_model, random_sentences, threshold_for
 from train_speed import OBJECTIVES, RandomSubwords, Unused
 
@@ -29,7 +37,8 @@ from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search import build_search
+from creamtea_workers.search import build_search, fixed
+from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.search.systems import device_name
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.alignment import LexiconSelector
@@ -51,7 +60,9 @@ COMPARED: list[dict[str, Any]] = [
     {"kind": "beam", "width": 4, **LENGTH},
     {"kind": "exact", "max_states": 50, **LENGTH},
     {"kind": "sample", "seed": 1, **LENGTH},
+    {"kind": "beam", "width": 4, "length_normalization": 0.6, **LENGTH},
 ]
+TIMED = COMPARED[:2]
 UPDATES = 9  # of trainings with and without recordings
 LARGEST_ERROR = 1e-3  # of a gradient, relative to its norm
 FEWEST_EQUAL = 0.9  # translations; nearly equal words may be rounded the other way
@@ -59,7 +70,7 @@ TABLE = 32000  # subwords of the timed shapes
 NVS_SIZE = 800  # subwords that the head selects
 MEAN_LENGTH = 25
 WRONG = " (wrong)"
-ON_A_GPU = "# Results on a GPU\n\nWritten by `make gpu-check`: `bench/gpu_check.py`."
+ON_A_GPU = "# Results on a GPU"
 REHEARSAL = """# A rehearsal of `make gpu-check`
 
 Every path ran on a CPU with small shapes, and was compared with itself: no figure here is one of a GPU."""
@@ -68,64 +79,86 @@ Row = list[str]
 
 
 class Page:
-    """Markdown, shown line by line."""
+    """Tables in Markdown, shown line by line."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.tables: dict[str, str] = {}
 
-    def add(self, text: str) -> None:
+    def add(self, table: str, text: str) -> None:
         print(text, flush=True)
-        self.lines.append(text)
+        self.tables[table] = f"{self.tables.get(table, '')}{text}\n"
+
+    def write(self, path: Path) -> None:
+        """Put the tables into their places in the file. SystemExit where it lacks one."""
+        text = path.read_text(encoding="utf-8")
+        for name, table in self.tables.items():
+            begin, end = re.escape(f"<!-- table: {name} -->"), re.escape("<!-- end of table -->")
+            place = re.search(f"(?<={begin}\n).*?(?={end})", text, re.DOTALL)
+            if place is None:
+                sys.exit(f"{path} has no place for the table {name}: give it <!-- table: {name} -->")
+            text = f"{text[: place.start()]}\n{table}\n{text[place.end() :]}"
+        path.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small shapes; writes nothing")
-    parser.add_argument("--output", type=Path, help="where to write the page")
+    parser.add_argument("--output", type=Path, help="the page whose tables are written")
     options = parser.parse_args()
     if options.rehearse and options.output:
         sys.exit("--rehearse measures nothing worth a file: leave out --output")
     if not options.rehearse and not torch.cuda.is_available():
         sys.exit(NO_GPU)
     prepare_torch(1 if options.rehearse else 2)
-    page, began = Page(), time.monotonic()
+    page = Page()
     failed = check(page, options.rehearse)
-    page.add(f"{time.monotonic() - began:.0f} seconds.")
     if failed:
         sys.exit("\n".join(["GPU and CPU disagree, and nothing was written:", *failed]))
     if options.output:
-        options.output.write_text("\n".join([*page.lines, ""]))
+        page.write(options.output)
 
 
 def check(page: Page, rehearse: bool) -> list[str]:
     """The rows on which GPU and CPU disagree."""
-    device, failed = CPU if rehearse else torch.device("cuda"), []
-    page.add(f"{REHEARSAL if rehearse else ON_A_GPU}\n\n{device_name(device)}, torch {torch.__version__}.\n")
-    for title, heading, rows in (
-        ("Gradients as on the CPU", "architecture | objective | largest relative error", gradients(device)),
-        (
-            "Trainings with recordings as without",
-            "attention | autocast | largest relative error of a weight",
-            recordings(device),
-        ),
-        ("Translations as on the CPU", "search | vocabulary | equal", translations(device)),
-        (
-            "Training",
-            "shape | objective | batch | target tokens/s | GiB at most",
-            trainings(device, rehearse),
-        ),
-        (
-            "Translation",
-            "precision | search | vocabulary | batch | sentences/s | GiB at most",
-            decodings(device, rehearse),
-        ),
-    ):
-        page.add(f"## {title}\n\n| {heading} |\n|{'---|' * (heading.count('|') + 1)}")
-        for row in rows:
-            page.add(f"| {' | '.join(row)} |")
-            failed += [f"{title}: {', '.join(row)}"] if row[-1].endswith(WRONG) else []
-        page.add("")
+    device, failed, began = CPU if rehearse else torch.device("cuda"), [], time.monotonic()
+    print(f"{REHEARSAL if rehearse else ON_A_GPU}\n")
+    with fixed_shapes(device.type):
+        for name, heading, rows in (
+            ("gradients", "architecture | objective | largest relative error", gradients(device)),
+            ("recordings", "attention | autocast | largest relative error of a weight", recordings(device)),
+            ("translations", "architecture | search | vocabulary | equal", translations(device)),
+            (
+                "training",
+                "shape | objective | batch | target tokens/s | GiB at most",
+                trainings(device, rehearse),
+            ),
+            (
+                "translation",
+                "precision | search | vocabulary | batch | sentences/s | s of captures | GiB at most | "
+                "MarianMT | times as fast",
+                decodings(device, rehearse),
+            ),
+        ):
+            page.add(name, f"| {heading} |\n|{'---|' * (heading.count('|') + 1)}")
+            for row in rows:
+                page.add(name, f"| {' | '.join(row)} |")
+                failed += [f"{name}: {', '.join(row)}"] if row[-1].endswith(WRONG) else []
+            print()
+    libraries = f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}"
+    page.add("machine", f"{device_name(device)}, {libraries}; {time.monotonic() - began:.0f} seconds in all.")
     return failed
+
+
+@contextmanager
+def fixed_shapes(*devices: str) -> Iterator[None]:
+    """Searches decode in tensors of fixed shape (`search.fixed`) on these devices only. In a rehearsal the
+    CPU is one of them, but where it stands for itself."""
+    before = set(fixed.DEVICES)
+    fixed.DEVICES = set(devices)
+    try:
+        yield
+    finally:
+        fixed.DEVICES = before
 
 
 # ---------------------------------------------------------------- agreement
@@ -207,17 +240,29 @@ def largest_error(expected: Sequence[torch.Tensor], found: Sequence[torch.Tensor
 
 
 def translations(device: torch.device) -> Iterator[Row]:
-    sentences, model = random_sentences(4000), random_model(4000, {"preset": "small"})
-    for spec in COMPARED:
-        for vocabulary in ("full", "lexicon", "NVS"):
-            outputs = []
-            for place in (CPU, device):
-                ready = prepare(copy.deepcopy(model).to(place), "fp32")
-                system = translator(ready, model, spec, vocabulary, sentences)
+    """Each search and selection of a Transformer, and each architecture with the full vocabulary."""
+    cases = [("transformer", spec, v) for spec in COMPARED for v in ("full", "lexicon", "NVS")]
+    cases += [
+        (name, spec, "full") for name in ("ssru", "rnn") for spec in COMPARED if spec["kind"] != "exact"
+    ]
+    sentences, models = random_sentences(4000), {}
+    for name, spec, vocabulary in cases:
+        if name not in models:
+            models[name] = random_model(4000, {"preset": "small"} if name == "transformer" else SMALL[name])
+        outputs = []
+        for place, devices in ((CPU, []), (device, [device.type])):
+            ready = prepare(copy.deepcopy(models[name]).to(place), "fp32")
+            system = translator(ready, models[name], spec, vocabulary, sentences)
+            with fixed_shapes(*devices):
                 done = system.translate(sentences, with_scores=False)
-                outputs.append([translation.hypothesis.tokens for translation in done])
-            share = float(np.mean([a == b for a, b in zip(*outputs, strict=True)]))
-            yield [spec["kind"], vocabulary, f"{share:.0%}" + ("" if share >= FEWEST_EQUAL else WRONG)]
+            outputs.append([translation.hypothesis.tokens for translation in done])
+        share = float(np.mean([a == b for a, b in zip(*outputs, strict=True)]))
+        yield [name, label(spec), vocabulary, f"{share:.0%}" + ("" if share >= FEWEST_EQUAL else WRONG)]
+
+
+def label(spec: dict[str, Any]) -> str:
+    normalised = ", normalised" if spec.get("length_normalization") else ""
+    return f"{spec['kind']} {spec.get('width', '')}".strip() + normalised
 
 
 def translator(
@@ -257,34 +302,57 @@ def trainings(device: torch.device, rehearse: bool) -> Iterator[Row]:
 
 
 def decodings(device: torch.device, rehearse: bool) -> Iterator[Row]:
-    shape, table, batches = ("small", 1000, (1, 2)) if rehearse else ("base", TABLE, (1, 64))
+    shape, table, batches = ("small", 1000, (1, 2)) if rehearse else ("base", TABLE, (1, 4, 64, 512))
     model = random_model(table, {"preset": shape})
     sentences = random_sentences(table)[: 2 if rehearse else None]
-    for precision in ("fp32", "bf16") if rehearse else ("fp32", "bf16", "fp16"):
-        ready = prepare(copy.deepcopy(model).to(device), precision)  # type: ignore[arg-type]
-        for spec in COMPARED[:2]:
+    ready = prepare(copy.deepcopy(model).to(device), "bf16")
+    try:
+        peer = marian(model).to(device, torch.bfloat16).eval()
+    except ImportError:
+        peer = None
+    for spec in TIMED:
+        for batch in batches:
+            sources = [sentences[n % len(sentences)] for n in range(max(batch, len(sentences)))]
+            parts = [sources[first : first + batch] for first in range(0, len(sources), batch)]
+            theirs = None if peer is None else of_peer(Peer(peer, spec.get("width", 1)), parts, device)
             for vocabulary in ("full", "NVS"):
                 system = translator(ready, model, spec, vocabulary, sentences)
-                for batch in batches:
-                    speed = sentences_per_second(system, sentences, batch, device)
-                    yield [precision, spec["kind"], vocabulary, str(batch), f"{speed:,.1f}", memory(device)]
+                before = 0.0 if ready.graphs is None else ready.graphs.seconds
+                speed = sentences_per_second(
+                    lambda part, own=system: own.translate(part, with_scores=False), parts, device
+                )
+                captured = 0.0 if ready.graphs is None else ready.graphs.seconds - before
+                row = ["bf16", label(spec), vocabulary, str(batch), f"{speed:,.1f}", f"{captured:.2f}"]
+                beside = (
+                    ["not installed", ""] if theirs is None else [f"{theirs:,.1f}", f"{speed / theirs:.1f}"]
+                )
+                yield [*row, memory(device), *beside]
+
+
+def of_peer(peer: Peer, parts: Sequence[Sequence[list[int]]], device: torch.device) -> float:
+    def translate(part: Sequence[list[int]]) -> None:
+        peer.translate(part, max(length_limit(LENGTH["max_length_ratio"], len(source)) for source in part))
+
+    return sentences_per_second(translate, parts, device, rounds=1)
 
 
 def sentences_per_second(
-    system: Translator, sentences: Sequence[list[int]], batch: int, device: torch.device
+    translate: Callable[[Sequence[list[int]]], Any],
+    parts: Sequence[Sequence[list[int]]],
+    device: torch.device,
+    rounds: int = 3,
 ) -> float:
-    sources = [sentences[n % len(sentences)] for n in range(max(batch, len(sentences)))]
-    parts = [sources[first : first + batch] for first in range(0, len(sources), batch)]
+    """The median of some rounds after a first one, which is not timed."""
     clear(device)
-    for timed in (False, True):
+    seconds = []
+    for _ in range(1 + rounds):
         synchronise(device)
         began = time.perf_counter()
         for part in parts:
-            system.translate(part, with_scores=False)
+            translate(part)
         synchronise(device)
-        if timed:
-            return len(sources) / (time.perf_counter() - began)
-    raise AssertionError
+        seconds.append(time.perf_counter() - began)
+    return sum(map(len, parts)) / float(np.median(seconds[1:]))
 
 
 def synchronise(device: torch.device) -> None:

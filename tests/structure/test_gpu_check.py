@@ -3,44 +3,84 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import gpu_check
 import pytest
 import torch
 
+ROOT = Path(__file__).parents[2]
+
+
+TEMPLATE = """# On a GPU
+<!-- table: gradients -->
+old
+<!-- end of table -->
+Between the tables.
+<!-- table: training -->
+older
+<!-- end of table -->
+"""
+
 
 @pytest.fixture
 def output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """On a machine with a GPU, by the words of torch."""
-    file = tmp_path / "results-gpu.md"
+    file = tmp_path / "gpu.md"
+    file.write_text(TEMPLATE, encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--output", str(file)])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     return file
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, *failed: str) -> None:
+def pretend(monkeypatch: pytest.MonkeyPatch, *failed: str, tables: Sequence[str] = ("gradients",)) -> None:
     def check(page: gpu_check.Page, rehearse: bool) -> list[str]:
-        page.add(gpu_check.ON_A_GPU)
+        for table in tables:
+            page.add(table, "| heading |")
+            page.add(table, "| measured |")
         return [*failed]
 
     monkeypatch.setattr(gpu_check, "check", check)
 
 
-def test_what_was_measured_is_written(
-    output: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_was_measured_takes_the_place_of_the_table_before(
+    output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend(monkeypatch)
-    gpu_check.main()
-    assert output.read_text() == capsys.readouterr().out
-    assert output.read_text().startswith("# Results on a GPU\n")
+    for _ in range(2):  # a second run finds the places again
+        gpu_check.main()
+        assert output.read_text() == TEMPLATE.replace("old\n", "\n| heading |\n| measured |\n\n", 1)
+
+
+def test_a_page_without_a_place_for_a_table_stays_as_it_is(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, tables=["gradients", "latency"])
+    with pytest.raises(SystemExit, match=r"no place for the table latency: give it <!-- table: latency -->"):
+        gpu_check.main()
+    assert output.read_text() == TEMPLATE
+
+
+def test_the_page_of_results_has_a_place_for_every_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of one row each: what the functions measure is not measured here."""
+    for rows in ("gradients", "recordings", "translations", "trainings", "decodings"):
+        monkeypatch.setattr(gpu_check, rows, lambda *given: iter([["measured"]]))
+    page = gpu_check.Page()
+    assert gpu_check.check(page, rehearse=True) == []
+    copy = tmp_path / "gpu.md"
+    copy.write_text((ROOT / "docs/results/gpu.md").read_text(encoding="utf-8"), encoding="utf-8")
+    page.write(copy)
+    assert copy.read_text(encoding="utf-8").count("| measured |") == 5
 
 
 def test_a_gpu_that_is_wrong_gets_no_page(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "Gradients as on the CPU: rnn, scones, 2.0e-01 (wrong)")
     with pytest.raises(SystemExit, match=r"disagree, and nothing was written:\nGradients .*rnn, scones"):
         gpu_check.main()
-    assert not output.exists()
+    assert output.read_text() == TEMPLATE
 
 
 def test_without_a_gpu_one_message_says_how_to_rehearse(
@@ -49,7 +89,7 @@ def test_without_a_gpu_one_message_says_how_to_rehearse(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match=r"^torch sees no GPU here\. `make gpu-check REHEARSE=1`[^\n]*$"):
         gpu_check.main()
-    assert not output.exists()
+    assert output.read_text() == TEMPLATE
 
 
 def test_a_rehearsal_looks_like_no_result(
@@ -68,5 +108,5 @@ def test_a_rehearsal_looks_like_no_result(
     shown = capsys.readouterr().out
     assert shown.startswith("# A rehearsal of ")
     assert "| rnn | entmax | 0.0e+00 |" in shown
-    assert "Results on a GPU" not in shown
-    assert not output.exists()
+    assert gpu_check.ON_A_GPU not in shown
+    assert output.read_text() == TEMPLATE
