@@ -59,10 +59,13 @@ class Model(nn.Module):
         """A state of `rows` rows of each of so many sentences, of which nothing is set yet."""
         raise NotImplementedError
 
-    def begin_fixed(self, state: FixedState, memory: Memory) -> None:
-        """Start afresh with the sentences of `memory`, at most as many and as long as the state has room
-        for; the shapes of `memory` may differ from call to call."""
+    def load_fixed(self, state: FixedState, memory: Memory) -> None:
+        """Give the state the sentences of `memory`, at most as many and as long as it has room for. The
+        shapes of `memory` may differ from call to call."""
         raise NotImplementedError
+
+    def begin_fixed(self, state: FixedState) -> None:
+        """Start afresh with the sentences that were loaded."""
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
         """tokens (B, k), the last of each row (bos at first) → hidden (B, k, D); advances the state. Nothing

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from creamtea_workers.models.graphs import New
+from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.recurrent_states import Source
 
 
@@ -39,22 +40,28 @@ class FixedDecoderState:
     ) -> None:
         """`sizes`: L, B, H, S, E; `positions` (T, D): the vectors of all positions."""
         layers, sentences, heads, source, width = sizes
+        self.hidden = new((sentences, source, heads * width), dtype)
+        self.real = new((sentences, source), torch.bool)
         self.cross = new((layers, 2, sentences, heads, source, width), dtype)
         self.mask = new((sentences, 1, 1, source), dtype)
         self.position = new((1,), torch.long)
         self.positions = positions
 
-    def begin(self, projected: Iterable[Tensor], mask: Tensor) -> None:
-        """`projected`: keys and values (2, b, H, s, E) of each layer, and `mask` (b, s), of b ≤ B sentences
-        and s ≤ S positions."""
-        sentences, source = mask.shape
-        if self.cross.shape[2:5:2] != mask.shape:
-            self.cross.zero_()
+    def load(self, memory: Memory) -> None:
+        """At most B sentences of at most S positions."""
+        sentences, source = memory.mask.shape
+        if self.real.shape != memory.mask.shape:
+            self.hidden.zero_()
+            self.real.zero_()
+            self.real[sentences:].fill_(True)  # of no sentence: attention to nothing would be NaN
+        self.hidden[:sentences, :source].copy_(memory.hidden)
+        self.real[:sentences, :source].copy_(memory.mask)
+
+    def begin(self, projected: Iterable[Tensor]) -> None:
+        """`projected`: keys and values (2, B, H, S, E) of `hidden` in each layer."""
         for own, entries in zip(self.cross, projected, strict=True):
-            own[:, :sentences, :, :source].copy_(entries)
-        self.mask.fill_(-torch.inf)
-        self.mask[:sentences, 0, 0, :source].masked_fill_(mask, 0.0)
-        self.mask[sentences:].zero_()  # of no sentence: anything but NaN
+            own.copy_(entries)
+        self.mask.fill_(-torch.inf).masked_fill_(self.real[:, None, None], 0.0)
         self.position.zero_()
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -93,8 +100,8 @@ class FixedAttentionState(FixedDecoderState):
         own = torch.full((rows, rows), -torch.inf, dtype=dtype, device=positions.device)
         self.itself = own.fill_diagonal_(0.0).expand(sentences, 1, rows, rows)
 
-    def begin(self, projected: Iterable[Tensor], mask: Tensor) -> None:
-        super().begin(projected, mask)
+    def begin(self, projected: Iterable[Tensor]) -> None:
+        super().begin(projected)
         self.cache.zero_()
         self.own_mask.fill_(-torch.inf)
 
@@ -103,11 +110,10 @@ class FixedAttentionState(FixedDecoderState):
         self.own_mask.index_copy_(3, self.places, self.itself)
         return super().enter()
 
-    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Put key, value (B, H, k, E) at the current position; return all of the layer's (B, H, T·k, E)."""
-        keys, values = self.cache[layer].unbind(0)
-        keys.index_copy_(2, self.places, key)
-        values.index_copy_(2, self.places, value)
+    def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
+        """Put keys and values (2, B, H, k, E) at the current position; return all of the layer's
+        (B, H, T·k, E)."""
+        keys, values = self.cache[layer].index_copy_(3, self.places, entries).unbind(0)
         return keys, values
 
     def reorder(self, parents: Tensor) -> None:
@@ -131,8 +137,8 @@ class FixedCellState(FixedDecoderState):
         precise = torch.promote_types(dtype, torch.float32)
         self.cells = new((layers, sentences, rows, heads * width), precise)
 
-    def begin(self, projected: Iterable[Tensor], mask: Tensor) -> None:
-        super().begin(projected, mask)
+    def begin(self, projected: Iterable[Tensor]) -> None:
+        super().begin(projected)
         self.cells.zero_()
 
     def cell(self, layer: int) -> Tensor:
@@ -168,7 +174,7 @@ class FixedRnnState:
             ]
         )
 
-    def begin(self, rows: Tensor, source: Source) -> None:
+    def load(self, rows: Tensor, source: Source) -> None:
         """The first states (b, F), and what their attentions look at, of b ≤ B sentences."""
         for own, first in [(self.rows, rows), *self._pairs(source)]:
             repeated = first.repeat_interleave(self.beams, 0)

@@ -29,10 +29,10 @@ New = Callable[[Sequence[int], torch.dtype], Tensor]  # shape, type → a tensor
 
 
 class Runs(Protocol):
-    """What a program is: tensors, and a function that works on them in place."""
+    """What a program is: tensors, and functions that work on them in place, without reading back and with
+    shapes that no data decides."""
 
-    def run(self) -> None:
-        """Without reading back, and with shapes that no data decides."""
+    def functions(self) -> Sequence[Callable[[], None]]: ...
 
 
 P = TypeVar("P", bound=Runs)
@@ -41,13 +41,7 @@ P = TypeVar("P", bound=Runs)
 @dataclass
 class Program(Generic[P]):
     content: P
-    graph: torch.cuda.CUDAGraph | None  # None: on a CPU
-
-    def replay(self) -> None:
-        if self.graph is None:
-            self.content.run()
-        else:
-            self.graph.replay()
+    replays: Sequence[Callable[[], None]]  # of the content's functions
 
 
 class Graphs:
@@ -58,9 +52,8 @@ class Graphs:
         self.captures, self.seconds = 0, 0.0  # how many graphs were captured, and how long that took
         self._programs: OrderedDict[Hashable, Program[Any]] = OrderedDict()
         self._arena: Tensor | None = None
-        if device.type == "cuda":
-            self._pool: Any = torch.cuda.graph_pool_handle()
-            self._stream = torch.cuda.Stream(device)
+        self._pool: Any = None
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     def __deepcopy__(self, memo: Any) -> None:
         return None  # a copy of the model has other weights
@@ -73,14 +66,18 @@ class Graphs:
             while len(self._programs) >= MAX_PROGRAMS:
                 self._programs.popitem(last=False)
             content = build(_Cutter(self._arena))
-            self._programs[key] = Program(content, self._captured(content))
+            try:
+                self._programs[key] = Program(content, self._captured(content))
+            except Exception:
+                self.clear()  # a capture that failed leaves a pool that cannot be used again
+                raise
         self._programs.move_to_end(key)
         return self._programs[key]
 
     def clear(self) -> None:
         """Give all memory back."""
         self._programs.clear()
-        self._arena = None
+        self._arena = self._pool = None  # torch takes a pool that no graph uses any more for a broken one
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -93,32 +90,37 @@ class Graphs:
             size = max(MIN_ARENA, measure.used)
             self._arena = torch.empty(size, dtype=torch.uint8, device=self.device)
 
-    def _captured(self, content: Runs) -> torch.cuda.CUDAGraph | None:
-        if self.device.type != "cuda":
-            return None
+    def _captured(self, content: Runs) -> Sequence[Callable[[], None]]:
+        functions = content.functions()
+        if self._stream is None:
+            return functions
         began = time.perf_counter()
         assert self._arena is not None
         self._arena.zero_()  # the first run, in which libraries choose their kernels, must not meet NaN
         free, total = torch.cuda.mem_get_info(self.device)
         if free < LEAST_FREE * total:
             torch.cuda.empty_cache()
-        graph = torch.cuda.CUDAGraph()
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+        graphs = [torch.cuda.CUDAGraph() for _ in functions]
         current = torch.cuda.current_stream(self.device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream), any_kernels():
-            content.run()
+            for function in functions:
+                function()
             self._arena.zero_()
             self._stream.synchronize()
-            # other threads of this process may use the GPU meanwhile
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            try:
-                content.run()
-            finally:
-                graph.capture_end()
+            for graph, function in zip(graphs, functions, strict=True):
+                # other threads of this process may use the GPU meanwhile
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    function()
+                finally:
+                    graph.capture_end()
         current.wait_stream(self._stream)
-        self.captures += 1
+        self.captures += len(graphs)
         self.seconds += time.perf_counter() - began
-        return graph
+        return [graph.replay for graph in graphs]
 
 
 class _Cutter:

@@ -121,9 +121,9 @@ class SelfAttention(Attention):
 
     def step(self, x: Tensor, state: AttentionState | TreeStep, layer: int) -> Tensor:
         """One position: x (N, 1, D); its keys and values join the state."""
-        query, key, value = self.project(x)
-        keys, values = state.append(layer, key, value)
-        return self.attend(query, keys, values, state.own_mask)
+        heads = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3, N, H, 1, E)
+        keys, values = state.append(layer, heads[1:])
+        return self.attend(heads[0], keys, values, state.own_mask)
 
     def attend(
         self,
@@ -161,4 +161,8 @@ class FeedForward(nn.Module):
         self.out = nn.Linear(inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.is_cuda and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cuda")):
+            rows, inner = x.flatten(0, -2), self.inner  # one kernel instead of two
+            product = torch._addmm_activation(inner.bias, rows, inner.weight.t())
+            return self.out(product.unflatten(0, x.shape[:-1]))
         return self.out(F.relu(self.inner(x)))

@@ -78,17 +78,25 @@ class Packing:
 def add_and_normalise(
     x: Tensor | None, added: Tensor, dropout: nn.Module, norm: nn.Module, packing: Packing | None
 ) -> tuple[Tensor, Tensor]:
-    """Return x + dropout(added), and the layer normalisation of that. No `x` is zero."""
-    if packing is not None and added.is_cuda:
+    """Return x + dropout(added), and the layer normalisation of that. No `x` is zero. On a GPU one kernel
+    does it, in packed batches and where nothing is trained: the sum is then in fp32."""
+    if added.is_cuda and (packing is not None or not (dropout.training or torch.is_grad_enabled())):
         from creamtea_workers.models.fused_norm import AddAndNormalise
 
         assert isinstance(norm, nn.LayerNorm)
         threshold = getattr(dropout, "threshold", 0) if dropout.training else 0
-        site = next(packing.sites)
+        if packing is None:
+            seed: Tensor = norm.weight  # not read without dropout
+            site, dtype = 0, norm.weight.dtype
+        else:
+            seed, site, dtype = packing.seed, next(packing.sites), packing.dtype
+        rows = None if x is None else x.flatten(0, -2)
         total, normed = AddAndNormalise.apply(  # type: ignore[no-untyped-call]
-            x, added, norm.weight, norm.bias, packing.seed, site, threshold, norm.eps, packing.dtype
+            rows, added.flatten(0, -2), norm.weight, norm.bias, seed, site, threshold, norm.eps, dtype
         )
-        return total, normed
-    total = dropout(added) if x is None else x + dropout(added)
+        return total.view(added.shape), normed.view(added.shape)
+    if dropout.training:
+        added = dropout(added)
+    total = added if x is None else x + added
     normed = norm(total)
     return total, normed if packing is None else normed.to(packing.dtype)

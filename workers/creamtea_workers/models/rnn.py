@@ -264,9 +264,9 @@ class Rnn(Model):
         state = (2 * self.layers + 1) * self.width
         return FixedRnnState(new, self.output.dtype, sizes, state, len(self.attentions))
 
-    def begin_fixed(self, state: FixedState, memory: Memory) -> None:
+    def load_fixed(self, state: FixedState, memory: Memory) -> None:
         assert isinstance(state, FixedRnnState)
-        state.begin(self.first_rows(memory), self.source_of(memory))
+        state.load(self.first_rows(memory), self.source_of(memory))
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
         assert isinstance(state, FixedRnnState)

@@ -54,14 +54,13 @@ class AttentionState(DecoderState):
         self.cache = self.cache.index_select(2, rows)
         super().reorder(rows)
 
-    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Put key, value (N, H, 1, E) at the current position; return all of the layer's (N, H, T, E).
-        ValueError beyond `max_length`."""
+    def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
+        """Put keys and values (2, N, H, 1, E) at the current position; return all of the layer's
+        (N, H, T, E). ValueError beyond `max_length`."""
         if self.length == self.cache.shape[4]:
             self._grow()
         used = self.cache[layer, :, :, :, : self.length + 1]
-        used[0, :, :, self.length] = key[:, :, 0]
-        used[1, :, :, self.length] = value[:, :, 0]
+        used[:, :, :, self.length] = entries[:, :, :, 0]
         return used[0], used[1]
 
     def _grow(self) -> None:

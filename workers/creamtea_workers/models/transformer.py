@@ -101,13 +101,21 @@ class DecoderLayer(nn.Module):
         x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, packing)
         return add_and_normalise(x, self.feed(normed), self.dropout, following, packing)
 
-    def step(self, x: Tensor, state: DecoderState | TreeStep | FixedDecoderState, layer: int) -> Tensor:
-        """One position: x (N, 1, D), or (B, k, D), is this layer's input; what it adds to the prefix joins
-        the state."""
-        x = x + self.attention.step(self.attention_norm(x), state, layer)
-        keys, values = state.memory(layer)
-        x = x + self.cross(self.cross_norm(x), keys, values, state.mask)
-        return x + self.feed(self.feed_norm(x))
+    def step(
+        self,
+        stream: Stream,
+        state: DecoderState | TreeStep | FixedDecoderState,
+        layer: int,
+        following: nn.Module,
+    ) -> Stream:
+        """One position: (N, 1, D), or (B, k, D), is this layer's input; what it adds to the prefix joins the
+        state."""
+        x, normed = stream
+        added = self.attention.step(normed, state, layer)
+        x, normed = add_and_normalise(x, added, self.dropout, self.cross_norm, None)
+        added = self.cross(normed, *state.memory(layer), state.mask)
+        x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, None)
+        return add_and_normalise(x, self.feed(normed), self.dropout, following, None)
 
 
 class Transformer(Model):
@@ -214,11 +222,18 @@ class Transformer(Model):
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         assert isinstance(state, DecoderState)
-        x = self.embed(tokens[:, None], state.length)  # (N, 1, D)
-        for index, layer in enumerate(self.decoder_layers()):
-            x = layer.step(x, state, index)
+        hidden = self.step_layers(self.embed(tokens[:, None], state.length), state)  # (N, 1, D)
         state.length += 1
-        return self.decoder_norm(x)[:, 0]
+        return hidden[:, 0]
+
+    def step_layers(self, vectors: Tensor, state: DecoderState | TreeStep | FixedDecoderState) -> Tensor:
+        """Embedded tokens (N, 1, D) or (B, k, D) → hidden vectors."""
+        layers = self.decoder_layers()
+        norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
+        stream = add_and_normalise(None, vectors, self.dropout, norms[0], None)
+        for index, (layer, following) in enumerate(zip(layers, norms[1:], strict=True)):
+            stream = layer.step(stream, state, index, following)
+        return stream[1]
 
     def start_fixed(
         self, new: New, sentences: int, rows: int, source: int, max_length: int
@@ -229,19 +244,21 @@ class Transformer(Model):
         kind = FixedCellState if self.recurrent else FixedAttentionState
         return kind(new, weight.dtype, sizes, positions, rows)
 
-    def begin_fixed(self, state: FixedState, memory: Memory) -> None:
+    def load_fixed(self, state: FixedState, memory: Memory) -> None:
         assert isinstance(state, FixedDecoderState)
-        state.begin(self.project(memory), memory.mask)
+        state.load(memory)
+
+    def begin_fixed(self, state: FixedState) -> None:
+        assert isinstance(state, FixedDecoderState)
+        products = (layer.cross.kv(state.hidden) for layer in self.decoder_layers())  # (B, S, 2D)
+        state.begin(x.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4) for x in products)
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
         assert isinstance(state, FixedDecoderState)
-        x = torch.add(
-            state.enter(), F.embedding(tokens, self.embedding.weight), alpha=self.scale
-        )  # (B, k, D)
-        for index, layer in enumerate(self.decoder_layers()):
-            x = layer.step(x, state, index)
+        vectors = F.embedding(tokens, self.embedding.weight)  # (B, k, D)
+        hidden = self.step_layers(torch.add(state.enter(), vectors, alpha=self.scale), state)
         state.leave()
-        return self.decoder_norm(x)
+        return hidden
 
     def start_tree(self, memory: Memory, max_length: int) -> DecoderTree:
         return DecoderTree(memory, max_length, self.project(memory), self.heads, self.recurrent)
@@ -251,10 +268,8 @@ class Transformer(Model):
         state = tree.add(parents)
         vectors = F.embedding(tokens, self.embedding.weight) * self.scale  # (N, D)
         positions = self.positions(0, state.paths.shape[1])[state.positions]
-        x = (vectors + positions.to(vectors.dtype))[:, None]  # (N, 1, D)
-        for index, layer in enumerate(self.decoder_layers()):
-            x = layer.step(x, state, index)
-        return self.decoder_norm(x)[:, 0], state.nodes
+        hidden = self.step_layers((vectors + positions.to(vectors.dtype))[:, None], state)  # (N, 1, D)
+        return hidden[:, 0], state.nodes
 
     def project(self, memory: Memory) -> list[Tensor]:
         """The keys and values (2, B, H, S, E) of the encoder's output in each decoder layer."""

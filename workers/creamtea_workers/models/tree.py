@@ -93,12 +93,12 @@ class TreeStep:
     own_mask: Tensor  # (N, 1, 1, T) bool
     mask: Tensor | None  # (N, 1, 1, S) bool
 
-    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """key, value (N, H, 1, E) of the new tokens → those of their whole paths (N, H, T, E)."""
+    def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (2, N, H, 1, E) of the new tokens → those of their whole paths (N, H, T, E)."""
         table, (rows, length) = self.tree.tables[layer], self.paths.shape
-        table[self.places] = torch.stack([key, value], dim=1).flatten(1)
-        entries = table.index_select(0, self.paths.flatten())
-        keys, values = entries.view(rows, length, 2, self.tree.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        table[self.places] = entries.transpose(0, 1).flatten(1)
+        whole = table.index_select(0, self.paths.flatten())
+        keys, values = whole.view(rows, length, 2, self.tree.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
         return keys, values
 
     def cell(self, layer: int) -> Tensor:

@@ -248,10 +248,19 @@ class _FixedBeams:
     """`Running` of `search.fixed`: all slots of all sentences; what is done stays as it was."""
 
     def __init__(self, new: New, search: BeamSearch, count: int, sentences: int, length: int) -> None:
-        self.search, self.count, self.room = search, count, length + 1  # done sentences write to the last
-        self.beams = self._fresh([0] * sentences).mapped(lambda tensor: new(tensor.shape, tensor.dtype))
         self.running = new((sentences,), torch.bool)
         self.ends = new((sentences, 1), torch.long)
+        fresh = _Beams.start(
+            search.width,
+            count,
+            search.length_normalization,
+            [0] * sentences,
+            self.running.device,
+            slots=search.width,
+            room=length + 1,  # sentences that are done write to the last place
+        )
+        self.fresh = fresh.tensors()
+        self.beams = fresh.mapped(lambda tensor: new(tensor.shape, tensor.dtype))
 
     @staticmethod
     def maker(search: BeamSearch, count: int) -> Maker:
@@ -260,23 +269,20 @@ class _FixedBeams:
             lambda new, sentences, length: _FixedBeams(new, search, count, sentences, length),
         )
 
-    def _fresh(self, limits: Sequence[int], device: torch.device | None = None) -> _Beams:
-        width, normalization = self.search.width, self.search.length_normalization
-        device = device or torch.device("cpu")
-        return _Beams.start(width, self.count, normalization, limits, device, width, self.room)
-
     @property
     def last(self) -> Tensor:
         return self.beams.last
 
-    def begin(self, batch: SearchInput, output: OutputLayer) -> None:
-        sentences = len(self.running)
-        limits = [*batch.limits, *[0] * (sentences - len(batch.limits))]
-        fresh = self._fresh(limits, self.running.device).tensors()
+    def load(self, batch: SearchInput) -> None:
+        limits = [*batch.limits, *[0] * (len(self.running) - len(batch.limits))]
+        self.beams.limits.copy_(torch.tensor(limits))
+
+    def begin(self, output: OutputLayer) -> None:
         for name, own in self.beams.tensors().items():
-            own.copy_(fresh[name])
+            if name != "limits":
+                own.copy_(self.fresh[name])
         torch.gt(self.beams.limits, 0, out=self.running)
-        self.ends.copy_(output.ends(sentences))
+        self.ends.copy_(output.ends(len(self.running)))
 
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor:
         before = self.beams.tensors()

@@ -11,7 +11,7 @@ beams and samples too wide for one attention over all rows of a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,8 +40,11 @@ class Running(Protocol):
     def last(self) -> Tensor:
         """(B, k) the rows' last tokens."""
 
-    def begin(self, batch: SearchInput, output: OutputLayer) -> None:
-        """Start a batch of at most B sentences; `output`: its output layer."""
+    def load(self, batch: SearchInput) -> None:
+        """Take a batch of at most B sentences."""
+
+    def begin(self, output: OutputLayer) -> None:
+        """Start afresh with the batch that was loaded; `output`: its output layer."""
 
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor | None:
         """hidden (B, k, D) → the rows (B, k) that the new rows continue; None: each its own. Nothing is read
@@ -89,16 +92,18 @@ class FixedColumns:
     def last(self) -> Tensor:
         return self._last
 
-    def begin(self, batch: SearchInput, output: OutputLayer) -> None:
+    def load(self, batch: SearchInput) -> None:
         limits = [*batch.limits, *[0] * (len(self.limits) - len(batch.limits))]
         self.limits[:, 0].copy_(torch.tensor(limits))
+        if self.draw:
+            drawn = self.draw(batch)
+            self.numbers[: len(drawn), :, : drawn.shape[2]].copy_(drawn)
+
+    def begin(self, output: OutputLayer) -> None:
         self.running.copy_((self.limits > 0).expand_as(self.running))
         self._last.fill_(BOS)
         for tensor in (self.position, self.scores, self.lengths):
             tensor.zero_()
-        if self.draw:
-            drawn = self.draw(batch)
-            self.numbers[: len(drawn), :, : drawn.shape[2]].copy_(drawn)
 
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> None:
         uniforms = self.numbers.index_select(2, self.position if self.draw else self.position * 0)
@@ -131,7 +136,10 @@ class Encoding:
         self.source = new((sentences, length), torch.long)
         self.hidden = new((sentences, length, model.output_weight.shape[1]), model.output_weight.dtype)
 
-    def run(self) -> None:
+    def functions(self) -> Sequence[Callable[[], None]]:
+        return [self.encode]
+
+    def encode(self) -> None:
         self.hidden.copy_(self.model.encode(self.source).hidden)
 
 
@@ -151,7 +159,7 @@ def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
     encoding.source.fill_(PAD)
     encoding.source[:, 0] = EOS  # also of no sentence: attention to nothing would be NaN
     encoding.source[:sentences, :length].copy_(source)
-    program.replay()
+    program.replays[0]()
     # a copy, since other programs use the same memory
     return Memory(encoding.hidden[:sentences, :length].clone(), source != PAD)
 
@@ -170,17 +178,24 @@ class Decoding:
         self.hypotheses = maker.make(new, sentences, length)
         self.any_running = new((1,), torch.bool)
 
-    def begin(self, batch: SearchInput) -> None:
-        self.model.begin_fixed(self.state, batch.memory)
-        self.output.load(batch.output)
-        self.hypotheses.begin(batch, self.output)
+    def functions(self) -> Sequence[Callable[[], None]]:
+        return [self.begin, self.step]
 
-    def run(self) -> None:
+    def load(self, batch: SearchInput) -> None:
+        self.model.load_fixed(self.state, batch.memory)
+        self.output.load(batch.output)
+        self.hypotheses.load(batch)
+
+    def begin(self) -> None:
+        self.model.begin_fixed(self.state)
+        self.hypotheses.begin(self.output)
+
+    def step(self) -> None:
         hidden = self.model.step_fixed(self.hypotheses.last, self.state)  # (B, k, D)
         parents = self.hypotheses.extend(hidden, self.output, self.objective)
         if parents is not None:
             self.state.reorder(parents)
-        self.any_running.copy_(self.hypotheses.running.any())
+        torch.any(self.hypotheses.running.view(1, -1), dim=1, out=self.any_running)
 
 
 def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypothesis]] | None:
@@ -208,7 +223,7 @@ def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypot
         except torch.OutOfMemoryError:
             graphs.clear()
             return None
-        program.content.begin(batch)
+        program.content.load(batch)
         _replay(program, max(batch.limits), device)
         return program.content.hypotheses.results(sentences)
 
@@ -216,16 +231,18 @@ def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypot
 def _replay(program: Program[Decoding], steps: int, device: torch.device) -> None:
     """At most so many steps. On a GPU the next step is started before it is known whether the last one has
     ended the last sentence; such a step changes nothing."""
+    begin, replay_step = program.replays
+    begin()
     if device.type != "cuda":
         for _ in range(steps):
-            program.replay()
+            replay_step()
             if not bool(program.content.any_running):
                 return
         return
     answers = [torch.empty(1, dtype=torch.bool, pin_memory=True) for _ in range(2)]
     events = [torch.cuda.Event() for _ in range(2)]
     for step in range(steps):
-        program.replay()
+        replay_step()
         answers[step % 2].copy_(program.content.any_running, non_blocking=True)
         events[step % 2].record()
         if step:
