@@ -56,6 +56,17 @@ def test_percentages_that_an_earlier_version_measured_have_no_interval(
     assert text.percents(nvs) == ["33 %", "50 %"]
 
 
+def test_the_time_of_captures_is_said(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    """Each system's is in the detail of its rows."""
+    rows = [
+        {**row, "detail": {**row["detail"], "sentences": 20, "capture_seconds": 0.75}}
+        for row in latency_rows("latency_p50", [30.0, 20.0, 10.0])
+    ]
+    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
+    note = notes(build_report(filled, "teatime"), "reading/notes")[1]
+    assert "; capturing CUDA graphs took 2.2 s, which are not counted." in note
+
+
 def test_batches_have_a_speed_which_the_figure_shows(
     filled: Database, fill: Fill, spec: dict[str, Any]
 ) -> None:

@@ -110,6 +110,29 @@ def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> N
     assert first["selected_size"] == size > second["selected_size"]
 
 
+class Captures:
+    """A system whose every translation takes 5 seconds, 3 of which capture a graph."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.capture_seconds = 0.0, 0.0
+        self.translated: list[Any] = []
+        monkeypatch.setattr(latency.time, "perf_counter", lambda: self.now)
+
+    def translate(self, batch: Any, with_scores: bool) -> None:
+        self.now, self.capture_seconds = self.now + 5, self.capture_seconds + 3
+        self.translated.append(batch)
+
+
+def test_capturing_graphs_is_not_timed_but_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    system: Any = Captures(monkeypatch)
+    assert latency.warm_up([system], [["one"], ["two"]], 1, torch.device("cpu")) == [3.0]
+    assert system.translated == [["two"]]
+    assert latency.warm_up([system], [["one"], ["two"]], 1, torch.device("cuda")) == [6.0]
+    assert system.translated == [["two"], ["two"], ["one"]]  # on a GPU every batch has its graph
+    context: Any = given(tmp_path, SYSTEMS)
+    assert latency.measure([system], [["one"]], 2, context).tolist() == [[[2.0], [2.0]]]
+
+
 def test_exact_search_in_int8_is_refused_with_the_remedy(tmp_path: Path) -> None:
     size = step_files.vocabulary_size(step_files.subwords_folder(tmp_path))
     trained = TrainedModel.load(step_files.model_folder(tmp_path, size), "int8", torch.device("cpu"))

@@ -27,6 +27,7 @@ class Timed:
     sentences: int
     repetitions: int
     threads: int
+    capture_seconds: float  # of all systems; 0 on a processor
 
     @property
     def unit(self) -> str:
@@ -38,8 +39,9 @@ def _timed(material: Material) -> Timed | None:
     asked = material.spec.latency
     if asked is None:
         return None
-    rows = (metric for run in material.of("latency") for metric in run.metrics)
+    rows = [metric for run in material.of("latency") for metric in run.metrics]
     detail = next((row.detail for row in rows if "sentences" in row.detail), {})
+    captures = [row.detail.get("capture_seconds", 0.0) for row in rows if row.name == "latency_p50"]
     # what version 0.1.0 has stored are single sentences; a batch never held more than there were
     sentences = detail.get("sentences", asked.sentences)
     return Timed(
@@ -47,6 +49,7 @@ def _timed(material: Material) -> Timed | None:
         sentences,
         detail.get("repetitions", asked.repetitions),
         detail.get("threads", asked.threads),
+        sum(captures),
     )
 
 
@@ -60,6 +63,8 @@ def latency_note(material: Material) -> str:
         f"of {spec.latency.test_set} × {timed.repetitions} repetitions, systems interleaved, the first seed "
         f"of each; % of {' / '.join(latency_baselines(spec))}, paired over repetitions"
     )
+    if timed.capture_seconds:
+        note += f"; capturing CUDA graphs took {timed.capture_seconds:.1f} s, which are not counted"
     for timing in material.of("latency"):
         state, reason = state_of(timing.node)
         if state != "ok":

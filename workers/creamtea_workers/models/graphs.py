@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-MAX_PROGRAMS = 96  # the one that was not used for longest goes first
+MAX_PROGRAMS = 256  # the one that was not used for longest goes first
 MIN_ARENA = 1 << 26  # bytes
 ALIGNMENT = 256  # bytes
 LEAST_FREE = 0.1  # of a GPU's memory, below which what torch has cached is given back before a capture

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from creamtea_workers.corpora.batches import parts
+from creamtea_workers.models.base import Model
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput, SearchMethod
@@ -62,6 +63,12 @@ class Translator:
         places = longest + 1 + length_limit(self.search.max_length_ratio, longest)
         kept = max(1, rows * places * self.model.kept)
         return max(1, min(_ROWS // rows, _CELLS // (rows * self.model.vocabulary_size), _KEPT // kept))
+
+    @property
+    def capture_seconds(self) -> float:
+        """How long the model's CUDA graphs have taken to capture so far."""
+        graphs = self.model.graphs if isinstance(self.model, Model) else None
+        return 0.0 if graphs is None else graphs.seconds
 
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
