@@ -20,11 +20,12 @@ import triton.language as tl
 from torch import Tensor
 
 from creamtea_workers.objectives.smoothing import LabelSmoothing
+from creamtea_workers.objectives.threshold import MARGIN as BELOW
 from creamtea_workers.objectives.threshold import MAX_ITERATIONS, NEAR_SOFTMAX
 
-MAX_BLOCK = 8192  # words of a row that a program holds at a time
-WORDS_PER_WARP = 512
-ITERATIONS = tl.constexpr(MAX_ITERATIONS)
+MAX_BLOCK = 4096  # words of a row that a program holds at a time
+WORDS_PER_WARP = 256
+ITERATIONS, MARGIN = tl.constexpr(MAX_ITERATIONS), tl.constexpr(BELOW)
 
 jit: Callable[[Callable[..., Any]], Any] = triton.jit
 
@@ -42,7 +43,8 @@ def softmax_(product: Tensor, bias: Tensor, targets: Tensor, smoothing: LabelSmo
 
 def scones_(product: Tensor, bias: Tensor, targets: Tensor, alpha: float, label_smoothing: float) -> Tensor:
     losses = bias.new_empty(len(product))
-    launch(scones_kernel, product, bias, targets, losses, ALPHA=alpha, EPSILON=label_smoothing)
+    terms = 17 if bias.dtype == torch.float64 else 7  # of a series in 1/9
+    launch(scones_kernel, product, bias, targets, losses, ALPHA=alpha, EPSILON=label_smoothing, TERMS=terms)
     return losses
 
 
@@ -71,7 +73,7 @@ def working_type(alpha: float, like: Tensor) -> tl.dtype:
 
 
 def smoothed(smoothing: LabelSmoothing, product: Tensor, bias: Tensor) -> dict[str, Any]:
-    """The arguments of `label`."""
+    """The arguments of `smooth_of`."""
     epsilon, words = smoothing.epsilon, product.shape[1]
     unigram = (
         smoothing.frequencies(bias.expand_as(product)) if epsilon and smoothing.kind == "unigram" else None
@@ -115,22 +117,23 @@ def block_of(first, product, bias, words, V, SPAN: tl.constexpr):
 
 
 @jit
-def maximum_of(first, product, bias, V, SPAN: tl.constexpr):
+def maxima_of(first, product, bias, V, SPAN: tl.constexpr):
+    """The largest logit of each lane, of one word in every block."""
     largest, lanes = first, tl.arange(0, first.shape[0])
     for start in range(first.shape[0], SPAN, first.shape[0]):
         largest = tl.maximum(largest, logits_of(product, bias, start + lanes, V))
-    return tl.max(largest, 0)
+    return largest
 
 
 @jit
-def label(words, gold, V, frequencies, EPSILON: tl.constexpr, EACH: tl.constexpr, TYPE: tl.constexpr):
-    """q = (1 - ε) e_y + ε r of a block: `frequencies` are r, or r is uniform and EACH is ε / V."""
+def smooth_of(words, V, frequencies, EPSILON: tl.constexpr, EACH: tl.constexpr, TYPE: tl.constexpr):
+    """ε r of a block, 0 beyond the row's end: `frequencies` are r, or r is uniform and EACH is ε / V."""
     inside = words < V
     if frequencies is None:
-        other = inside.to(TYPE) * EACH
+        share = inside.to(TYPE) * EACH
     else:
-        other = tl.load(frequencies + words, inside, other=0.0).to(TYPE) * EPSILON
-    return other + (words == gold).to(TYPE) * (1 - EPSILON)
+        share = tl.load(frequencies + words, inside, other=0.0).to(TYPE) * EPSILON
+    return share
 
 
 @jit
@@ -164,20 +167,26 @@ def softmax_kernel(
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     product += row * V
     gold = tl.load(targets + row)
+    of_gold = logits_of(product, bias, gold, V)
     first = logits_of(product, bias, lanes, V)
-    top = maximum_of(first, product, bias, V, SPAN)
-    total, wanted = tl.zeros_like(first), tl.zeros_like(first)
+    top = tl.max(maxima_of(first, product, bias, V, SPAN), 0)
+    wanted = (of_gold - top) * (1 - EPSILON)
+    total, smooth = tl.zeros_like(first), tl.zeros_like(first)
     for start in range(0, SPAN, BLOCK):
         z = block_of(first, product, bias, start + lanes, V, SPAN) - top
-        q = label(start + lanes, gold, V, frequencies, EPSILON, EACH, z.dtype)
         total += tl.exp(z)
-        wanted += tl.where(q > 0, q * z, 0.0)
-    partition = tl.sum(total, 0)
-    tl.store(losses + row, tl.log(partition) - tl.sum(wanted, 0))
+        if EPSILON > 0:
+            q = smooth_of(start + lanes, V, frequencies, EPSILON, EACH, z.dtype)
+            smooth += tl.where(q > 0, q * z, 0.0)
+    partition = tl.log(tl.sum(total, 0))
+    tl.store(losses + row, partition - wanted - tl.sum(smooth, 0))
     for start in range(0, SPAN, BLOCK):
-        z = block_of(first, product, bias, start + lanes, V, SPAN) - top
-        q = label(start + lanes, gold, V, frequencies, EPSILON, EACH, z.dtype)
-        tl.store(product + start + lanes, tl.exp(z) / partition - q, start + lanes < V)
+        words = start + lanes
+        p = tl.exp(block_of(first, product, bias, words, V, SPAN) - top - partition)
+        q = smooth_of(words, V, frequencies, EPSILON, EACH, p.dtype) + (words == gold).to(p.dtype) * (
+            1 - EPSILON
+        )
+        tl.store(product + words, p - q, words < V)
 
 
 @jit
@@ -189,6 +198,7 @@ def scones_kernel(
     V,
     ALPHA: tl.constexpr,
     EPSILON: tl.constexpr,
+    TERMS: tl.constexpr,
     BLOCK: tl.constexpr,
     SPAN: tl.constexpr,
 ):
@@ -200,12 +210,16 @@ def scones_kernel(
     for start in range(0, SPAN, BLOCK):
         words = start + lanes
         z = block_of(first, product, bias, words, V, SPAN)
-        # e = exp -|z|, and log(1 + e) = e log(u) / (u - 1) for the rounded u = 1 + e, which keeps the digits
-        # of a small e (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 1.14.1)
+        # e = exp -|z|; log(1 + e) = 2 artanh t with t = e / (2 + e) ≤ 1/3 keeps the digits of a small e
         e = tl.exp(-tl.abs(z))
-        u = 1 + e
-        log = tl.where(u == 1, e, tl.log(u) * e / tl.where(u == 1, 1.0, u - 1))
-        positive, negative = tl.where(z < 0, e, 1.0) / u, tl.where(z < 0, 1.0, e) / u  # σ(z), σ(-z)
+        inverse = 1 / ((1 + e) * (2 + e))
+        t = e * (1 + e) * inverse
+        series = tl.zeros_like(z)
+        for k in tl.static_range(TERMS):
+            series = series * (t * t) + 1 / (2 * (TERMS - k) - 1)
+        log = 2 * t * series
+        large, small = (2 + e) * inverse, e * (2 + e) * inverse  # σ(|z|), σ(-|z|)
+        positive, negative = tl.where(z < 0, small, large), tl.where(z < 0, large, small)
         of_gold = tl.maximum(-z, 0.0) + log + EPSILON * z
         of_other = ALPHA * (tl.maximum(z, 0.0) + log - EPSILON * z)
         value += tl.where(words == gold, of_gold, tl.where(words < V, of_other, 0.0))
@@ -227,35 +241,19 @@ def scores_of(
 
 
 @jit
-def threshold_of(
-    first,
-    product,
-    bias,
-    V,
-    top,
-    ALPHA: tl.constexpr,
-    TYPE: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SPAN: tl.constexpr,
-):
-    """τ of a row, the number above it, and the share between them at which Σ p = 1, for α > 2 only."""
+def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
+    """The largest logit of a row, and τ. For α > 2 also the number above τ, and the share of the way to τ at
+    which Σ p = 1."""
     BETA: tl.constexpr = 1 / (ALPHA - 1)
-    lanes = tl.arange(0, BLOCK)
-    if ALPHA <= 2:  # threshold.newton
-        tau, step, count = tl.full((), -1.0, TYPE), tl.full((), 1.0, TYPE), 0
-        while (step > (2.0**-20 if tl.float32 == TYPE else 2.0**-49)) & (count < ITERATIONS):
-            powers, slopes = tl.zeros((BLOCK,), TYPE), tl.zeros((BLOCK,), TYPE)
-            for start in range(0, SPAN, BLOCK):
-                s = scores_of(first, product, bias, start + lanes, V, top, ALPHA, TYPE, SPAN)
-                rest = tl.maximum(s - tau, 0.0)
-                slope = raised(rest, BETA - 1)
-                slopes += slope
-                powers += rest * slope
-            norm = raised(tl.sum(powers, 0), 1 / BETA)
-            step = (norm - 1) * raised(norm, BETA - 1) / tl.sum(slopes, 0)
-            tau += step
-            count += 1
-        return tau, tau, tau
+    largest = maxima_of(first, product, bias, V, SPAN)
+    top = tl.max(largest, 0)
+    if ALPHA <= 2:
+        tau = tl.full((), -1.0, TYPE)
+        if first.shape[0] < SPAN:  # `threshold`: that of some words is a lower bound
+            tau = newton(largest, product, bias, V, top, tau, ALPHA, TYPE, first.shape[0])
+            tau = tl.maximum(tau - MARGIN, -1.0)
+        tau = newton(first, product, bias, V, top, tau, ALPHA, TYPE, SPAN)
+        return top, tau, tau, tau
     else:  # threshold.bisection and between
         low, high = -tl.log(tl.full((), 1.0, TYPE) * V), tl.full((), 0.0, TYPE)
         for _ in range(ITERATIONS):
@@ -268,7 +266,28 @@ def threshold_of(
         excess = sum_of_roots(first, product, bias, V, top, tau, ALPHA, TYPE, SPAN)
         lack = sum_of_roots(first, product, bias, V, top, above, ALPHA, TYPE, SPAN)
         share = tl.where(excess > lack, -lack / (excess - lack), 1.0)
-        return tau, above, tl.minimum(tl.maximum(share, 0.0), 1.0)
+        return top, tau, above, tl.minimum(tl.maximum(share, 0.0), 1.0)
+
+
+@jit
+def newton(first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
+    """`threshold.newton` of a row, from `tau`."""
+    BETA: tl.constexpr = 1 / (ALPHA - 1)
+    lanes = tl.arange(0, first.shape[0])
+    step, count = tl.full((), 1.0, TYPE), 0
+    while (step > (2.0**-20 if tl.float32 == TYPE else 2.0**-49)) & (count < ITERATIONS):
+        powers, slopes = tl.zeros(first.shape, TYPE), tl.zeros(first.shape, TYPE)
+        for start in range(0, SPAN, first.shape[0]):
+            s = scores_of(first, product, bias, start + lanes, V, top, ALPHA, TYPE, SPAN)
+            rest = tl.maximum(s - tau, 0.0)
+            slope = raised(rest, BETA - 1)
+            slopes += slope
+            powers += rest * slope
+        norm = raised(tl.sum(powers, 0), 1 / BETA)
+        step = (norm - 1) * raised(norm, BETA - 1) / tl.sum(slopes, 0)
+        tau += step
+        count += 1
+    return tau
 
 
 @jit
@@ -315,21 +334,24 @@ def entmax_kernel(
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     product += row * V
     gold = tl.load(targets + row)
+    of_gold = logits_of(product, bias, gold, V)  # now, before another warp writes there
     first = logits_of(product, bias, lanes, V)
-    top = maximum_of(first, product, bias, V, SPAN)
-    tau, above, share = threshold_of(first, product, bias, V, top, ALPHA, TYPE, BLOCK, SPAN)
-    powers, wanted = tl.zeros((BLOCK,), TYPE), tl.zeros((BLOCK,), TYPE)
+    top, tau, above, share = threshold_of(first, product, bias, V, ALPHA, TYPE, SPAN)
+    wanted = (of_gold - top).to(TYPE) * (1 - EPSILON)
+    powers, smooth = tl.zeros((BLOCK,), TYPE), tl.zeros((BLOCK,), TYPE)
     for start in range(0, SPAN, BLOCK):
         words = start + lanes
         s = scores_of(first, product, bias, words, V, top, ALPHA, TYPE, SPAN)
         p, rest = probability_of(s, tau, above, share, ALPHA)
-        q = label(words, gold, V, frequencies, EPSILON, EACH, TYPE)
         powers += p * rest
-        wanted += tl.where(q > 0, q * s, 0.0)
+        q = smooth_of(words, V, frequencies, EPSILON, EACH, TYPE)
+        if EPSILON > 0:
+            smooth += tl.where(q > 0, q * s, 0.0)
+        q += (words == gold).to(TYPE) * (1 - EPSILON)
         tl.store(product + words, (p - q).to(first.dtype), words < V)
     power_sum = tl.sum(powers, 0)  # Ω*(z) = p·z - Ω(p): see `EntmaxObjective.conjugate`
-    conjugate = (power_sum + tau - tl.sum(wanted, 0)) / (ALPHA - 1) - (power_sum - 1) / (ALPHA * (ALPHA - 1))
-    tl.store(losses + row, conjugate.to(first.dtype))
+    conjugate = (power_sum + tau - tl.sum(smooth, 0)) / (ALPHA - 1) - (power_sum - 1) / (ALPHA * (ALPHA - 1))
+    tl.store(losses + row, (conjugate - wanted).to(first.dtype))
 
 
 @jit
@@ -340,8 +362,7 @@ def entmax_scores_kernel(
     logits += row * V
     scores += row * V
     first = logits_of(logits, None, lanes, V)
-    top = maximum_of(first, logits, None, V, SPAN)
-    tau, above, share = threshold_of(first, logits, None, V, top, ALPHA, TYPE, BLOCK, SPAN)
+    top, tau, above, share = threshold_of(first, logits, None, V, ALPHA, TYPE, SPAN)
     for start in range(0, SPAN, BLOCK):
         s = scores_of(first, logits, None, start + lanes, V, top, ALPHA, TYPE, SPAN)
         rest = probability_of(s, tau, above, share, ALPHA)[1]

@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
     tile: int  # numbers of one elementwise pass: what fits into a core's cache, or is worth a kernel launch
 
 
-SIZES = {"cpu": Sizes(2**23, 2**20), "cuda": Sizes(2**26, 2**26)}
+SIZES = {"cpu": Sizes(2**23, 2**20), "cuda": Sizes(2**28, 2**26)}
 
 
 class LinearObjective(ABC):
