@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 import torch
 import triton
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from triton.runtime.interpreter import InterpretedFunction
@@ -49,11 +49,9 @@ def assert_equal(spec: Objective, logits: Tensor, bias: Tensor, targets: Tensor)
     objective = build_objective(spec, unigram(len(bias)))
     value, gradient = objective.loss_and_gradient(logits.to(bias.dtype) + bias, targets)
     losses = objective.fused_(logits, bias, targets)
-    torch.testing.assert_close(losses.sum(), value, atol=1e-5, rtol=1e-5)
-    tolerance = (
-        {"atol": 1e-5, "rtol": BF16} if logits.dtype == torch.bfloat16 else {"atol": 1e-5, "rtol": 1e-5}
-    )
-    torch.testing.assert_close(logits.to(gradient), gradient, **tolerance)
+    torch.testing.assert_close(losses.sum().double(), value.double(), atol=1e-5, rtol=1e-5)
+    rtol = BF16 if logits.dtype == torch.bfloat16 else 1e-5
+    torch.testing.assert_close(logits.double(), gradient.double(), atol=1e-5, rtol=rtol)
 
 
 SMOOTHING = [{}, {"label_smoothing": 0.1}, {"label_smoothing": 0.4, "smoothing": "unigram"}]
@@ -69,7 +67,7 @@ SPECS = [
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, phases=[Phase.explicit, Phase.generate])  # to shrink would take minutes
 @example(Softmax(kind="softmax"), 1, 1.0, torch.float32, 1)
 @example(Entmax(kind="entmax", alpha=1.3), 1, 1.0, torch.float32, 1)
 @example(Entmax(kind="entmax"), 70, 0.0, torch.float32, 1)  # all words equal
