@@ -3,11 +3,12 @@
     make gpu-check               # writes the tables of docs/results/gpu.md, if GPU and CPU agree
     make gpu-check REHEARSE=1    # the same on a CPU with small shapes: shows that it runs
 
-Compared: gradients of each objective and architecture in fp32, and translations of each search, selection and
-architecture. Timed, with the peak of the GPU's memory: updates in bf16 of the shapes base and big with each
-objective, on random text with the lengths of WMT (mean 25 subwords), and searches by vocabulary and batch,
-beside Hugging Face's MarianMT of the same shape where transformers is installed. The time of capturing CUDA
-graphs is not in the speed, but in a column of its own.
+Compared: gradients of each objective and architecture in fp32, whole trainings with replayed kernels and
+without, and translations of each search, selection and architecture. Timed, with the peak of the GPU's
+memory: updates in bf16 of the shapes base and big with each objective, on random text with the lengths of WMT
+(mean 25 subwords), and searches by vocabulary and batch, beside Hugging Face's MarianMT of the same shape
+where transformers is installed. The time of capturing CUDA graphs is not in the speed of searches, but in a
+column of its own.
 
 The page is a template: each table replaces what stands between `<!-- table: NAME -->` and
 `<!-- end of table -->`, and all other text stays as it is.
@@ -35,6 +36,7 @@ from creamtea.methods.searches import SEARCHES
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.models.inference import prepare
+from creamtea_workers.models.interface import PAD
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search, fixed
@@ -46,6 +48,7 @@ from creamtea_workers.selection.base import Selector
 from creamtea_workers.selection.full import FullSelector
 from creamtea_workers.selection.nvs import NvsSelector
 from creamtea_workers.training.evaluate import Development
+from creamtea_workers.training.packing import can_pack
 from creamtea_workers.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -69,6 +72,8 @@ FEWEST_EQUAL = 0.9  # translations; nearly equal words may be rounded the other 
 TABLE = 32000  # subwords of the timed shapes
 NVS_SIZE = 800  # subwords that the head selects
 MEAN_LENGTH = 25
+BATCHES = 10  # that are trained on again and again
+PEER = "MarianMT, softmax"
 WRONG = " (wrong)"
 ON_A_GPU = "# Results on a GPU"
 REHEARSAL = """# A rehearsal of `make gpu-check`
@@ -109,7 +114,7 @@ def main() -> None:
         sys.exit("--rehearse measures nothing worth a file: leave out --output")
     if not options.rehearse and not torch.cuda.is_available():
         sys.exit(NO_GPU)
-    prepare_torch(1 if options.rehearse else 2)
+    prepare_torch(1 if options.rehearse else 2, deterministic=False)
     page = Page()
     failed = check(page, options.rehearse)
     if failed:
@@ -125,11 +130,16 @@ def check(page: Page, rehearse: bool) -> list[str]:
     with fixed_shapes(device.type):
         for name, heading, rows in (
             ("gradients", "architecture | objective | largest relative error", gradients(device)),
-            ("recordings", "attention | autocast | largest relative error of a weight", recordings(device)),
+            (
+                "recordings",
+                "architecture | autocast | largest relative error of a weight",
+                recordings(device),
+            ),
+            ("deterministic", "architecture | largest difference of a weight", twice(device)),
             ("translations", "architecture | search | vocabulary | equal", translations(device)),
             (
                 "training",
-                "shape | objective | batch | target tokens/s | GiB at most",
+                "shape | objective | batch | target tokens/s | times MarianMT | GiB at most",
                 trainings(device, rehearse),
             ),
             (
@@ -202,25 +212,34 @@ def gradients(device: torch.device) -> Iterator[Row]:
             for place in (CPU, device):
                 recipe = {"autocast": "none", "accumulate": 2, "batch_tokens": 512}
                 made = trainer({**architecture, "dropout": 0.0}, objective, place, 500, **recipe)
+                if found and can_pack(made.model):  # in a rehearsal, too
+                    made.pack()
                 made.accumulate(made.plan_of(0)[:2])
                 found.append([p.grad.cpu() for p in made.model.parameters() if p.grad is not None])
             yield [name, objective, largest_error(*found)]
 
 
 def recordings(device: torch.device) -> Iterator[Row]:
-    """Of a recurrent decoder's kernels (`creamtea_workers.models.recorded`), with dropout: weights after some
-    updates, of which each shape's first makes a recording, and those of a training without any."""
-    for attention, autocast in (
-        ("softmax", "none"),
-        ("entmax", "none"),
-        ("sparsemax", "none"),
-        ("entmax", "tf32"),
+    """Compare weights after some updates with dropout, of which each shape's first makes a recording
+    (`creamtea_workers.models.recorded`), with those of a training without recordings."""
+    rnn, transformer = {**SMALL["rnn"], "layers": 2}, SMALL.get("transformer", {})
+    for name, architecture, autocast in (
+        ("rnn, softmax", rnn, "none"),
+        ("rnn, entmax", {**rnn, "attention": "entmax"}, "none"),
+        ("rnn, sparsemax", {**rnn, "attention": "sparsemax"}, "none"),
+        ("rnn, entmax", {**rnn, "attention": "entmax"}, "tf32"),
+        ("transformer", {**transformer, "attention_dropout": 0.1}, "bf16"),
+        ("transformer", transformer, "bf16"),
+        ("transformer", transformer, "none"),
     ):
+        if name.partition(",")[0] not in SMALL:
+            continue
         ends, replays = [], []
         for record_at in (1, sys.maxsize):
-            architecture = {**SMALL["rnn"], "attention": attention, "layers": 2}
             recipe = {"autocast": autocast, "accumulate": 2, "batch_tokens": 512, "clip_value": 1.0}
             made = trainer(architecture, "softmax", device, 500, **recipe)
+            if can_pack(made.model):
+                made.pack()
             recorder, plan = made.model.recorder, made.plan_of(0)
             assert recorder is not None
             recorder.record_at = record_at
@@ -229,7 +248,22 @@ def recordings(device: torch.device) -> Iterator[Row]:
             ends.append([weight.detach().cpu() for weight in made.model.parameters()])
             replays.append(recorder.replays)
         compared = replays == [0, 0] if device == CPU else replays[0] > replays[1] == 0
-        yield [attention, autocast, largest_error(*ends) if compared else f"nothing replayed{WRONG}"]
+        yield [name, autocast, largest_error(*ends) if compared else f"nothing replayed{WRONG}"]
+
+
+def twice(device: torch.device) -> Iterator[Row]:
+    """Compare the weights of two trainings with `deterministic: true`."""
+    for name, architecture in SMALL.items():
+        ends = []
+        prepare_torch(torch.get_num_threads(), deterministic=True)
+        for _ in range(2):
+            made = trainer(architecture, "softmax", device, 500, batch_tokens=512, deterministic=True)
+            for members in made.plan_of(0)[:UPDATES]:
+                made.update([members])
+            ends.append(torch.cat([weight.detach().flatten() for weight in made.model.parameters()]))
+        prepare_torch(torch.get_num_threads(), deterministic=False)
+        largest = float((ends[0] - ends[1]).abs().max())
+        yield [name, f"{largest:.1e}" + ("" if largest == 0 else WRONG)]
 
 
 def largest_error(expected: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> str:
@@ -282,23 +316,58 @@ def translator(
 
 def trainings(device: torch.device, rehearse: bool) -> Iterator[Row]:
     shapes = ["small"] if rehearse else ["base", "big"]
-    table, tokens, updates = (4000, 512, 2) if rehearse else (TABLE, 16384, 15)
+    table, tokens, batches = (4000, 512, 2) if rehearse else (TABLE, 16384, BATCHES)
     for shape in shapes:
-        for objective in OBJECTIVES:
+        peer: float | None = None
+        for name in (PEER, *OBJECTIVES):
+            objective = name if name in OBJECTIVES else "softmax"
             made = trainer({"preset": shape}, objective, device, table, batch_tokens=tokens)
-            plan = made.plan_of(0)
+            plan = made.plan_of(0)[:batches]
             clear(device)
-            counted, began = 0, 0.0
-            for update in range(2 * updates):  # the first half warms up
-                if update == updates:
-                    synchronise(device)
-                    counted, began = 0, time.perf_counter()
-                members = [plan[update % len(plan)]]
-                made.update(members)
-                counted += made.target_tokens(members)
-            synchronise(device)
-            speed = counted / (time.perf_counter() - began)
-            yield [shape, objective, f"{tokens:,}", f"{speed:,.0f}", memory(device)]
+            if name == PEER:
+                try:
+                    speed = peer = tokens_per_second(peer_update(made, device), plan, made, device)
+                except ImportError:
+                    yield [shape, name, f"{tokens:,}", "not installed", "", ""]
+                    continue
+            else:
+                speed = tokens_per_second(lambda rows, made=made: made.update([rows]), plan, made, device)
+            ratio = f"{speed / peer:.2f}" if peer else ""
+            yield [shape, name, f"{tokens:,}", f"{speed:,.0f}", ratio, memory(device)]
+
+
+def tokens_per_second(
+    update: Callable[[Any], None], plan: Sequence[Any], made: Trainer, device: torch.device
+) -> float:
+    """After two passes over the batches, in which kernels are chosen, compiled and recorded."""
+    for rows in [*plan, *plan]:
+        update(rows)
+    synchronise(device)
+    began = time.perf_counter()
+    for rows in [*plan, *plan]:
+        update(rows)
+    synchronise(device)
+    return 2 * made.target_tokens(plan) / (time.perf_counter() - began)
+
+
+def peer_update(made: Trainer, device: torch.device) -> Callable[[Any], None]:
+    """MarianMT on the same batches: eager, in bf16 by autocast, with a fused AdamW."""
+    model = marian(made.model, dropout=0.1).to(device).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def update(rows: Any) -> None:
+        batch = made.pairs.batch(rows).to(device)
+        inputs = {"input_ids": batch.source, "attention_mask": (batch.source != PAD).long()}
+        with torch.autocast(device.type, torch.bfloat16):
+            logits = model(**inputs, decoder_input_ids=batch.target_in).logits
+        wanted = batch.target.masked_fill(batch.target == PAD, -100).flatten()
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), wanted, label_smoothing=0.1)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+
+    return update
 
 
 def decodings(device: torch.device, rehearse: bool) -> Iterator[Row]:

@@ -66,14 +66,14 @@ def test_the_page_of_results_has_a_place_for_every_table(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Of one row each: what the functions measure is not measured here."""
-    for rows in ("gradients", "recordings", "translations", "trainings", "decodings"):
+    for rows in ("gradients", "recordings", "twice", "translations", "trainings", "decodings"):
         monkeypatch.setattr(gpu_check, rows, lambda *given: iter([["measured"]]))
     page = gpu_check.Page()
     assert gpu_check.check(page, rehearse=True) == []
     copy = tmp_path / "gpu.md"
     copy.write_text((ROOT / "docs/results/gpu.md").read_text(encoding="utf-8"), encoding="utf-8")
     page.write(copy)
-    assert copy.read_text(encoding="utf-8").count("| measured |") == 5
+    assert copy.read_text(encoding="utf-8").count("| measured |") == 6
 
 
 def test_a_gpu_that_is_wrong_gets_no_page(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ from creamtea_workers.models.interface import BOS, EOS, PAD
 
 # sentences × (subwords of the longest source)², as the encoder's attention has it
 ATTENDED = 1 << 24
-ROOM = 32  # sentences of padding at the end of a packed side, none of them long
-LENGTH_STEP = 128  # of the longest sentence, which packed attention is told
+ROOM = 32, 128  # sentences of padding, at the end of packed batches below MANY subwords and of others
+MANY = 4096
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Batch:
 class PackedBatch:
     """The sentences of a batch one behind the other (`models.packed`).
 
-    There are few different sizes of the tensors: each side ends with ROOM sentences of padding, and the
-    starts with empty ones.
+    There are few different sizes of the tensors: each side ends with ROOM short sentences of padding, and
+    the starts with empty ones.
     """
 
     source: Tensor  # (N_s,) subwords + eos
@@ -77,26 +77,27 @@ class PackedBatch:
     source_starts: Tensor  # (R + 1,)
     target_starts: Tensor  # (R + 1,)
     seed: Tensor  # () of dropout
-    longest: tuple[int, int]  # what no sentence of a side exceeds
+    longest: tuple[int, int]  # what no sentence of a side exceeds: powers of two
 
     @classmethod
     def of(cls, batch: Batch, seed: int, device: torch.device) -> PackedBatch:
         """Pack a batch, and copy it to the device at once."""
-        rows = 1 << (len(batch.source) + ROOM - 1).bit_length()
+        room = ROOM[max(batch.source.numel(), batch.target.numel()) >= MANY]
+        rows = 1 << (len(batch.source) + room - 1).bit_length()
         sides, longest = [], []
         for ids, table in ((batch.source, batch.source), (batch.target_in, batch.target)):
             inside = table.numpy() != PAD
             lengths = inside.sum(1)
             used = int(lengths.sum())
-            padding = rounded_up(used + ROOM) - used
-            lengths = np.concatenate([lengths, (padding + np.arange(ROOM)) // ROOM])
+            padding = rounded_up(used + room) - used
+            lengths = np.concatenate([lengths, (padding + np.arange(room)) // room])
             starts = np.full(rows + 1, used + padding)
             starts[: len(lengths) + 1] = np.concatenate([[0], np.cumsum(lengths)])
             packed = np.full(used + padding, PAD)
             packed[:used] = ids.numpy()[inside]
             places = np.arange(len(packed)) - np.repeat(starts[: len(lengths)], lengths)
             sides.append((packed, places, starts))
-            longest.append(-(-int(lengths.max()) // LENGTH_STEP) * LENGTH_STEP)
+            longest.append(1 << (int(lengths.max()) - 1).bit_length())
         (source, source_places, source_starts), (target_in, target_places, target_starts) = sides
         targets = batch.target.flatten().index_select(0, batch.positions).numpy()
         drawn = np.array([seed], dtype=np.uint64).view(np.int64)

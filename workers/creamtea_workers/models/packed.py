@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+SHORT = 64  # positions of a sentence; attention to more has faster kernels than `fused.ShortAttention`
+
 
 @dataclass(frozen=True)
 class Lengths:
@@ -42,6 +44,10 @@ class Spans:
         starts, longest = (self.queries.starts, self.keys.starts), (self.queries.longest, self.keys.longest)
         if not query.is_cuda:
             attended = self._attend_masked(query, key, value, dropout, causal)
+        elif query.dtype != torch.float32 and not dropout and self._are_short(query.shape[2]):
+            from creamtea_workers.models.fused import ShortAttention
+
+            attended = ShortAttention.apply(query, key, value, starts, longest, causal)  # type: ignore[no-untyped-call]
         elif query.dtype == torch.float32:
             # the 1: a query attends to keys up to its own position
             attended = torch.ops.aten._efficient_attention_forward(
@@ -52,6 +58,9 @@ class Spans:
                 query, key, value, *starts, *longest, dropout, causal, False
             )[0]
         return attended.flatten(1)
+
+    def _are_short(self, width: int) -> bool:
+        return width in (16, 32, 64) and max(self.queries.longest, self.keys.longest) <= SHORT
 
     def _attend_masked(
         self, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool
@@ -81,7 +90,7 @@ def add_and_normalise(
     """Return x + dropout(added), and the layer normalisation of that. No `x` is zero. On a GPU one kernel
     does it, in packed batches and where nothing is trained: the sum is then in fp32."""
     if added.is_cuda and (packing is not None or not (dropout.training or torch.is_grad_enabled())):
-        from creamtea_workers.models.fused_norm import AddAndNormalise
+        from creamtea_workers.models.fused import AddAndNormalise
 
         assert isinstance(norm, nn.LayerNorm)
         threshold = getattr(dropout, "threshold", 0) if dropout.training else 0

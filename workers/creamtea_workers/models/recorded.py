@@ -7,7 +7,7 @@ Starting them takes longer than they run. A recording (CUDA graph) starts all of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -62,7 +62,8 @@ class Recorder:
                 self._shared = _Shared(trained)
             found = self._recordings[place] = _Recording(function, arguments, self._shared)
         self.replays += 1
-        results: tuple[Tensor, ...] = _Replay.apply(found, *arguments, *trained)  # type: ignore[no-untyped-call]
+        # autograd has to follow one of the weights at least
+        results: tuple[Tensor, ...] = _Replay.apply(found, trained[0], *arguments)  # type: ignore[no-untyped-call]
         return results
 
 
@@ -80,6 +81,21 @@ class _Shared:
         self.slopes = [torch.zeros_like(weight) for weight in weights]
         self.pool: Any = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()  # one for all: cuBLAS keeps memory for each stream that it has seen
+
+    @torch.no_grad()
+    def add_gradients(self) -> None:
+        """Add the slopes to the weights' gradients. Autograd would start a kernel for each of them."""
+        fresh, added = [], []
+        for weight, slope in zip(self.weights, self.slopes, strict=True):
+            if weight.grad is None:
+                weight.grad = torch.empty_like(weight)
+                fresh.append((weight.grad, slope))
+            else:
+                added.append((weight.grad, slope))
+        for gradients, slopes in by_type(fresh):
+            torch._foreach_copy_(gradients, slopes)
+        for gradients, slopes in by_type(added):
+            torch._foreach_add_(gradients, slopes)
 
 
 class _Recording:
@@ -103,9 +119,7 @@ class _Recording:
         with torch.cuda.graph(self.backwards, shared.pool, shared.stream, "thread_local"):
             found = iter(torch.autograd.grad(ends, wanted, self.slopes_in))
             slopes = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
-            pairs = list(zip(shared.slopes, found, strict=True))
-            for dtype in {kept.dtype for kept, _ in pairs}:  # a kernel copies many tensors of one type
-                kept, slope = zip(*(pair for pair in pairs if pair[0].dtype == dtype), strict=True)
+            for kept, slope in by_type(list(zip(shared.slopes, found, strict=True))):
                 torch._foreach_copy_(kept, slope)
         self.differentiable = [result.requires_grad for result in results]
         self.results, self.slopes = [result.detach() for result in results], slopes
@@ -120,28 +134,24 @@ class _Recording:
         torch.cuda.current_stream().wait_stream(stream)
 
     def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        for kept, tensor in zip(self.arguments, arguments, strict=False):  # the weights are where they were
+        for kept, tensor in zip(self.arguments, arguments, strict=True):  # the weights are where they were
             kept.copy_(tensor)
         self.forwards.replay()
         return [result.clone() for result in self.results]
 
     def run_backwards(self, slopes: Sequence[Tensor]) -> list[Tensor | None]:
-        """Replay, and return the gradients of arguments and weights.
-
-        The next replay writes those of weights again: autograd copies them, as they are not its own.
-        """
+        """Replay, and return the gradients of the arguments. Those of weights are in `shared.slopes`."""
         for kept, slope in zip(self.slopes_in, slopes, strict=True):
             kept.copy_(slope)
         self.backwards.replay()
-        of_arguments = [None if tensor is None else tensor.clone() for tensor in self.slopes]
-        return [*of_arguments, *self.shared.slopes]
+        return [None if tensor is None else tensor.clone() for tensor in self.slopes]
 
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, recording: _Recording, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, recording: _Recording, weight: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
         ctx.recording = recording
-        results = recording.run(tensors)
+        results = recording.run(arguments)
         kept = zip(results, recording.differentiable, strict=True)
         ctx.mark_non_differentiable(*(result for result, differentiable in kept if not differentiable))
         return tuple(results)
@@ -150,4 +160,13 @@ class _Replay(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> Any:
         kept = zip(slopes, ctx.recording.differentiable, strict=True)
-        return (None, *ctx.recording.run_backwards([slope for slope, wanted in kept if wanted]))
+        of_arguments = ctx.recording.run_backwards([slope for slope, wanted in kept if wanted])
+        ctx.recording.shared.add_gradients()
+        return (None, None, *of_arguments)
+
+
+def by_type(pairs: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
+    """Sort pairs by the type of their first tensors: a kernel changes many tensors of one type."""
+    for dtype in {first.dtype for first, _ in pairs}:
+        chosen = [pair for pair in pairs if pair[0].dtype == dtype]
+        yield [first for first, _ in chosen], [second for _, second in chosen]

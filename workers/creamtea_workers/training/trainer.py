@@ -243,7 +243,7 @@ class Trainer:
         bf16 = self.training.autocast == "bf16"
         with tf32_products() if self.training.autocast == "tf32" else nullcontext():
             with (
-                attention_kernels(self.device),
+                attention_kernels(self.device, self.deterministic),
                 torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
             ):
                 loss, translation = self.losses_of(batch, chance, tokens, sentences)
@@ -381,7 +381,7 @@ class Trainer:
         self.clock = time.monotonic()
 
 
-def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
-    """Plain matrix products on a CPU: there the backward pass of the fused kernel takes seven times as long
-    (bf16, sentences of 17 subwords)."""
-    return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
+def attention_kernels(device: torch.device, deterministic: bool) -> AbstractContextManager[None]:
+    """Choose plain matrix products on a CPU, where the backward pass of the fused kernel takes seven times as
+    long (bf16, sentences of 17 subwords), and where fused kernels are not deterministic."""
+    return sdpa_kernel(SDPBackend.MATH) if deterministic or device.type == "cpu" else nullcontext()

@@ -1,11 +1,15 @@
-"""Residual connection, dropout and layer normalisation in one Triton kernel, forwards and backwards.
+"""Triton kernels of a Transformer's layers on packed sentences, forwards and backwards.
 
-    y = x + m ⊙ h / (1 - p),   n = w ⊙ (y - mean(y)) / √(var(y) + ε) + b
+- Residual connection, dropout and layer normalisation in one kernel:
 
-The mask m is not kept. It is a hash of (seed, site, position), which the backward pass computes again; as in
-`layers.Dropout`, a byte is compared with a threshold, and p is a multiple of 1/256.
+      y = x + m ⊙ h / (1 - p),   n = w ⊙ (y - mean(y)) / √(var(y) + ε) + b
 
-Shapes: N rows, D width.
+  The mask m is not kept. It is a hash of (seed, site, position), which the backward pass computes again; as
+  in `layers.Dropout`, a byte is compared with a threshold, and p is a multiple of 1/256.
+- Attention of short sentences: a program has all queries and keys of a head of a sentence at once. It keeps
+  nothing for the backward pass, and adds nothing to what another program writes.
+
+Shapes: N rows (N_q queries, N_s keys), B sentences, H heads, D width, E = D / H.
 """
 
 from __future__ import annotations
@@ -151,3 +155,113 @@ def _backwards(  # type: ignore[no-untyped-def]
         tl.store(grad_added + place, slope.to(grad_added.dtype.element_ty), inside)
     tl.store(partial + program * width + column, of_weight, column < width)
     tl.store(partial + (programs + program) * width + column, of_bias, column < width)
+
+
+class ShortAttention(torch.autograd.Function):
+    """q (N_q, H, E), k and v (N_s, H, E), which are views of equal strides → (N_q, H, E).
+
+    `starts`: of the sentences of queries and keys (B + 1,); `longest` of either.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        starts: tuple[Tensor, Tensor],
+        longest: tuple[int, int],
+        causal: bool,
+    ) -> Tensor:
+        out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+        ctx.launch = _launch(q, k, starts, longest, causal)
+        grid, sizes, options = ctx.launch
+        _attend[grid](q, k, v, out, *starts, *sizes, **options)
+        ctx.save_for_backward(q, k, v, *starts)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> Any:
+        q, k, v, *starts = ctx.saved_tensors
+        grid, sizes, options = ctx.launch
+        slopes = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v)]
+        _attend_backwards[grid](q, k, v, slope.contiguous(), *slopes, *starts, *sizes, **options)
+        return *slopes, None, None, None
+
+
+def _launch(
+    q: Tensor, k: Tensor, starts: tuple[Tensor, Tensor], longest: tuple[int, int], causal: bool
+) -> tuple[tuple[int, int], tuple[Any, ...], dict[str, Any]]:
+    """Return grid, sizes and options of either kernel."""
+    _, heads, width = q.shape
+    blocks = [max(16, triton.next_power_of_2(length)) for length in longest]
+    sizes = (q.stride(0), k.stride(0), heads, width**-0.5)
+    options = {"CAUSAL": causal, "WIDTH": width, "BLOCK_Q": blocks[0], "BLOCK_K": blocks[1]}
+    return (len(starts[0]) - 1, heads), sizes, {**options, "num_warps": 4 if max(blocks) > 32 else 2}
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _weights(  # type: ignore[no-untyped-def]
+    queries, keys, rows_q, rows_k, scale, CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """Return the attention weights (BLOCK_Q, BLOCK_K), zero where there is no query or key."""
+    row, column = tl.arange(0, BLOCK_Q)[:, None], tl.arange(0, BLOCK_K)[None, :]
+    visible = (row < rows_q) & (column < rows_k)
+    if CAUSAL:
+        visible = visible & (column <= row)
+    scores = tl.where(visible, tl.dot(queries, tl.trans(keys), input_precision="ieee") * scale, -1e30)
+    weights = tl.where(visible, tl.exp(scores - tl.max(scores, 1)[:, None]), 0.0)
+    total = tl.sum(weights, 1)[:, None]
+    return weights / tl.where(total > 0, total, 1.0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _attend(  # type: ignore[no-untyped-def]
+    q, k, v, out, starts_q, starts_k, stride_q, stride_k, heads, scale,
+    CAUSAL: tl.constexpr, WIDTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    sentence, head = tl.program_id(0), tl.program_id(1)
+    first_q, first_k = tl.load(starts_q + sentence), tl.load(starts_k + sentence)
+    rows_q, rows_k = tl.load(starts_q + sentence + 1) - first_q, tl.load(starts_k + sentence + 1) - first_k
+    if rows_q > 0:
+        row_q, row_k = tl.arange(0, BLOCK_Q)[:, None], tl.arange(0, BLOCK_K)[:, None]
+        column = head * WIDTH + tl.arange(0, WIDTH)[None, :]
+        place_k = (first_k + row_k) * stride_k + column
+        queries = tl.load(q + (first_q + row_q) * stride_q + column, row_q < rows_q, 0.0)
+        keys = tl.load(k + place_k, row_k < rows_k, 0.0)
+        values = tl.load(v + place_k, row_k < rows_k, 0.0)
+        weights = _weights(queries, keys, rows_q, rows_k, scale, CAUSAL, BLOCK_Q, BLOCK_K)
+        attended = tl.dot(weights.to(values.dtype), values, input_precision="ieee")
+        place = (first_q + row_q) * heads * WIDTH + column
+        tl.store(out + place, attended.to(out.dtype.element_ty), row_q < rows_q)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _attend_backwards(  # type: ignore[no-untyped-def]
+    q, k, v, slope, slope_q, slope_k, slope_v, starts_q, starts_k, stride_q, stride_k, heads, scale,
+    CAUSAL: tl.constexpr, WIDTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """With P the weights and G the slope: ∂V = Pᵀ G, ∂P = G Vᵀ, ∂S = P ⊙ (∂P - Σ P ⊙ ∂P), ∂Q = ∂S K."""
+    sentence, head = tl.program_id(0), tl.program_id(1)
+    first_q, first_k = tl.load(starts_q + sentence), tl.load(starts_k + sentence)
+    rows_q, rows_k = tl.load(starts_q + sentence + 1) - first_q, tl.load(starts_k + sentence + 1) - first_k
+    if rows_q + rows_k > 0:
+        row_q, row_k = tl.arange(0, BLOCK_Q)[:, None], tl.arange(0, BLOCK_K)[:, None]
+        column = head * WIDTH + tl.arange(0, WIDTH)[None, :]
+        place_k = (first_k + row_k) * stride_k + column
+        queries = tl.load(q + (first_q + row_q) * stride_q + column, row_q < rows_q, 0.0)
+        keys = tl.load(k + place_k, row_k < rows_k, 0.0)
+        values = tl.load(v + place_k, row_k < rows_k, 0.0)
+        to_q, to_k = (first_q + row_q) * heads * WIDTH + column, (first_k + row_k) * heads * WIDTH + column
+        given = tl.load(slope + to_q, row_q < rows_q, 0.0)
+        weights = _weights(queries, keys, rows_q, rows_k, scale, CAUSAL, BLOCK_Q, BLOCK_K)
+        of_values = tl.dot(tl.trans(weights.to(given.dtype)), given, input_precision="ieee")
+        tl.store(slope_v + to_k, of_values.to(slope_v.dtype.element_ty), row_k < rows_k)
+        of_weights = tl.dot(given, tl.trans(values), input_precision="ieee")
+        of_scores = weights * (of_weights - tl.sum(weights * of_weights, 1)[:, None]) * scale
+        of_scores = of_scores.to(keys.dtype)
+        of_queries = tl.dot(of_scores, keys, input_precision="ieee")
+        tl.store(slope_q + to_q, of_queries.to(slope_q.dtype.element_ty), row_q < rows_q)
+        of_keys = tl.dot(tl.trans(of_scores), queries, input_precision="ieee")
+        tl.store(slope_k + to_k, of_keys.to(slope_k.dtype.element_ty), row_k < rows_k)

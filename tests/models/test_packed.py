@@ -1,0 +1,198 @@
+"""Packed sentences: the same hidden vectors and gradients as with padding, and the fused kernel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from creamtea.methods.architectures import TransformerArchitecture
+from creamtea_workers.corpora.batches import Batch, PackedBatch, Pairs, rounded_up
+from creamtea_workers.models.interface import BOS, EOS, PAD, SourceVocabulary
+from creamtea_workers.models.nvs import NvsHead
+from creamtea_workers.models.packed import Lengths, Spans
+from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
+
+CPU = torch.device("cpu")
+VOCABULARY = 40
+SIZE = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.0}
+PAIRS = Pairs([[5, 6, 7], [8], [9, 10]], [[11], [12, 13, 14, 15], [16, 17, 18]])
+
+
+def batch_of(pairs: Pairs = PAIRS) -> Batch:
+    return pairs.batch(np.arange(len(pairs)))
+
+
+def transformer(source: SourceVocabulary | None = None) -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(VOCABULARY, TransformerArchitecture.model_validate(SIZE), source=source).train()
+
+
+def gradients(model: Transformer) -> dict[str, Tensor]:
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+@pytest.mark.parametrize("own_source", [False, True])
+def test_vectors_and_gradients_are_those_of_padded_sentences(own_source: bool) -> None:
+    model = transformer(SourceVocabulary(size=12, bracketed=0) if own_source else None)
+    batch = batch_of()
+    hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
+    slope = torch.randn_like(hidden)
+    hidden.backward(slope)
+    expected = gradients(model)
+    model.zero_grad()
+
+    passes = PackedPasses(model, torch.float32)
+    packed = PackedBatch.of(batch, 1, CPU)
+    memory, found = passes(packed)
+    assert packed.targets.tolist() == targets.tolist()
+    torch.testing.assert_close(found, hidden, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        unpacked(memory, batch.source).hidden[batch.source != PAD],
+        model.encode(batch.source).hidden[batch.source != PAD],
+        atol=1e-6,
+        rtol=1e-5,
+    )
+    found.backward(slope)
+    passes.collect()
+    assert gradients(model).keys() == expected.keys()
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_bf16_matrices_are_copies_and_their_gradients_come_back_in_fp32() -> None:
+    model = transformer()
+    passes = PackedPasses(model, torch.bfloat16)
+    assert len(passes.copies) == len(passes.own) == 2 * (4 * 2 + 7 * 2)  # weight and bias of each layer
+    (_, hidden), before = passes(PackedBatch.of(batch_of(), 1, CPU)), model.encoder[0].feed.inner.weight
+    assert hidden.dtype == torch.bfloat16
+    hidden.float().sum().backward()
+    assert before.grad is None
+    passes.collect()
+    assert before.grad is not None
+    assert before.grad.dtype == torch.float32
+    assert all(twin.grad is None for twin in passes.copies)
+    with torch.no_grad():
+        before.fill_(3.0)
+    assert not (passes.model.encoder[0].feed.inner.weight == 3).any()
+    passes.refresh()
+    assert (passes.model.encoder[0].feed.inner.weight == 3).all()
+    assert passes.model.embedding.weight is model.embedding.weight
+
+
+def test_the_head_of_nvs_has_the_votes_of_padded_sentences() -> None:
+    model, batch, head = transformer(), batch_of(), NvsHead(VOCABULARY, 16)
+    rows, _ = PackedPasses(model, torch.float32)(PackedBatch.of(batch, 1, CPU))
+    torch.testing.assert_close(
+        head(unpacked(rows, batch.source)), head(model.encode(batch.source)), atol=1e-5, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("changes", [{"width": 24, "heads": 4}, {"kind": "ssru"}])
+def test_shapes_without_kernels_are_padded(changes: dict[str, Any]) -> None:
+    from creamtea_workers.models.build import ModelConfig, build_model
+
+    config = {"objective": {"kind": "softmax"}, "nvs": None, "vocabulary_size": VOCABULARY}
+    architecture = {"kind": "transformer", **SIZE, **changes}
+    assert not can_pack(build_model(ModelConfig.model_validate({**config, "architecture": architecture})))
+    assert can_pack(transformer())
+
+
+def test_a_packed_batch_holds_every_subword_and_short_padding() -> None:
+    random = np.random.default_rng(1)
+    lengths = random.integers(1, 100, size=(300, 2))
+    pairs = Pairs(*([random.integers(4, 40, n).tolist() for n in lengths[:, side]] for side in (0, 1)))
+    packed = PackedBatch.of(batch_of(pairs), 2**64 - 1, CPU)
+    for n in range(300):
+        source = packed.source[packed.source_starts[n] : packed.source_starts[n + 1]].tolist()
+        target = packed.target_in[packed.target_starts[n] : packed.target_starts[n + 1]].tolist()
+        assert source == [*pairs.sources[n].tolist(), EOS]
+        assert target == [BOS, *pairs.targets[n].tolist()]
+    assert packed.targets.tolist() == [id_ for row in pairs.targets for id_ in (*row.tolist(), EOS)]
+    for starts, ids in ((packed.source_starts, packed.source), (packed.target_starts, packed.target_in)):
+        assert len(starts) == 513
+        sizes = starts.diff()
+        assert sizes.sum() == len(ids) == rounded_up(int(sizes[:300].sum()) + 128)
+        assert 1 <= sizes[300:428].min() <= sizes[300:428].max() <= 16
+        assert (sizes[428:] == 0).all()
+        assert (ids[int(starts[300]) :] == PAD).all()
+    places = torch.cat([torch.arange(int(n)) for n in packed.source_starts.diff()])
+    assert packed.places[: len(packed.source)].tolist() == places.tolist()
+    assert int(packed.seed) == -1
+    assert packed.longest == (128, 128)
+
+
+@pytest.mark.parametrize("rows", [100, 1000, 16384, 100_000])
+def test_sizes_are_few(rows: int) -> None:
+    assert rows <= rounded_up(rows) <= rows * 9 / 8
+    assert len({rounded_up(n) for n in range(rows, 2 * rows)}) <= max(10, rows // 2048 + 2)
+
+
+def test_the_fused_kernel_equals_the_plain_operations() -> None:
+    """In a process of its own: Triton reads TRITON_INTERPRET when it is imported."""
+    pytest.importorskip("triton", reason="Triton has no packages for this system")
+    done = subprocess.run(
+        [sys.executable, "-c", "from test_packed import check_fused_kernel; check_fused_kernel()"],
+        env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def check_fused_kernel() -> None:
+    from creamtea_workers.models.fused import AddAndNormalise
+
+    torch.manual_seed(1)
+    check_short_attention()
+    for rows, width, threshold, has_x in ((37, 48, 0, True), (37, 48, 26, True), (70, 64, 26, False)):
+        x = torch.randn(rows, width, requires_grad=True)
+        added, slopes = torch.randn(rows, width, requires_grad=True), torch.randn(2, rows, width)
+        weight, bias = torch.randn(width, requires_grad=True), torch.randn(width, requires_grad=True)
+        fixed = (torch.tensor(-(2**62) + 12345), 3, threshold, 1e-5, torch.float32)
+        inputs = [x, added, weight, bias] if has_x else [added, weight, bias]
+
+        total, normed = AddAndNormalise.apply(x if has_x else None, added, weight, bias, *fixed)  # type: ignore[no-untyped-call]
+        found = torch.autograd.grad([total, normed], inputs, [*slopes])
+        base = x if has_x else torch.zeros_like(x)
+        kept = (total.detach() != base) * (256 / (256 - threshold))
+        if threshold:
+            assert abs(float((kept > 0).float().mean()) - (1 - threshold / 256)) < 0.03
+        sums = base + kept * added
+        plain = F.layer_norm(sums, (width,), weight, bias)
+        expected = torch.autograd.grad([sums, plain], inputs, [*slopes])
+        for ours, theirs in zip([total, normed, *found], [sums, plain, *expected], strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def check_short_attention() -> None:
+    """In fp32: the interpreter knows no products of bf16. A side may have no rows of a sentence."""
+    from creamtea_workers.models.fused import ShortAttention
+
+    counts = torch.tensor([4, 6, 1, 0, 17, 0]), torch.tensor([3, 1, 9, 0, 7, 0])
+    queries, keys = (
+        Lengths(F.pad(count.cumsum(0), (1, 0)).int(), longest)
+        for count, longest in zip(counts, (17, 9), strict=True)
+    )
+    joint = torch.randn(28, 3, 2, 16, requires_grad=True)
+    other = torch.randn(20, 2, 2, 16, requires_grad=True)
+    for causal in (True, False):
+        spans = Spans(queries, queries if causal else keys)
+        q, k, v = (*joint.unbind(1)[:1], *(joint.unbind(1)[1:] if causal else other.unbind(1)))
+        starts, longest = (queries.starts, spans.keys.starts), (17, spans.keys.longest)
+        found = ShortAttention.apply(q, k, v, starts, longest, causal).flatten(1)  # type: ignore[no-untyped-call]
+        expected = spans.attend(q, k, v, 0.0, causal)
+        torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
+        slope, inputs = torch.randn_like(found), [joint] if causal else [joint, other]
+        pairs = (torch.autograd.grad(end, inputs, slope) for end in (found, expected))
+        for ours, theirs in zip(*pairs, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
