@@ -147,8 +147,6 @@ def raised(x, EXPONENT: tl.constexpr):
         return x * x
     elif EXPONENT == 0.5:
         return tl.sqrt(x)
-    elif EXPONENT > 8:  # log2 is off by 2^-22 next to 1, which a high power magnifies; log is not
-        return tl.exp(tl.log(x) * EXPONENT)
     else:
         return tl.exp2(tl.log2(x) * EXPONENT)
 
