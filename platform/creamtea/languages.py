@@ -9,6 +9,12 @@ from babel import Locale
 from babel.core import get_global
 
 UNKNOWN = "und"  # BCP 47 and ISO 639: undetermined
+# a language, perhaps with a script and a region: zh, zh-CN, zh_Hant_TW, es-419
+_CODE = "[a-z]{2,3}(?:[-_][A-Z][a-z]{3})?(?:[-_](?:[A-Z]{2}|[0-9]{3}))?"
+_WHOLE_CODE = re.compile(
+    r"(?P<main>[a-z]{2,3})(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|[0-9]{3}))?", re.IGNORECASE
+)
+_PART = re.compile("([-_])([A-Za-z0-9]+)")
 
 
 def language(code: str) -> str:
@@ -29,9 +35,40 @@ def pair(source: str, target: str) -> str:
 
 
 def ending(path: Path) -> str:
-    """The language's code at the end of a file's name (train.en, train.en.gz); empty if there is none."""
-    ends = [end[1:].lower() for end in path.suffixes if end != ".gz"]
-    return ends[-1] if ends and _known(ends[-1]) else ""
+    """The language's code at the end of a file's name (train.en, train.zh-CN.gz); empty if there is none."""
+    ends = [end[1:] for end in path.suffixes if end != ".gz"]
+    return known_code(ends[-1]) if ends else ""
+
+
+def known_code(text: str) -> str:
+    """The code of a known language that the text is, with the usual letters (zh-CN, sr_Latn); else empty.
+
+    A region in small letters that is a language, too, is not taken for a region: en-de is a pair.
+    """
+    match = _WHOLE_CODE.fullmatch(text)
+    if match is None or language(main := match["main"].lower()) == main:
+        return ""
+    code = main
+    for part in _PART.finditer(text):
+        subtag = part[2]
+        if len(subtag) == 4:
+            form, known = subtag.title(), subtag.title() in Locale("en").scripts
+        else:
+            form, known = subtag.upper(), subtag.upper() in Locale("en").territories
+        if not known or (subtag.islower() and language(subtag) != subtag):
+            return ""
+        code += part[1] + form
+    return code
+
+
+def parted(text: str) -> tuple[str, str] | None:
+    """The codes of a pair (en-de, en-zh-CN, pt_BR-en); None if the text is none, or might be several."""
+    if match := re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", text):
+        return match[1], match[2]
+    cuts = (match.start() for match in re.finditer("-", text))
+    pairs = [(known_code(text[:cut]), known_code(text[cut + 1 :])) for cut in cuts]
+    found = [codes for codes in pairs if all(codes)]
+    return found[0] if len(found) == 1 else None
 
 
 def guessed(source: Path, target: Path) -> tuple[str, str] | None:
@@ -46,9 +83,5 @@ def guessed(source: Path, target: Path) -> tuple[str, str] | None:
 
 def _pairs(name: str) -> list[tuple[str, str]]:
     """Two codes with a hyphen between, wherever they are: of dev-en-de en-de."""
-    found = re.finditer(r"(?<![A-Za-z])(?=([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z]))", name)
-    return [(match[1], match[2]) for match in found if _known(match[1]) and _known(match[2])]
-
-
-def _known(code: str) -> bool:
-    return re.fullmatch("[a-z]{2,3}", code) is not None and language(code) != code
+    found = re.finditer(rf"(?<![A-Za-z])(?=({_CODE})-({_CODE})(?![A-Za-z]))", name)
+    return [(match[1], match[2]) for match in found if known_code(match[1]) and known_code(match[2])]

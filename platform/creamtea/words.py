@@ -1,4 +1,4 @@
-"""Text in any script: the one form in which steps have it, and its words.
+"""Text in any script: the forms in which steps have it, and its words.
 
 Words are runs of letters and digits, with the marks that belong to them.
 
@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 # Languages that are written without blanks between words. The rating page has the same list (board/texts.js).
 UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my")
 _OTHER_CODES = {
-    **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "tha": "th", "lao": "lo"},
+    **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo"},
     **{"khm": "km", "mya": "my", "bur": "my"},
 }
 _KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -36,11 +37,17 @@ WORD = rf"\w[\w{MARK}]*"  # of the result of `with_one_mark`
 _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
 
+def plain(line: str) -> str:
+    """The text that is shown and scored: every run of Unicode white space (tab, carriage return, no-break and
+    ideographic space, U+0085, U+2028 …) is one blank, and there is none at the ends. All else stays as it is,
+    so that sacreBLEU's scores are those of the line itself. Idempotent."""
+    return " ".join(line.split())
+
+
 def normalise(line: str) -> str:
-    """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break and
-    ideographic space, U+0085, U+2028 …) becomes one blank, and is removed at the ends. NUL (which PostgreSQL
-    cannot store) and U+2581 (with which SentencePiece marks blanks) count as white space. Idempotent."""
-    return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
+    """The text that models read: `plain`, in Unicode's form NFC. NUL and U+2581, with which SentencePiece
+    marks blanks, count as white space. Idempotent."""
+    return unicodedata.normalize("NFC", plain(line.translate(_ALSO_WHITE)))
 
 
 def with_one_mark(text: str) -> str:
@@ -48,10 +55,21 @@ def with_one_mark(text: str) -> str:
     return text if text.isascii() else text.translate(_ONE_MARK)
 
 
+def main_language(code: str) -> str:
+    """The language of a code without script and region: `zh` of `zh-TW`, `zh_CN`, `zho_Hans` and `cmn`."""
+    main = re.split(r"[-_]", code.lower())[0]
+    return _OTHER_CODES.get(main, main)
+
+
 def is_unspaced(language: str) -> bool:
     """Whether a language, by a code such as `th`, `zh-TW`, `zh_CN` or `jpn`, is written without blanks."""
-    code = re.split(r"[-_]", language.lower())[0]
-    return _OTHER_CODES.get(code, code) in UNSPACED_LANGUAGES
+    return main_language(language) in UNSPACED_LANGUAGES
+
+
+def looks_unspaced(texts: Iterable[str]) -> bool:
+    """Whether most characters of the texts, blanks aside, are of scripts that are written without blanks."""
+    together = "".join("".join(text.split()) for text in texts)
+    return 2 * len(UNSPACED.findall(together)) > len(together)
 
 
 def any_unspaced(*languages: str) -> bool:

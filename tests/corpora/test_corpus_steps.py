@@ -162,6 +162,16 @@ def test_a_test_set_of_files_keeps_an_empty_line(run: Run, tmp_path: Path) -> No
     assert read_segments(context)[1] == {"index": 1, "source": "", "reference": "", "idioms": []}
 
 
+def test_a_test_set_keeps_its_texts_but_for_white_space(run: Run, tmp_path: Path) -> None:
+    found = user_files(tmp_path, en=" a\u0300\u00a0 b▁c\r\n", de="\tx\u0308  y\n", more="z▁\u0301\n")
+    spec = {"kind": "files", "source": "en", "target": "de", "more_references": ["more"]}
+    params = {"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]}
+    _, context = run(TEST_SET, "test", params=params, locations=found["locations"])
+    (segment,) = read_segments(context)
+    assert (segment["source"], segment["reference"]) == ("a\u0300 b▁c", "x\u0308 y")
+    assert segment["more_references"] == ["z▁\u0301"]
+
+
 def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
     folders = {"corpus": run_corpus(run)[1].output}
     made, context = run(SUBWORDS, "subwords", params={"subwords": {"vocabulary": 200}}, folders=folders)
@@ -317,17 +327,20 @@ def test_a_corpus_without_a_link_has_no_tables(
 # ---------------------------------------------------------------- IdiomTranslationDS
 
 
-def run_itds(run: Run, tmp_path: Path, info: str) -> tuple[StepResult, Context]:
-    """A test set of two lines over a corpus in which words in a row translate each other."""
+def run_itds(run: Run, tmp_path: Path, info: str, before: str = "") -> tuple[StepResult, Context]:
+    """A test set of two lines over a corpus in which words in a row translate each other; `before`: what
+    every line begins with."""
     words = [(f"w{n}", f"x{n}") for n in range(20)] + [("pass", "gebe"), ("on", "weiter"), ("it", "es")]
     rows = [[words[(start + step * k) % 23] for k in range(4)] for start in range(23) for step in (1, 5, 7)]
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "train.src").write_text("".join(" ".join(s for s, _ in row) + "\n" for row in rows))
     (folder / "train.tgt").write_text("".join(" ".join(t for _, t in row) + "\n" for row in rows))
-    found = user_files(
-        tmp_path, en="w1 passed it on &quot; w2\nw3 w4\n", de="x1 gebe es weiter &quot; x2\nx3\n", info=info
+    source, target = (
+        "".join(f"{before}{line}\n" for line in lines)
+        for lines in (("w1 passed it on &quot; w2", "w3 w4"), ("x1 gebe es weiter &quot; x2", "x3"))
     )
+    found = user_files(tmp_path, en=source, de=target, info=info)
     spec = {"kind": "files", "source": "en", "target": "de", "tokenized": "moses"}
     return run(
         TEST_SET,
@@ -343,12 +356,14 @@ def run_itds(run: Run, tmp_path: Path, info: str) -> tuple[StepResult, Context]:
     )
 
 
-def test_idioms_of_itds_are_annotated_in_the_detokenised_text(run: Run, tmp_path: Path) -> None:
-    result, context = run_itds(run, tmp_path, "0\tto pass on\tx\t1\n-1\tto pass on\tx\t1\n")
+@pytest.mark.parametrize("before", ["", "u\u0308▁a ", "ü "], ids=["plain", "decomposed", "composed"])
+def test_idioms_of_itds_are_annotated_in_the_detokenised_text(run: Run, tmp_path: Path, before: str) -> None:
+    info = "0\tto pass on\tx\t1\n-1\tto pass on\tx\t1\n"
+    result, context = run_itds(run, tmp_path, info, before)
     assert numbers(result) == {"segments": 2, "idioms": 2, "found": 1, "aligned": 1}
     assert result.facts == {"found": 1, "aligned": 1}
     first, second = read_segments(context)
-    assert first["reference"] == 'x1 gebe es weiter "x2'
+    assert first["reference"] == f'{before}x1 gebe es weiter "x2'
     dictionary = {"source": "to pass on", "target": "x"}
     assert second["idioms"] == [{"name": "to pass on", "source": [], "target": [], "words": dictionary}]
     assert first["idioms"][0]["words"] == dictionary

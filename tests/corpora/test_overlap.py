@@ -56,9 +56,9 @@ def test_the_step_reads_what_the_corpus_and_the_test_sets_left(tmp_path: Path) -
     corpus, one, other = (tmp_path / name for name in ("corpus", "one", "other"))
     for folder in (corpus, one, other):
         folder.mkdir()
-    (corpus / "train.src").write_text("a\u2028b\nc\n", encoding="utf-8")
+    (corpus / "train.src").write_text("é b\nc\n", encoding="utf-8")
     (corpus / "train.tgt").write_text("x\ny\n", encoding="utf-8")
-    segments = {one: [("a\u2028b", "x"), ("c", "z")], other: [("d", "y")]}
+    segments = {one: [("e\u0301▁b", "x"), ("c", "z")], other: [("d", "y")]}  # as they were given
     for folder, pairs in segments.items():
         lines = [json.dumps({"source": source, "reference": target}) for source, target in pairs]
         (folder / "segments.jsonl").write_text("".join(f"{line}\n" for line in lines))

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from creamtea.errors import StepError
 from creamtea.study.files import scan
 from creamtea_workers.corpora import text as text_module
-from creamtea_workers.corpora.text import UserFile, move_span, normalise, read_lines, write_lines
+from creamtea_workers.corpora.text import (
+    UserFile,
+    move_span,
+    move_span_back,
+    normalise,
+    plain,
+    read_lines,
+    write_lines,
+)
 
 WHITE = "\u00a0\u0085\u2028\u3000\t\r\x0b "
 
@@ -123,14 +131,26 @@ def test_a_span_moves_with_its_text(data: st.DataObject, line: str) -> None:
     start = data.draw(st.integers(0, len(line) - 1))
     end = data.draw(st.integers(start + 1, len(line)))
     if not line[start].isspace():  # a span begins with its first character
-        first, last = move_span(line, (start, end))
-        assert normalise(line)[first:last] == normalise(line[start:end])
+        for form in (plain, normalise):
+            first, last = move_span(line, (start, end), form)
+            assert form(line)[first:last] == form(line[start:end])
+
+
+@given(st.data(), st.text(alphabet="abü▁e\u0301" + WHITE, min_size=1))
+def test_a_span_moves_back_to_its_text(data: st.DataObject, line: str) -> None:
+    text = plain(line)
+    if count := len(normalise(text)):
+        start = data.draw(st.integers(0, count - 1))
+        end = data.draw(st.integers(start + 1, count))
+        first, last = move_span_back(text, (start, end))
+        assert normalise(text)[start:end].strip() == normalise(text[first:last])
 
 
 def test_a_span_counts_composed_letters_once() -> None:
     line = "u\u0308ber  das\u00a0Ziel"
     start = line.index("Ziel")
-    assert move_span(line, (start, len(line))) == (9, 13)
+    assert move_span(line, (start, len(line)), normalise) == (9, 13)
+    assert move_span(line, (start, len(line)), plain) == (10, 14)
 
 
 def test_lines_survive_the_artefact_files(tmp_path: Path) -> None:

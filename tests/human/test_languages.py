@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.languages import ending, guessed, language, pair
+from creamtea.languages import ending, guessed, language, pair, parted
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,12 @@ def test_a_pair() -> None:
     [
         ("test.en", "gpt.de", ("en", "de")),
         ("test.en.gz", "test.DE", ("en", "de")),
+        ("t.en", "t.zh-CN", ("en", "zh-CN")),
+        ("t.en", "t.zh_TW.gz", ("en", "zh_TW")),
+        ("t.eng_Latn", "t.jpn_Jpan", ("eng_Latn", "jpn_Jpan")),
+        ("en-zh_CN.src", "en-zh_CN.ref", ("en", "zh_CN")),
+        ("wmt.zh-TW-en.zh-TW", "wmt.zh-TW-en.en", ("zh-TW", "en")),
+        ("t.en", "t.en-de", None),  # a pair, not English in Germany
         ("en-de.txt", "en-de.refA.txt", ("en", "de")),
         ("newstest2014-fra-eng-src", "newstest2014-fra-eng-ref", ("fra", "eng")),
         ("en-de.en", "en-de.de", ("en", "de")),
@@ -57,6 +63,25 @@ def test_a_pair() -> None:
 )
 def test_languages_by_the_names_of_files(source: str, target: str, codes: tuple[str, str] | None) -> None:
     assert guessed(Path(source), Path(target)) == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("en-de", ("en", "de")),
+        ("en-xx", ("en", "xx")),
+        ("en-zh-CN", ("en", "zh-CN")),
+        ("en-zh-cn", ("en", "zh-CN")),
+        ("zh_TW-ja-JP", ("zh_TW", "ja-JP")),
+        ("pt-BR-en", ("pt-BR", "en")),
+        ("zho_Hans-es-419", ("zho_Hans", "es-419")),
+        ("en", None),
+        ("en-de-fr", None),
+        ("en_de", None),
+    ],
+)
+def test_a_pair_is_parted(text: str, codes: tuple[str, str] | None) -> None:
+    assert parted(text) == codes
 
 
 @pytest.mark.parametrize(

@@ -142,21 +142,6 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("target", "tokenize", "note"),
-    [
-        ("de", "13a", ""),
-        ("zh", "zh", ""),
-        ("zh", "13a", "tokenizer 13a does not split 'zh'; use zh or spm or char"),
-        ("jpn", "char", ""),
-        ("th", "13a", "tokenizer 13a does not split 'th'; use spm or char"),
-    ],
-)
-def test_a_tokenizer_that_cannot_split_the_language_is_noted(target: str, tokenize: str, note: str) -> None:
-    spec = Bleu.model_validate({"kind": "bleu", "tokenize": tokenize})
-    assert BleuMetric(spec, Languages(source="en", target=target)).note == note
-
-
-@pytest.mark.parametrize(
     ("fields", "name", "title"),
     [
         ({}, "bleu", "BLEU"),

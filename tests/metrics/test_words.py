@@ -115,7 +115,7 @@ def test_the_score_step(make_context: Fixture, test_set_folder: Fixture, decode_
     (row,) = make_context(SCORE, {"metric": {"kind": "per"}}, folders).run().metrics
     assert (row.name, row.value) == ("per", pytest.approx(40.0))
     assert row.low <= row.value <= row.high
-    assert row.detail["signature"] == "metric:per|mean of groups:2"
+    assert row.detail["signature"] == "metric:per|mean of groups:2|text:NFC"
 
 
 def test_each_group_by_itself(

@@ -203,10 +203,11 @@ def test_symbols_that_no_training_word_has(
         )
 
 
-def near_zero(*systems: str) -> dict[str, Any]:
+def near_zero(*systems: str, chrf: float = 12.0) -> dict[str, Any]:
     return {
-        f"score/{system}/{seed}/test/bleu": {"metrics": [teatime_study.row("bleu", 0.1 + 0.1 * number)]}
+        f"score/{system}/{seed}/test/{name}": {"metrics": [teatime_study.row(name, value)]}
         for number, system in enumerate(systems)
+        for name, value in (("bleu", 0.1 + 0.1 * number), ("chrf", chrf))
         for seed in (1, 2, 3)
     }
 
@@ -223,6 +224,21 @@ def test_bleu_near_zero(filled: Database, fill: Fill) -> None:
     warning = the_one(warned(filled))
     assert warning.kind == "near-zero"
     assert "softmax-nvs 0.1" in warning.found
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["by the step", "by chrF"])
+def test_bleu_near_zero_that_is_not_the_systems_fault(told: bool, filled: Database, fill: Fill) -> None:
+    """Of two systems one translates; the other's outputs are of subwords, say."""
+    changes = near_zero("softmax-greedy") | near_zero("softmax-nvs", chrf=20.0 if told else 45.8)
+    if told:
+        row = teatime_study.row("bleu", 0.0, detail={"unfit": "their subwords were not joined"})
+        changes["score/softmax-nvs/1/test/bleu"] = {"metrics": [row]}
+    fill(filled, changes=changes)
+    found = {warning.kind: warning for warning in warned(filled)}
+    assert found.keys() >= {"near-zero", "unfit-metric"}
+    assert found["unfit-metric"].place == "softmax-nvs on test"
+    assert ("subwords were not joined" if told else "chrF 45.8") in found["unfit-metric"].found
+    assert "softmax-nvs" not in found["near-zero"].found
 
 
 @pytest.mark.parametrize("value, warnings", [(30.0, 0), (0.4, 1)])

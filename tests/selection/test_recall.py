@@ -86,6 +86,14 @@ def test_an_idioms_subwords_are_those_that_overlap_its_span(tmp_path: Path) -> N
     assert Reference.of(subwords, text, [{"name": "x", "target": (3, 3)}]).idioms == {}
 
 
+def test_a_span_in_a_text_as_given_is_that_of_the_normalised_text(tmp_path: Path) -> None:
+    subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
+    composed = Reference.of(subwords, "thé dog sat", [{"name": "x", "target": (4, 7)}])
+    given = Reference.of(subwords, "the\u0301▁dog sat", [{"name": "x", "target": (5, 8)}])
+    assert given.sentence.tolist() == composed.sentence.tolist()
+    assert given.idiom.tolist() == composed.idiom.tolist() != []
+
+
 def test_entries_of_one_name_are_one_idiom(tmp_path: Path) -> None:
     subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
     text = "the dog sat"

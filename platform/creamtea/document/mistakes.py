@@ -92,7 +92,7 @@ NAME_RULE = "a name of letters, digits and . _ = , + - (letter or digit first, 1
 PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._=,+-]*$": NAME_RULE,
     r"^[a-z]+(-[a-z]+)*--[a-z]+(-[a-z]+)*$": "two languages in small letters (latin--czech)",
-    r"^[a-z]{2,3}$": "a language code of two or three small letters (en, de)",
+    r"^[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*$": "a language code (en, deu, zh-CN)",
 }
 ALLOWED = {
     "int_type": "a whole number",

@@ -114,6 +114,13 @@ def written_names(names: Iterable[str], grids: dict[str, list[str]]) -> list[str
     return list(dict.fromkeys(grid_of.get(name, name) for name in names))
 
 
+def target_language(study: RawStudy) -> str:
+    """Its code; empty where the study does not say it."""
+    languages = study.data.get("languages")
+    code = languages.get("target") if isinstance(languages, dict) else ""
+    return code if isinstance(code, str) else ""
+
+
 def repeated(values: Any, path: KeyPath) -> Iterator[Mistake]:
     for index, value in enumerate(values if isinstance(values, list) else []):
         if any(value == other and type(value) is type(other) for other in values[:index]):

@@ -14,7 +14,7 @@ from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive, Strict
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, find_scorer
-from creamtea.words import is_unspaced
+from creamtea.words import is_unspaced, main_language
 
 
 class Metric(Method):
@@ -25,6 +25,7 @@ class Metric(Method):
     counts_length: ClassVar[bool] = False  # it also leaves `length_ratio`
     by_group: ClassVar[bool] = False  # a mean over a test set's groups: resamples keep the size of each
     several_references: ClassVar[bool] = False  # it uses all; others use the first
+    of_strings: ClassVar[bool] = False  # it counts equal pieces of text
     # what systems are compared on: their outputs, or the segment scores of their score steps, so that a
     # neural metric does not run twice
     compares: ClassVar[Literal["outputs", "segment scores"]] = "outputs"
@@ -50,6 +51,10 @@ class Metric(Method):
         """Without what only reports read, so that a new title changes no key."""
         return self
 
+    def for_target(self, language: str) -> Metric:
+        """With what follows from the target language, where nothing else was asked for."""
+        return self
+
     def column(self, signature: str = "") -> Column:
         return Column(
             self.name(), self.describe(), self.digits, self.better, signature=signature, group="quality"
@@ -63,31 +68,40 @@ MEAN_OF_GROUPS = (
 LENGTH_RATIO = "hypothesis over reference tokens, as the metric's tokenizer counts them"
 
 
-def bleu_tokenizers(language: str) -> tuple[str, ...]:
-    """sacreBLEU's tokenizers that split a language written without blanks; empty for others, where any will
-    do. 13a and intl split at blanks and marks only, so that a sentence would be one word."""
-    if language in ("zh", "zho", "chi", "cmn", "yue"):
-        return ("zh", "spm", "char")
-    if language in ("ja", "jpn"):
-        return ("ja-mecab", "spm", "char")
-    return ("spm", "char") if is_unspaced(language) else ()
+# of sacreBLEU
+Tokenizer = Literal[
+    "13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K"
+]
+BY_BLANKS = ("13a", "intl", "none")  # they split at blanks and marks only
 
 
-def plain_tokenizer(language: str) -> str:
-    """sacreBLEU's tokenizer for a language, of those that need nothing to be installed."""
-    return next((name for name in bleu_tokenizers(language) if name in ("zh", "char")), "13a")
+def bleu_tokenizer(language: str) -> Tokenizer:
+    """The tokenizer for a target language: sacreBLEU's own choice for Chinese, Japanese and Korean;
+    characters where others are written without blanks, whose sentences would be one word each; else 13a."""
+    chosen: dict[str, Tokenizer] = {"zh": "zh", "yue": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+    return chosen.get(main_language(language), "char" if is_unspaced(language) else "13a")
+
+
+def development_tokenizer(language: str) -> Tokenizer:
+    """The same, but for MeCab's: every validation of a training would split the whole development set."""
+    chosen = bleu_tokenizer(language)
+    if not chosen.endswith("-mecab"):
+        return chosen
+    return "char" if is_unspaced(language) else "13a"
 
 
 class Bleu(Metric):
     """BLEU (Papineni et al. 2002) as sacreBLEU computes it (Post 2018)."""
 
     kind: Literal["bleu"]
-    # sacreBLEU's tokenizer; scores have a note where it does not split the target language
-    tokenize: Literal["13a", "intl", "char", "none", "ja-mecab", "zh", "spm"] = "13a"
+    # sacreBLEU's tokenizer; none given: the target language's. That is zh for Chinese, ja-mecab for Japanese,
+    # ko-mecab for Korean, char for other languages without blanks between words, 13a for the others
+    tokenize: Tokenizer | None = None
     # outputs and references are lower-cased first
     lowercase: Annotated[bool, Field(exclude_if=lambda chosen: not chosen)] = False
     title: ClassVar[str] = "BLEU"
     several_references: ClassVar[bool] = True
+    of_strings: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.metrics.bleu"
     counts_length: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
@@ -101,9 +115,13 @@ class Bleu(Metric):
     def name(self) -> str:
         return "-".join(["bleu", *self._unusual("lc")])
 
+    def for_target(self, language: str) -> Metric:
+        return self if self.tokenize else self.model_copy(update={"tokenize": bleu_tokenizer(language)})
+
     def _unusual(self, lowercase: str) -> list[str]:
         """What differs from sacreBLEU's defaults; `lowercase` says that of the letters' case."""
-        return [self.tokenize] * (self.tokenize != "13a") + [lowercase] * self.lowercase
+        other = [self.tokenize] if self.tokenize not in (None, "13a") else []
+        return [*filter(None, other), *[lowercase] * self.lowercase]
 
 
 class Chrf(Metric):
@@ -114,6 +132,7 @@ class Chrf(Metric):
     word_order: Annotated[int, Field(ge=0, le=2)] = 0
     title: ClassVar[str] = "chrF"
     several_references: ClassVar[bool] = True
+    of_strings: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.metrics.chrf"
     metrics: ClassVar[Mapping[str, str]] = {
         "chrf": "0 to 100, bootstrap interval over segments; detail.signature"

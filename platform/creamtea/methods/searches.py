@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.raw import Block, RawStudy, parsed, target_language
 from creamtea.document.values import Above0, Positive, Seed
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
+from creamtea.words import is_unspaced
 
 
 class Search(Method):
@@ -152,6 +153,13 @@ class Mbr(Sampling):
     utility: Literal["chrf", "bleu"] = "chrf"  # sentence metric by which samples are compared
     title: ClassVar[str] = "minimum Bayes risk decoding"
     worker: ClassVar[str] = "creamtea_workers.search.mbr"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        if block.get("utility") == "bleu" and is_unspaced(target_language(study)):
+            found = f"bleu, whose words {target_language(study)!r} does not part by blanks"
+            yield Mistake((*path, "utility"), found, "chrf")
 
     def describe(self) -> str:
         return f"MBR of {self.samples} samples{self.drawn_words()} by {UTILITIES[self.utility]}"

@@ -14,10 +14,13 @@ from creamtea.document.values import Name, Positive, Strict
 Tokenized = Literal["no", "moses"]
 
 
+LANGUAGE_CODE = r"^[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*$"
+
+
 class Languages(Strict):
-    # code of the source language, two or three letters
-    source: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
-    target: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]  # code of the target language
+    # code of the source language: two or three letters, perhaps with a script or region (zh-CN, sr_Latn)
+    source: Annotated[str, Field(pattern=LANGUAGE_CODE)]
+    target: Annotated[str, Field(pattern=LANGUAGE_CODE)]  # code of the target language
 
 
 class TextPair(Strict):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from creamtea.methods.metrics import Bleu, Metric
+from creamtea.methods.metrics import Bleu, Chrf, Metric
 from creamtea.report.cells import Material, correct, read_cell, read_delta
 from creamtea.report.model import Cell, Delta
 from creamtea.report.seeds import scores_by_model, with_seeds
+from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 
 # of BLEU: translations of other sentences of the same text have as much
 NEAR_ZERO = 2.0
+MUCH_IN_COMMON = 30.0  # of chrF: outputs of models that have learnt nothing have less than 20
 NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
 NOT_TRANSLATED = "the system does not translate this test set"
 ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"
@@ -50,6 +52,34 @@ def differences(material: Material, test_set: str, metric: Metric) -> dict[Pair,
         else delta
         for pair, delta in zip(pairs, correct(deltas), strict=True)
     }
+
+
+def unfit_bleu(material: Material, test_set: str) -> dict[str, str]:
+    """The systems whose outputs the study's BLEU cannot compare with the references, and why: its steps have
+    said so, or chrF contradicts a BLEU near zero."""
+    low, reasons = near_zero(material, test_set), {}
+    for system in material.spec.systems_on(test_set):
+        said = [row.detail.get("unfit", "") for row in _rows(material, system, test_set, Bleu)]
+        chrf = [row.value or 0.0 for row in _rows(material, system, test_set, Chrf)]
+        if said and all(said):
+            reasons[system] = said[0]
+        elif system in low and min(chrf, default=0.0) >= MUCH_IN_COMMON:
+            reasons[system] = (
+                f"BLEU is {low[system]:.1f} and chrF {min(chrf):.1f}: the outputs have characters in common "
+                "with the references, but other words"
+            )
+    return reasons
+
+
+def _rows(material: Material, system: str, test_set: str, kind: type[Metric]) -> list[MetricValue]:
+    """The scores of a system by the study's metrics of a kind."""
+    steps = (
+        (metric, step)
+        for metric in material.spec.metrics
+        if isinstance(metric, kind)
+        for step in material.of("score", system=system, test_set=test_set, metric=metric.name())
+    )
+    return [row for metric, step in steps if (row := step.find(metric.row())) is not None]
 
 
 def near_zero(material: Material, test_set: str) -> dict[str, float]:

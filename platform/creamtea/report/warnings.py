@@ -16,7 +16,7 @@ from creamtea.methods.training import Training
 from creamtea.report import text
 from creamtea.report.cells import Material, Measured
 from creamtea.report.figures import SystemsOn
-from creamtea.report.scores import NO_MARK, near_zero
+from creamtea.report.scores import NO_MARK, near_zero, unfit_bleu
 from creamtea.store.queries import CurvePoint
 from creamtea.store.tables import Hypothesis
 from creamtea.study.checks.warnings import (
@@ -43,7 +43,7 @@ def result_warnings(
         *_unseen_symbols(material),
         *_vocabularies(material),
         *_together(_trainings(material)),
-        *(warning for systems in tables for warning in _scores(material, systems)),
+        *_together(warning for systems in tables for warning in _scores(material, systems)),
         *_together(warning for systems in tables for warning in _empty_outputs(material, systems)),
         *(warning for systems in tables for warning in _same_outputs(session, material, systems.test_set)),
     )
@@ -192,7 +192,15 @@ def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:
 
 
 def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
-    low = near_zero(material, systems.test_set)
+    unfit = unfit_bleu(material, systems.test_set)
+    for name, reason in unfit.items():
+        yield StudyWarning(
+            "unfit-metric",
+            f"{name} on {systems.test_set}",
+            f"BLEU says little of this system: {reason}",
+            "Write outputs and references in the same way, or choose another tokenizer (`tokenize` of BLEU).",
+        )
+    low = {name: value for name, value in near_zero(material, systems.test_set).items() if name not in unfit}
     if low:
         listed = ", ".join(f"{name} {value:.1f}" for name, value in low.items())
         yield StudyWarning(

@@ -109,7 +109,7 @@ class OutputsParams(StepParams):
 
 OUTPUTS = StepKind(
     "outputs",
-    1,
+    2,
     "read outputs",
     OutputsParams,
     inputs={"test_set": "segments"},
@@ -133,7 +133,7 @@ class ScoreParams(StepParams):
 
 SCORE = StepKind(
     "score",
-    1,
+    2,
     "score with a metric",
     ScoreParams,
     silent_minutes=24 * 60,  # a program that scores has a limit of its own (docs/scorers.md)

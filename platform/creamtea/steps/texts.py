@@ -62,7 +62,7 @@ class TestSetParams(StepParams):
 
 TEST_SET = StepKind(
     "test_set",
-    1,
+    2,
     "prepare test set",
     TestSetParams,
     inputs={

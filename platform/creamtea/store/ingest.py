@@ -114,9 +114,11 @@ class SegmentLine(Stored):
     source: Text
     reference: Text
     idioms: Annotated[list[Any], AfterValidator(_document)]
-    # read by later steps, not stored: of words the language; the references beyond the first
+    # read by later steps, not stored: of words the language; the references beyond the first; that Moses'
+    # tokens were undone
     group: Annotated[Text, Field(exclude=True)] = ""
     more_references: Annotated[list[Text], Field(exclude=True)] = []
+    detokenised: Annotated[bool, Field(exclude=True)] = False
 
 
 class HypothesisLine(Stored):

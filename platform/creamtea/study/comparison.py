@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, one_of
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
-from creamtea.languages import UNKNOWN, guessed
+from creamtea.languages import UNKNOWN, guessed, parted
 from creamtea.methods.metrics import METRICS as METRIC_KINDS
-from creamtea.methods.metrics import Bleu, OfWords
+from creamtea.methods.metrics import OfWords, Tokenizer
 from creamtea.printable import is_utf8
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
@@ -28,11 +28,7 @@ _NOT_IN_NAMES = re.compile(rf"[^{NAME_CHARACTERS}]|,")  # a comma separates syst
 METRICS: dict[str, dict[str, Any]] = {
     "bleu": {"kind": "bleu"},
     "bleu-lc": {"kind": "bleu", "lowercase": True},
-    **{
-        f"bleu-{name}": {"kind": "bleu", "tokenize": name}
-        for name in get_args(Bleu.model_fields["tokenize"].annotation)
-        if name != "13a"
-    },
+    **{f"bleu-{name}": {"kind": "bleu", "tokenize": name} for name in get_args(Tokenizer)},
     **{"chrf" + "+" * order: {"kind": "chrf", "word_order": order} for order in range(3)},
     "comet": {"kind": "comet"},
 }
@@ -207,10 +203,10 @@ def _languages(pair: str | None, source: Path, reference: Path) -> dict[str, str
     """As asked for, or by the files' names."""
     codes = guessed(source, reference) or (UNKNOWN, UNKNOWN)
     if pair is not None:
-        match = re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", pair)
-        if match is None:
-            raise InputError(f"--languages {pair}: give two codes of two or three small letters (en-de)")
-        codes = match[1], match[2]
+        given = parted(pair)
+        if given is None:
+            raise InputError(f"--languages {pair}: give two codes of languages (en-de, en-zh_CN)")
+        codes = given
     return dict(zip(("source", "target"), codes, strict=True))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from creamtea.contract.resources import StepResources
 from creamtea.document.values import Name, Positive, Seed, Strict
@@ -105,6 +105,12 @@ class Study(Strict):
     latency: Latency | None = None  # a timing run; none: nothing is timed
     analyses: dict[Name, Analysis] = {}  # what is measured beyond the main table
     resources: dict[str, StepResources] = {}  # of a kind of step: what its steps need
+
+    @model_validator(mode="after")
+    def _metrics_for_target(self) -> Study:
+        metrics = [metric.for_target(self.languages.target) for metric in self.metrics]
+        object.__setattr__(self, "metrics", metrics)  # the model is frozen
+        return self
 
     def test_sets_of(self, system: str) -> list[str]:
         spec = self.systems[system]

@@ -21,7 +21,7 @@ def output_rows(params: OutputParams, test_set: Path, decode: Path, subject: str
     metric = BleuMetric(params.metric, params.languages)
     texts = read_texts(test_set, decode)
     statistics = metric.statistics(texts)
-    about = {"signature": metric.signature()}
+    about = {"signature": metric.signature() + texts.treatment}
     bleu = ratio_row("bleu", statistics, metric.score, subject, metric.note, about)
     lengths = statistics[:, :2]
     if lengths[:, 1].any():

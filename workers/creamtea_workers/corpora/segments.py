@@ -15,6 +15,8 @@ from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 
 
 class Segment(NamedTuple):
+    """Its texts are plain (`creamtea.words.plain`), and else as given; what reads them normalises them."""
+
     source: str
     reference: str
     # {name, source: [from, to], target: [from, to]}, [] where it is not in the text; entries of one name are
@@ -56,6 +58,7 @@ class Prepared:
     counts: dict[str, int] = field(default_factory=dict)
     groups: Sequence[str] = ()  # of words: the language of each
     more_references: Sequence[Sequence[str]] = ()  # of each, beyond the first; none where there is only one
+    detokenised: bool = False  # Moses' tokens and escapes were undone, which signatures of scores say
 
 
 @dataclass(frozen=True)

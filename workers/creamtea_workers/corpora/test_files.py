@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from creamtea.contract.step import StepContext
@@ -15,14 +16,22 @@ from creamtea_workers.corpora.files import Files, Pair, same_length
 from creamtea_workers.corpora.idioms import annotate
 from creamtea_workers.corpora.itds import read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.text import iterate_lines, move_span, normalise
+from creamtea_workers.corpora.text import (
+    iterate_lines,
+    move_span,
+    move_span_back,
+    normalise,
+    plain,
+    without_nul,
+)
 
 
 def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) -> Prepared:
     files = Files.of(context)
     segments = read_test_set(spec, files)
     prepared = Prepared(segments) if spec.itds is None else _with_idioms(segments, spec, spec.itds, context)
-    return replace(prepared, more_references=_more_references(spec, files, len(segments)))
+    more = _more_references(spec, files, len(segments))
+    return replace(prepared, more_references=more, detokenised=spec.tokenized != "no")
 
 
 def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tuple[str, ...]]:
@@ -32,7 +41,14 @@ def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tu
     columns = [list(files.text(path, "target", spec.tokenized)) for path in spec.more_references]
     lines = sum(1 for _ in files.lines(spec.source))
     same_length({spec.source: lines} | dict(zip(spec.more_references, map(len, columns), strict=True)))
-    return [tuple(map(normalise, texts)) for texts in zip(*columns, strict=True)][:segments]
+    rows = zip(*columns, strict=True)
+    return [
+        tuple(
+            plain(without_nul(text, f"{name}, line {number}"))
+            for name, text in zip(spec.more_references, texts, strict=True)
+        )
+        for number, texts in enumerate(islice(rows, segments), start=1)
+    ]
 
 
 def _with_idioms(
@@ -53,16 +69,27 @@ def _with_idioms(
     corpus = context.input("corpus")
     training = zip(*(iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt")), strict=True)
     annotated = annotate(
-        segments,
+        [Segment(normalise(segment.source), normalise(segment.reference), []) for segment in segments],
         idioms,
         (Pair(*pair) for pair in training),
         language,
         lambda done, total: context.progress(done, total, "aligning words"),
     )
-    if itds.words == "metadata":
-        return annotated
-    kept = [segment._replace(idioms=in_the_text(segment.idioms)) for segment in annotated.segments]
-    return replace(annotated, segments=kept)
+    found = [segment.idioms for segment in annotated.segments]
+    if itds.words != "metadata":
+        found = [in_the_text(entries) for entries in found]
+    placed = [_placed(segment, entries) for segment, entries in zip(segments, found, strict=True)]
+    return replace(annotated, segments=placed)
+
+
+def _placed(segment: Segment, entries: Sequence[dict[str, Any]]) -> Segment:
+    """The segment with idioms whose spans are those of its normalised texts."""
+    texts = {"source": segment.source, "target": segment.reference}
+    spans = (
+        {side: list(move_span_back(text, entry[side])) for side, text in texts.items() if entry[side]}
+        for entry in entries
+    )
+    return segment._replace(idioms=[entry | own for entry, own in zip(entries, spans, strict=True)])
 
 
 def in_the_text(idioms: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,8 +102,8 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
     """Every line of a test set, empty ones too: nothing is filtered, so that an index is a line of the file.
 
     The offsets of idioms count the characters of the file's lines (of the detokenised ones, where the test
-    set is tokenised); the segments' count those of the normalised text. StepError for misaligned files and
-    for annotation that does not fit the text.
+    set is tokenised); the segments' count those of the plain text. StepError for misaligned files, for a NUL
+    character, and for annotation that does not fit the text.
     """
     raw = list(files.raw_pairs(test_set))
     if not raw:
@@ -88,7 +115,11 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
     segments = []
     for number, (pair, note) in enumerate(list(zip(raw, notes, strict=True))[: test_set.limit], start=1):
         idioms = _read_notes(note, pair, f"{test_set.idioms}, line {number}") if test_set.idioms else []
-        segments.append(Segment(normalise(pair.source), normalise(pair.target), idioms))
+        source, target = (
+            plain(without_nul(text, f"{name}, line {number}"))
+            for name, text in zip((test_set.source, test_set.target), pair, strict=True)
+        )
+        segments.append(Segment(source, target, idioms))
     return segments
 
 
@@ -116,18 +147,18 @@ def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
 
 def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str) -> dict[str, str]:
     """What the spans hold, or of the target the text that is given for it."""
-    source = normalise(pair.source)[slice(*entry["source"])]
+    source = plain(pair.source)[slice(*entry["source"])]
     if not isinstance(note.target, str):
-        return {"source": source, "target": normalise(pair.target)[slice(*entry["target"])]}
-    translation = normalise(note.target)
+        return {"source": source, "target": plain(pair.target)[slice(*entry["target"])]}
+    translation = plain(note.target)
     if not translation:
         raise StepError(f"{place}: target is empty; give the idiom's translation, or its span")
     return {"source": source, "target": translation}
 
 
 def _span_in(line: str, span: list[int], place: str) -> list[int]:
-    """The span in the normalised line; StepError unless it holds some text."""
+    """The span in the plain line; StepError unless it holds some text."""
     start, end = span
     if not start < end <= len(line) or not line[start:end].strip():
         raise StepError(f"{place} {span} is not a span of text in a line of {len(line)} characters")
-    return list(move_span(line, (start, end)))
+    return list(move_span(line, (start, end), plain))

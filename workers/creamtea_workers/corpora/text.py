@@ -2,7 +2,8 @@
 
 Input is plain or gzip files (distinguished by their first bytes, not their names) in strict UTF-8, with lines
 ended by `\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines` takes for line
-ends). Output is described at `creamtea.words.normalise`.
+ends). Training text and what models read is normalised (`creamtea.words.normalise`); what is scored only has
+its white space made plain (`creamtea.words.plain`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,34 @@ from typing import Any
 from creamtea.errors import StepError
 from creamtea.unpacked import unpacked
 from creamtea.words import normalise as normalise
+from creamtea.words import plain as plain
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PART = 1 << 20  # bytes
 _CHARACTER = 4  # bytes that a character has at most
 
 
-def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Where the characters [from, to) of `line` are in `normalise(line)`."""
+def move_span(line: str, span: tuple[int, int], form: Callable[[str], str]) -> tuple[int, int]:
+    """Where the characters [from, to) of `line` are in `form(line)`; `form` is `plain` or `normalise`."""
     start, end = span
-    # a letter after the prefix keeps the blank before the span, which `normalise` would strip
-    return len(normalise(line[:start] + "x")) - 1, len(normalise(line[:end]))
+    # a letter after the prefix keeps the blank before the span, which `form` would strip
+    return len(form(line[:start] + "x")) - 1, len(form(line[:end]))
+
+
+def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Where the characters [from, to) of `normalise(line)` are in `line`, which is plain."""
+    if line == normalise(line):
+        return span
+    moved = [move_span(line, (start, start), normalise)[0] for start in range(len(line) + 1)]
+    start, end = (max(n for n, place in enumerate(moved) if place <= wanted) for wanted in span)
+    return start, end
+
+
+def without_nul(text: str, place: str) -> str:
+    """The text. StepError if it has a NUL character, which neither sacreBLEU ignores nor a database holds."""
+    if "\0" in text:
+        raise StepError(f"{place}: the line has a NUL character (U+0000); take it out")
+    return text
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,19 @@ from sacrebleu.metrics import BLEU
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepUnavailable
-from creamtea.methods.metrics import Bleu, bleu_tokenizers
+from creamtea.methods.metrics import BY_BLANKS, Bleu, bleu_tokenizer
 from creamtea.methods.texts import Languages
+from creamtea.words import looks_unspaced
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.counting import corpus_statistics
 from creamtea_workers.metrics.texts import Texts
 
 ORDER = 4
+_FETCHED = "its model is fetched on first use: run once with a network, or choose another tokenizer"
 _REMEDIES = {
-    "ja-mecab": "install sacrebleu[ja] where the workers run",
-    "spm": "its model is fetched on first use: run once with a network, or choose another tokenizer",
+    "ja-mecab": "install sacrebleu[ja] where the workers run, or choose tokenize: char",
+    "ko-mecab": "install sacrebleu[ko] where the workers run, or choose tokenize: 13a",
+    **dict.fromkeys(("spm", "flores101", "flores200", "spBLEU-1K"), _FETCHED),
 }
 
 
@@ -31,22 +34,28 @@ class BleuMetric:
     facts: Mapping[str, Any] = {}
 
     def __init__(self, spec: Bleu, languages: Languages) -> None:
+        self._language, self._tokenizer = languages.target, spec.tokenize or bleu_tokenizer(languages.target)
+        self.note = ""
         try:
-            self._scorer = BLEU(tokenize=spec.tokenize, lowercase=spec.lowercase)
+            self._scorer = BLEU(tokenize=self._tokenizer, lowercase=spec.lowercase)
         except Exception as error:  # a tokenizer's missing package or model: whatever it raises
-            remedy = _REMEDIES.get(spec.tokenize, "choose another tokenizer")
+            remedy = _REMEDIES.get(self._tokenizer, "choose another tokenizer")
+            reason = " ".join(str(error).split())
             raise StepUnavailable(
-                f"BLEU's tokenizer {spec.tokenize!r} is unavailable ({error}); {remedy}"
+                f"BLEU's tokenizer {self._tokenizer!r} is unavailable ({reason}); {remedy}"
             ) from error
-        fitting = bleu_tokenizers(languages.target)
-        self.note = (
-            ""
-            if not fitting or spec.tokenize in fitting
-            else f"tokenizer {spec.tokenize} does not split {languages.target!r}; use {' or '.join(fitting)}"
-        )
 
     def statistics(self, texts: Texts) -> Array:
+        if self._tokenizer in BY_BLANKS and looks_unspaced(texts.references):
+            self.note = self._unsplit()
         return corpus_statistics(self._scorer, texts)
+
+    def _unsplit(self) -> str:
+        fitting = bleu_tokenizer(self._language)
+        remedy = f"use {fitting}"
+        if fitting in BY_BLANKS:  # the language is unknown, or a wrong one
+            remedy = f"name their language (not {self._language!r}), or use zh, ja-mecab or char"
+        return f"tokenizer {self._tokenizer} does not split these texts, which have no blanks; {remedy}"
 
     def score(self, sums: Array) -> Array:
         return bleu_from_sums(sums, effective_order=False)

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unicodedata import is_normalized
 
 from creamtea_workers.corpora.segments import read_hypotheses
 from creamtea_workers.corpora.text import read_jsonl
+
+_PIECE = "\u2581"  # with which SentencePiece marks blanks
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Texts:
     references: list[str]
     groups: list[str] = field(default_factory=list)  # the name of each segment's, "" where there is none
     more_references: list[list[str]] = field(default_factory=list)  # each as long as `references`
+    treatment: str = ""  # what a signature says that was done to the references
 
     @property
     def all_references(self) -> list[list[str]]:
@@ -42,13 +46,49 @@ def read_texts(test_set: Path, decode: Path, without_reference: int | None = Non
         references[0],
         groups_of(segments),
         references[1:],
+        treatment_of(segments),
     )
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why texts that look the same are not the same to a metric of strings."""
+
+    words: str
+    segments: int  # in how many
+
+
+def obstacles(texts: Texts) -> list[Obstacle]:
+    found = []
+    total = len(texts.hypotheses)
+    marked = sum(_PIECE in text for text in texts.hypotheses)
+    if marked and not any(_PIECE in text for text in texts.references):
+        words = (
+            f"{marked:,} of {total:,} outputs have ▁ (U+2581), and no reference has: their subwords were not "
+            "joined"
+        )
+        found.append(Obstacle(words, marked))
+    rows = zip(texts.hypotheses, *texts.all_references, strict=True)
+    mixed = sum(len({is_normalized("NFC", text) for text in row}) > 1 for row in rows)
+    if mixed:
+        words = (
+            f"in {mixed:,} of {total:,} segments some texts are in Unicode's form NFC and others are not: an "
+            "accented letter of one character does not match the same letter of two"
+        )
+        found.append(Obstacle(words, mixed))
+    return found
 
 
 def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """The references of the lines of segments.jsonl: of each number those of all segments."""
     rows = [[row["reference"], *row.get("more_references", [])] for row in segments]
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+def treatment_of(segments: Sequence[Mapping[str, Any]]) -> str:
+    """What a signature must say that was done to the references of the lines of segments.jsonl; empty where
+    they are as given."""
+    return "|ref:detokenized" if any(row.get("detokenised") for row in segments) else ""
 
 
 def groups_of(segments: Sequence[Mapping[str, Any]]) -> list[str]:

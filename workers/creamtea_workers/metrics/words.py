@@ -14,6 +14,7 @@ from rapidfuzz.distance import Levenshtein
 from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import OfWords
 from creamtea.methods.texts import Languages
+from creamtea.words import normalise
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.texts import Texts
 
@@ -67,7 +68,7 @@ class WordMetric:
         for n, (hypothesis, reference, group) in enumerate(
             zip(texts.hypotheses, texts.references, texts.groups, strict=True)
         ):
-            rows[n, names.index(group)] = count(hypothesis, reference)
+            rows[n, names.index(group)] = count(normalise(hypothesis), normalise(reference))
         return rows.reshape(len(rows), -1)
 
     def score(self, sums: Array) -> Array:
@@ -82,7 +83,7 @@ class WordMetric:
         return np.asarray(statistics.reshape(len(statistics), -1, 2).sum(axis=1))
 
     def signature(self) -> str:
-        return f"metric:{self.name}|mean of groups:{self.groups}"
+        return f"metric:{self.name}|mean of groups:{self.groups}|text:NFC"
 
 
 def _share(counts: Array) -> Array:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from creamtea.contract.step import StepContext
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.text import move_span, normalise
 
 Ids = NDArray[np.int64]
 # (settings, 3 + idioms): how many ids are selected, how many of those are in the reference, in any of its
@@ -40,10 +41,10 @@ class Reference:
     def of(cls, subwords: SubwordModel, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
         """`idioms`: {"name", "target": [from, to) or []} in characters of the text. Entries of the same name
         are the parts of one idiom; an idiom whose spans cover no subword is omitted."""
-        offsets = subwords.offsets(text)
+        offsets = subwords.offsets(normalise(text))
         inside: dict[str, list[int]] = defaultdict(list)
         for idiom in idioms:
-            start, end = idiom["target"] or (0, 0)
+            start, end = move_span(text, idiom["target"], normalise) if idiom["target"] else (0, 0)
             inside[idiom["name"]] += [o.id for o in offsets if o.start < end and start < o.end]
         named = {name: unique(ids) for name, ids in inside.items() if ids}
         return cls(unique(offset.id for offset in offsets), named)

@@ -40,7 +40,7 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
                 "position": position,
                 "segments": len(bucket.members),
             }
-            detail = {"bucket": facts, "signature": metric.signature()}
+            detail = {"bucket": facts, "signature": metric.signature() + texts.treatment}
             if len(bucket.members) < params.min_segments:
                 count = len(bucket.members)
                 note = (
@@ -64,17 +64,18 @@ def _numbered(divided: Sequence[Bucket]) -> Iterator[tuple[Bucket, str, int]]:
 
 
 def _buckets(by: str, segments: list[dict[str, Any]], context: StepContext[BucketsParams]) -> list[Bucket]:
-    params = context.params
+    params, references = context.params, [normalise(row["reference"]) for row in segments]
     match by:
         case "length":
-            return _by_length(by, [row["source"] for row in segments], params.languages.source, params)
+            sources = [normalise(row["source"]) for row in segments]
+            return _by_length(by, sources, params.languages.source, params)
         case "reference_length":
-            return _by_length(by, [row["reference"] for row in segments], params.languages.target, params)
+            return _by_length(by, references, params.languages.target, params)
         case "idiom":
             return buckets.by_idiom(segments)
         case "label":
             return buckets.by_label(_labels(context, len(segments))) if params.labels else []
-    return _by_frequency(by, [row["reference"] for row in segments], context)
+    return _by_frequency(by, references, context)
 
 
 def _by_length(by: str, texts: Sequence[str], language: str, params: BucketsParams) -> list[Bucket]:

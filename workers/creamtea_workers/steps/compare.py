@@ -12,7 +12,7 @@ from creamtea.steps.systems import CompareParams
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array, Metric, mean_statistics
-from creamtea_workers.metrics.texts import groups_of, read_segment_scores, read_texts
+from creamtea_workers.metrics.texts import groups_of, read_segment_scores, read_texts, treatment_of
 
 
 def run(context: StepContext[CompareParams]) -> StepResult:
@@ -35,14 +35,15 @@ def run(context: StepContext[CompareParams]) -> StepResult:
         raise StepError("the outputs to compare have different numbers of segments")
     both = statistics["baseline"], statistics["system"]
     context.progress(total, total + 2, f"{metric.name}: paired bootstrap")
-    groups = None
-    if context.params.metric.by_group:
-        groups = groups_of(read_jsonl(context.input("test_set") / "segments.jsonl"))
+    of_outputs = context.params.metric.compares == "outputs"
+    segments = read_jsonl(context.input("test_set") / "segments.jsonl") if of_outputs else []
+    groups = groups_of(segments) if context.params.metric.by_group else None
     result = paired_bootstrap(*both, metric.score, significance.samples, significance.seed, groups)
     context.progress(total + 1, total + 2, f"{metric.name}: approximate randomisation")
     p_swaps = paired_randomization(*both, metric.score, significance.trials, significance.seed)
     detail = {
-        "signature": f"{metric.signature()}|seed:{significance.seed}|bs:{significance.samples}",
+        "signature": f"{metric.signature()}{treatment_of(segments)}|seed:{significance.seed}"
+        f"|bs:{significance.samples}",
         "p_value": result.p_value,  # sacreBLEU's definition
         "p_two_sided": result.p_two_sided,
         "p_randomization": p_swaps,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import OutputsParams
-from creamtea_workers.corpora.text import UserFile, normalise, read_jsonl, write_jsonl
+from creamtea_workers.corpora.text import UserFile, plain, read_jsonl, without_nul, write_jsonl
 from creamtea_workers.metrics.texts import references_of
 
 
 def run(context: StepContext[OutputsParams]) -> StepResult:
     """One hypothesis per segment: line n of the file is of segment n. Lines end in `\\n` only; white space is
-    made plain, as in the test set (`creamtea_workers.corpora.text.normalise`). There is no model, so that
-    score, length in subwords and selected size are null."""
+    made plain, as in the test set, and nothing else changes. There is no model, so that score, length in
+    subwords and selected size are null. StepError for a NUL character."""
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     texts = _texts(context.params, context, segments)
     rows = [
@@ -32,7 +32,11 @@ def _texts(
         return references_of(segments)[params.reference - 1]
     assert params.file is not None
     file = UserFile.find(params.file, context.locations, params.digests or {})
-    texts = [normalise(line) for line in file.lines()][: params.limit]
+    texts = [
+        plain(without_nul(line, f"{params.file}, line {number}"))
+        for number, line in enumerate(file.lines(), start=1)
+        if params.limit is None or number <= params.limit
+    ]
     if len(texts) != len(segments):
         raise StepError(
             f"{params.file} has {len(texts):,} lines and the test set {len(segments):,} segments: give a "

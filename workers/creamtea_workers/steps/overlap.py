@@ -8,7 +8,7 @@ from typing import Any
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import OverlapParams
 from creamtea_workers.corpora.files import Pair
-from creamtea_workers.corpora.text import iterate_lines, read_jsonl
+from creamtea_workers.corpora.text import iterate_lines, normalise, read_jsonl
 from creamtea_workers.corpora.vocabularies import is_bracketed, split
 
 Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
@@ -27,9 +27,10 @@ def run(context: StepContext[OverlapParams]) -> StepResult:
 
 
 def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Of each test set how many sources, and how many sources with one of their references, are there. Texts
-    are compared as they are: both steps have brought them into one form."""
-    wanted = {segment["source"] for segments in test_sets for segment in segments}
+    """Of each test set how many sources, and how many sources with one of their references, are there, all
+    normalised, as the training text is."""
+    sought = [[_pairs_of(segment) for segment in segments] for segments in test_sets]
+    wanted = {pairs[0].source for segments in sought for pairs in segments}
     sources: set[str] = set()
     pairs: set[Pair] = set()
     for pair in training:
@@ -37,10 +38,10 @@ def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[Met
             sources.add(pair.source)
             pairs.add(pair)
     rows = []
-    for position, segments in enumerate(test_sets):
+    for position, segments in enumerate(sought):
         seen = {
-            "seen_sources": sum(segment["source"] in sources for segment in segments),
-            "seen_pairs": sum(any(pair in pairs for pair in _pairs_of(segment)) for segment in segments),
+            "seen_sources": sum(own[0].source in sources for own in segments),
+            "seen_pairs": sum(any(pair in pairs for pair in own) for own in segments),
         }
         rows += [
             MetricRow(name, count, subject=str(position), detail={"segments": len(segments)})
@@ -70,5 +71,6 @@ def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[Metri
 
 
 def _pairs_of(segment: dict[str, Any]) -> list[Pair]:
+    """The source with each reference."""
     references = [segment["reference"], *segment.get("more_references", [])]
-    return [Pair(segment["source"], reference) for reference in references]
+    return [Pair(normalise(segment["source"]), normalise(reference)) for reference in references]

@@ -13,7 +13,7 @@ from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.scorer import ScorerMetric
-from creamtea_workers.metrics.texts import Texts, read_texts
+from creamtea_workers.metrics.texts import Texts, obstacles, read_texts
 from creamtea_workers.metrics.words import WordMetric
 
 
@@ -24,6 +24,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     BLEU also gives `length_ratio`: hypothesis over reference tokens of the whole test set, as BLEU's
     tokenizer counts them, end of sentence on neither side.
     `error_spans.jsonl` holds the errors that a scorer found, if it looks for any.
+    The detail `unfit` says why the metric cannot compare most of these texts, if it cannot.
     Raises StepUnavailable when the metric's tokenizer, environment or model is unavailable.
     """
     spec = context.params.metric
@@ -45,8 +46,9 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
             ({"index": index, "spans": metric.error_spans[index]} for index in texts.indices),
         )
 
+    signature = metric.signature() + texts.treatment
     detail = {
-        "signature": metric.signature(),
+        "signature": signature,
         "segments": len(statistics),
         "bootstrap": {
             "samples": SAMPLES,
@@ -55,12 +57,18 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
             "half_width": interval.half_width,
         },
     }
-    note = "; ".join(filter(None, [metric.note, _of_references(spec, texts, own), interval.reason]))
+    found = obstacles(texts) if spec.of_strings else []
+    unfit = [metric.note] if spec.of_strings else []
+    unfit += [obstacle.words for obstacle in found if 2 * obstacle.segments > len(texts.hypotheses)]
+    if any(unfit):
+        detail["unfit"] = "; ".join(filter(None, unfit))
+    notes = [metric.note, *(obstacle.words for obstacle in found)]
+    note = "; ".join(filter(None, [*notes, _of_references(spec, texts, own), interval.reason]))
     rows = [MetricRow(metric.name, interval.value, interval.low, interval.high, note=note, detail=detail)]
     if context.params.each_group and isinstance(metric, WordMetric):
         rows += _each_group(metric, metric.of_own_group(statistics), texts.groups)
     if spec.counts_length:
-        rows.append(length_ratio(statistics, metric.signature()))
+        rows.append(length_ratio(statistics, signature))
     context.progress(2, 2, metric.name)
     facts = {"segments": len(statistics), **metric.facts}
     return StepResult(metrics=rows, facts=facts)

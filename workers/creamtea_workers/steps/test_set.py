@@ -20,6 +20,8 @@ def run(context: StepContext[TestSetParams]) -> StepResult:
         line["group"] = group
     for line, references in zip(lines, prepared.more_references, strict=False):
         line["more_references"] = list(references)
+    if prepared.detokenised:
+        lines = [{**line, "detokenised": True} for line in lines]
     write_jsonl(context.output / "segments.jsonl", lines)
     context.progress(1, 1)
     metrics = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.raw import Block, RawStudy, parsed, target_language
 from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import METRICS, Metric, OfWords
 from creamtea.methods.selections import SELECTIONS
@@ -21,7 +21,7 @@ def check_metrics(study: RawStudy) -> Iterator[Mistake]:
         metric: Metric | None = parsed(Metric, block)
         if metric is None:
             continue
-        name = metric.name()
+        name = metric.for_target(target_language(study)).name()
         if name in seen:
             found = f"{name} a second time (first: metrics[{seen[name]}])"
             yield Mistake(("metrics", index), found, "each metric once")

@@ -4,7 +4,7 @@ with other analyses, where parameters and inputs are the same."""
 from __future__ import annotations
 
 from creamtea.methods.corpora import Corpus
-from creamtea.methods.metrics import Bleu, Chrf
+from creamtea.methods.metrics import Bleu, Chrf, bleu_tokenizer
 from creamtea.methods.planning import File, HeldOut, Inputs, Key, Labels
 from creamtea.methods.searches import Search
 from creamtea.methods.test_sets import FilesTestSet
@@ -20,7 +20,7 @@ class StudyPlanner(Systems):
         super().__init__(study, files)
         self.languages, self.alignment = study.languages, study.alignment
         bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
-        self.bleu = next(bleu, Bleu(kind="bleu"))
+        self.bleu = next(bleu, Bleu(kind="bleu", tokenize=bleu_tokenizer(study.languages.target)))
         chrf = (metric for metric in study.metrics if isinstance(metric, Chrf))
         self.chrf = next(chrf, Chrf(kind="chrf"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from creamtea.methods.measuring import Latency
-from creamtea.methods.metrics import Metric, OfWords, plain_tokenizer
+from creamtea.methods.metrics import Metric, OfWords, development_tokenizer
 from creamtea.methods.planning import File, Inputs
 from creamtea.methods.selections import Selection
 from creamtea.methods.test_sets import FilesTestSet
@@ -63,7 +63,7 @@ class Systems(Texts):
             nvs=variant.nvs,
             training=variant.training,
             seed=seed,
-            tokenize=plain_tokenizer(self.study.languages.target),
+            tokenize=development_tokenizer(self.study.languages.target),
         )
         root = self.study.variants[self.study.root_of(name)]
         inputs = {

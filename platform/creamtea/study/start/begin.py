@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from creamtea.errors import InputError
 from creamtea.languages import ending
+from creamtea.methods.texts import LANGUAGE_CODE
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
@@ -188,9 +189,9 @@ def _languages(options: InitOptions) -> tuple[str, str]:
     codes = []
     for name, asked, path in zip(names, options.languages, files, strict=True):
         code = asked or ending(path)
-        if not re.fullmatch("[a-z]{2,3}", code):
+        if not re.fullmatch(LANGUAGE_CODE, code):
             what = f"--{name}-language {asked}: " if asked else f"{path} does not end in a language's code: "
-            raise InputError(f"{what}give --{name}-language with a code of two or three letters (en, de)")
+            raise InputError(f"{what}give --{name}-language with a code (en, deu, zh-CN)")
         codes.append(code)
     if codes[0] == codes[1]:
         raise InputError(f"both sides are {codes[0]}: give --source-language or --target-language")

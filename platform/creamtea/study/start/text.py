@@ -11,7 +11,6 @@ from typing import Any
 
 from creamtea.document.warning import StudyWarning
 from creamtea.languages import pair as language_pair
-from creamtea.methods.metrics import plain_tokenizer
 from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import Recipe
 from creamtea.study.start.timing import Timing, in_words
@@ -147,7 +146,7 @@ test_sets:
   test: {{kind: files, {_files(study, study.test)[1:]}
 
 metrics:
-  - {{kind: bleu{_tokenizer(target)}}}
+  - {{kind: bleu}}
   - {{kind: chrf}}
 
 # Also the scores of short and long sentences, and of those with rare words:
@@ -187,9 +186,3 @@ def _autocast(timing: Timing) -> str:
         return "not timed; bf16 is quicker on some processors, fp32 (none) on others"
     bf16, none = timing.speeds["bf16"], timing.speeds["none"]
     return f"bf16 was {bf16 / none:.1f} times as quick as fp32 (none) here"
-
-
-def _tokenizer(target: str) -> str:
-    """Of BLEU, for languages written without blanks: one that needs nothing to be installed."""
-    chosen = plain_tokenizer(target)
-    return "" if chosen == "13a" else f", tokenize: {chosen}"

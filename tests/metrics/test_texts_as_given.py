@@ -1,0 +1,221 @@
+"""What is scored is the text as given, with the tokenizer of its language: beside sacreBLEU itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF
+from step_context import Context
+
+from creamtea.contract.step import MetricRow
+from creamtea.errors import StepError
+from creamtea.methods.metrics import Bleu, Metric, bleu_tokenizer, development_tokenizer
+from creamtea.steps.systems import COMPARE, OUTPUTS, SCORE
+from creamtea.steps.texts import TEST_SET
+from creamtea.words import plain
+
+LINES = [
+    "Le café a déjà été fermé à Noël .",
+    "Élève très fatigué après l'été dernier .",
+    "Où est passée la clé du garçon ?",
+] * 4
+CHINESE = ["今天的天气非常好，我们去公园散步。", "他昨天买了一本新书。", "会议将于下周三上午九点举行。"]
+TRANSLATED = ["今天天气很好，我们去公园走走。", "他昨天买了一本新的书。", "会议将在下周三上午九点举行。"]
+Score = Callable[..., dict[str, MetricRow]]
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Score:
+    """Scores, by name, of what is in files, as a study of them has it."""
+
+    def run(
+        references: list[str], outputs: list[str], target: str = "fr", tokenized: str = "no", **bleu: Any
+    ) -> dict[str, MetricRow]:
+        files = {
+            "src": "\n".join("x" for _ in references),
+            "ref": "\n".join(references),
+            "hyp": "\n".join(outputs),
+        }
+        for name, text in files.items():
+            (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
+        digests = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in files}
+        places = {name: str(tmp_path / name) for name in files}
+        languages = {"source": "en", "target": target}
+        spec = {"kind": "files", "source": "src", "target": "ref", "tokenized": tokenized}
+        params = {"test_set": spec, "corpus": None, "languages": languages, "digests": digests}
+        test_set = Context(TEST_SET, params, {}, locations=places)
+        test_set.run()
+        folders = {"test_set": [test_set.output]}
+        given = Context(OUTPUTS, {"file": "hyp", "digests": digests}, folders, locations=places)
+        given.run()
+        rows = {}
+        for metric in ({"kind": "bleu", **bleu}, {"kind": "chrf"}):
+            step = {"metric": metric, "languages": languages}
+            result = Context(SCORE, step, {**folders, "decode": [given.output]}).run()
+            rows |= {row.name: row for row in result.metrics}
+        step = {
+            "metric": {"kind": "bleu", **bleu},
+            "languages": languages,
+            "significance": {"samples": 100, "trials": 100},
+        }
+        compared = {**folders, "baseline": [given.output], "system": [given.output]}
+        (rows["delta"],) = Context(COMPARE, step, compared).run().metrics
+        return rows
+
+    return run
+
+
+def sacrebleu_itself(folder: Path, *options: str) -> dict[str, dict[str, Any]]:
+    """What its command prints of the same files, by metric."""
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        "ref",
+        "-i",
+        "hyp",
+        "-m",
+        "bleu",
+        "chrf",
+        "-w",
+        "12",
+        *options,
+    ]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return {row["name"]: row for row in json.loads(done.stdout)}
+
+
+def decomposed(lines: list[str], every: int) -> list[str]:
+    return [unicodedata.normalize("NFD", line) if n % every == 0 else line for n, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    "outputs, unfit",
+    [
+        (decomposed(LINES, every=1), "Unicode's form NFC"),
+        (decomposed(LINES, every=3), None),
+        ([line.replace(" ", "▁") for line in LINES], "12 of 12 outputs have ▁"),
+        ([line.replace(" ", "\u00a0 ") + "\t" for line in LINES], None),
+    ],
+    ids=["decomposed", "some decomposed", "subwords", "white space"],
+)
+def test_scores_under_sacrebleus_signature_are_sacrebleus(
+    scored: Score, tmp_path: Path, outputs: list[str], unfit: str | None
+) -> None:
+    rows, theirs = scored(LINES, outputs), sacrebleu_itself(tmp_path)
+    for ours, name in (("bleu", "BLEU"), ("chrf", "chrF2")):
+        assert rows[ours].value == pytest.approx(theirs[name]["score"], abs=1e-9)
+        assert rows[ours].detail["signature"] == theirs[name]["signature"]
+    assert ("unfit" in rows["bleu"].detail) == (unfit is not None)
+    assert (unfit or "") in rows["bleu"].note
+    if outputs == decomposed(LINES, every=3):
+        assert rows["bleu"].note.startswith("in 4 of 12 segments")
+
+
+def test_what_is_done_to_references_stands_in_every_signature(scored: Score) -> None:
+    rows = scored(
+        ["Haus &amp; Hof sind längst verkauft ."],
+        ["Haus & Hof sind längst verkauft."],
+        "de",
+        tokenized="moses",
+    )
+    assert rows["bleu"].value == pytest.approx(100.0)
+    for name in ("bleu", "chrf", "length_ratio"):
+        assert rows[name].detail["signature"].endswith("|ref:detokenized")
+    assert "|ref:detokenized|seed:" in rows["delta"].detail["signature"]
+
+
+def test_a_nul_character_is_refused_with_its_line(scored: Score) -> None:
+    with pytest.raises(StepError, match=r"hyp, line 2: the line has a NUL character"):
+        scored(["a", "b"], ["a", "b\0"])
+    with pytest.raises(StepError, match=r"ref, line 1: the line has a NUL character"):
+        scored(["\0a", "b"], ["a", "b"])
+
+
+WRITTEN = st.lists(
+    st.text(st.sampled_from("ab.,'’-1é\u0301▁今。\t\r\u00a0\u3000\u2028\x85\x1c "), max_size=12),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(outputs=WRITTEN, references=WRITTEN)
+@pytest.mark.parametrize(
+    "scorer",
+    [*(BLEU(tokenize=name) for name in ("13a", "intl", "char", "zh", "none")), CHRF(), CHRF(word_order=2)],
+    ids=["13a", "intl", "char", "zh", "none", "chrf", "chrf++"],
+)
+def test_plain_white_space_changes_no_score(scorer: Any, outputs: list[str], references: list[str]) -> None:
+    count = min(len(outputs), len(references))
+    outputs, references = outputs[:count], references[:count]
+    as_given = scorer.corpus_score(outputs, [references])
+    made_plain = scorer.corpus_score(list(map(plain, outputs)), [list(map(plain, references))])
+    assert made_plain.score == pytest.approx(as_given.score, abs=1e-9)
+
+
+# ---------------------------------------------------------------- tokenizers by language
+
+
+@pytest.mark.parametrize(
+    "language, tokenizer, of_development",
+    [
+        *((code, "zh", "zh") for code in ("zh", "zh-CN", "zh_TW", "zho_Hans", "cmn", "yue")),
+        *((code, "ja-mecab", "char") for code in ("ja", "ja-JP", "jpn")),
+        *((code, "ko-mecab", "13a") for code in ("ko", "ko_KR", "kor_Hang")),
+        *((code, "char", "char") for code in ("th", "lo", "km-KH", "mya")),
+        *((code, "13a", "13a") for code in ("de", "pt-BR", "sr_Latn", "und")),
+    ],
+)
+def test_the_tokenizer_of_a_language(language: str, tokenizer: str, of_development: str) -> None:
+    assert bleu_tokenizer(language) == tokenizer
+    assert development_tokenizer(language) == of_development
+    metric: Metric = Bleu(kind="bleu").for_target(language)
+    assert metric == Bleu.model_validate({"kind": "bleu", "tokenize": tokenizer})
+    assert Bleu(kind="bleu", tokenize="intl").for_target(language).name() == "bleu-intl"
+
+
+@pytest.mark.parametrize("language", ["zh", "ja", "ko", "de"])
+def test_the_choice_is_sacrebleus(language: str) -> None:
+    pytest.importorskip("MeCab")
+    pytest.importorskip("mecab_ko")
+    assert (
+        BLEU(trg_lang=language).tokenizer.__class__
+        is BLEU(tokenize=bleu_tokenizer(language)).tokenizer.__class__
+    )
+
+
+@pytest.mark.parametrize("target", ["zh", "zh-CN"])
+def test_chinese_is_split(scored: Score, tmp_path: Path, target: str) -> None:
+    """The metric as a study in that language has it."""
+    metric = Bleu(kind="bleu").for_target(target).model_dump(mode="json")
+    rows = scored(CHINESE * 5, TRANSLATED * 5, target, **metric)
+    assert rows["bleu"].value == pytest.approx(
+        sacrebleu_itself(tmp_path, "-l", "en-zh")["BLEU"]["score"], abs=1e-9
+    )
+    assert rows["bleu"].value == pytest.approx(64.7, abs=0.05)
+    assert "unfit" not in rows["bleu"].detail
+
+
+@pytest.mark.parametrize("target", ["zh", "de", "und"])
+def test_a_tokenizer_that_does_not_split_the_text_is_unfit_whatever_the_language(
+    scored: Score, target: str
+) -> None:
+    rows = scored(CHINESE, TRANSLATED, target, tokenize="13a")
+    assert rows["bleu"].value == 0.0
+    assert "tokenizer 13a does not split" in rows["bleu"].detail["unfit"]
+    assert "unfit" not in rows["chrf"].detail
+
+
+def test_a_text_with_some_words_of_another_script_is_split(scored: Score) -> None:
+    rows = scored(["das Zeichen 猫 heißt neko"], ["das Zeichen 猫 ist neko"], "de", tokenize="13a")
+    assert rows["bleu"].note == "only one segment: no spread to judge by"
