@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterable
 
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
+_CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages that are written without blanks between words. The rating page has the same list (board/texts.js).
 UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my")
 _OTHER_CODES = {
@@ -38,16 +39,16 @@ _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
 
 def plain(line: str) -> str:
-    """The text that is shown and scored: every run of Unicode white space (tab, carriage return, no-break and
-    ideographic space, U+0085, U+2028 …) is one blank, and there is none at the ends. All else stays as it is,
-    so that sacreBLEU's scores are those of the line itself. Idempotent."""
-    return " ".join(line.split())
+    """The text that is shown and scored: the line as it is, without white space at its end. Tabs and what
+    might end a line elsewhere (carriage return, U+0085, U+2028 …) are blanks, which changes no score of
+    sacreBLEU's. Idempotent."""
+    return line.translate(_CONTROLS).rstrip()
 
 
 def normalise(line: str) -> str:
-    """The text that models read: `plain`, in Unicode's form NFC. NUL and U+2581, with which SentencePiece
-    marks blanks, count as white space. Idempotent."""
-    return unicodedata.normalize("NFC", plain(line.translate(_ALSO_WHITE)))
+    """The text that models read: single blanks for white space, none at the ends, and Unicode's form NFC. NUL
+    and U+2581, with which SentencePiece marks blanks, count as white space. Idempotent."""
+    return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
 def with_one_mark(text: str) -> str:

@@ -168,7 +168,7 @@ def test_a_test_set_keeps_its_texts_but_for_white_space(run: Run, tmp_path: Path
     params = {"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]}
     _, context = run(TEST_SET, "test", params=params, locations=found["locations"])
     (segment,) = read_segments(context)
-    assert (segment["source"], segment["reference"]) == ("a\u0300 b▁c", "x\u0308 y")
+    assert (segment["source"], segment["reference"]) == (" a\u0300\u00a0 b▁c", " x\u0308  y")
     assert segment["more_references"] == ["z▁\u0301"]
 
 

@@ -260,13 +260,13 @@ def test_a_test_set_without_lines_is_refused(folder: Folder) -> None:
         read_test_set(make_test_set(folder, "", ""), folder.files)
 
 
-def test_idioms_move_with_the_normalised_text(folder: Folder) -> None:
+def test_idioms_count_the_characters_of_the_line(folder: Folder) -> None:
     source, target = "he  broke\u00a0the ice", " er brach das Eis\r"
     note = {"name": "break the ice", "source": [4, 17], "target": [4, 17]}
     idioms = folder.write("idioms.jsonl", json.dumps([note]) + "\n")
     (segment,) = read_test_set(make_test_set(folder, source, target, idioms=idioms), folder.files)
     (idiom,) = segment.idioms
-    assert segment.source[slice(*idiom["source"])] == "broke the ice"
+    assert segment.source[slice(*idiom["source"])] == "broke\u00a0the ice"
     assert segment.reference[slice(*idiom["target"])] == "brach das Eis"
 
 

@@ -58,7 +58,7 @@ def read(tmp_path: Path, test_set: Path) -> Callable[..., tuple[list[dict[str, A
 
 def test_lines_become_hypotheses_without_what_only_a_model_gives(read: Fixture) -> None:
     rows, result = read("eins\rund\x85zwei\r\n\n drei\u2028vier".encode())
-    assert [row["text"] for row in rows] == ["eins und zwei", "", "drei vier"]
+    assert [row["text"] for row in rows] == ["eins und zwei", "", " drei vier"]
     assert {(row["score"], row["length"], row["selected_size"]) for row in rows} == {(None, None, None)}
     assert [(metric.name, metric.value) for metric in result.metrics] == [("empty", pytest.approx(1 / 3))]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 from step_context import Context
@@ -150,6 +150,7 @@ WRITTEN = st.lists(
 
 
 @given(outputs=WRITTEN, references=WRITTEN)
+@example(outputs=["\t,1 a"], references=[",1 a"])  # which intl parts by the blank before the mark
 @pytest.mark.parametrize(
     "scorer",
     [*(BLEU(tokenize=name) for name in ("13a", "intl", "char", "zh", "none")), CHRF(), CHRF(word_order=2)],

@@ -18,7 +18,6 @@ from creamtea_workers.corpora.itds import read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.text import (
     iterate_lines,
-    move_span,
     move_span_back,
     normalise,
     plain,
@@ -147,10 +146,10 @@ def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
 
 def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str) -> dict[str, str]:
     """What the spans hold, or of the target the text that is given for it."""
-    source = plain(pair.source)[slice(*entry["source"])]
+    source = normalise(pair.source[slice(*entry["source"])])
     if not isinstance(note.target, str):
-        return {"source": source, "target": plain(pair.target)[slice(*entry["target"])]}
-    translation = plain(note.target)
+        return {"source": source, "target": normalise(pair.target[slice(*entry["target"])])}
+    translation = normalise(note.target)
     if not translation:
         raise StepError(f"{place}: target is empty; give the idiom's translation, or its span")
     return {"source": source, "target": translation}
@@ -161,4 +160,4 @@ def _span_in(line: str, span: list[int], place: str) -> list[int]:
     start, end = span
     if not start < end <= len(line) or not line[start:end].strip():
         raise StepError(f"{place} {span} is not a span of text in a line of {len(line)} characters")
-    return list(move_span(line, (start, end), plain))
+    return [start, min(end, len(plain(line)))]

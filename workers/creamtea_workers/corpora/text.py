@@ -2,8 +2,8 @@
 
 Input is plain or gzip files (distinguished by their first bytes, not their names) in strict UTF-8, with lines
 ended by `\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines` takes for line
-ends). Training text and what models read is normalised (`creamtea.words.normalise`); what is scored only has
-its white space made plain (`creamtea.words.plain`).
+ends). Training text and what models read is normalised (`creamtea.words.normalise`); what is scored stays
+as it is (`creamtea.words.plain`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,18 @@ _PART = 1 << 20  # bytes
 _CHARACTER = 4  # bytes that a character has at most
 
 
-def move_span(line: str, span: tuple[int, int], form: Callable[[str], str]) -> tuple[int, int]:
-    """Where the characters [from, to) of `line` are in `form(line)`; `form` is `plain` or `normalise`."""
+def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Where the characters [from, to) of `line` are in `normalise(line)`."""
     start, end = span
-    # a letter after the prefix keeps the blank before the span, which `form` would strip
-    return len(form(line[:start] + "x")) - 1, len(form(line[:end]))
+    # a letter after the prefix keeps the blank before the span, which `normalise` would strip
+    return len(normalise(line[:start] + "x")) - 1, len(normalise(line[:end]))
 
 
 def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
     """Where the characters [from, to) of `normalise(line)` are in `line`, which is plain."""
     if line == normalise(line):
         return span
-    moved = [move_span(line, (start, start), normalise)[0] for start in range(len(line) + 1)]
+    moved = [move_span(line, (start, start))[0] for start in range(len(line) + 1)]
     start, end = (max(n for n, place in enumerate(moved) if place <= wanted) for wanted in span)
     return start, end
 

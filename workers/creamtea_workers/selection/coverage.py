@@ -44,7 +44,7 @@ class Reference:
         offsets = subwords.offsets(normalise(text))
         inside: dict[str, list[int]] = defaultdict(list)
         for idiom in idioms:
-            start, end = move_span(text, idiom["target"], normalise) if idiom["target"] else (0, 0)
+            start, end = move_span(text, idiom["target"]) if idiom["target"] else (0, 0)
             inside[idiom["name"]] += [o.id for o in offsets if o.start < end and start < o.end]
         named = {name: unique(ids) for name, ids in inside.items() if ids}
         return cls(unique(offset.id for offset in offsets), named)

@@ -10,9 +10,9 @@ from creamtea_workers.metrics.texts import references_of
 
 
 def run(context: StepContext[OutputsParams]) -> StepResult:
-    """One hypothesis per segment: line n of the file is of segment n. Lines end in `\\n` only; white space is
-    made plain, as in the test set, and nothing else changes. There is no model, so that score, length in
-    subwords and selected size are null. StepError for a NUL character."""
+    """One hypothesis per segment: line n of the file is of segment n. Lines end in `\\n` only, and stay as
+    they are (`creamtea.words.plain`). There is no model, so that score, length in subwords and selected size
+    are null. StepError for a NUL character."""
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     texts = _texts(context.params, context, segments)
     rows = [
