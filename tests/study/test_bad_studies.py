@@ -205,8 +205,7 @@ BAD = {
     ),
     "no language code": (
         ("source: en", "source: English"),
-        'study.yaml:2: languages.source: found "English", '
-        "allowed a language code of two or three small letters (en, de)",
+        'study.yaml:2: languages.source: found "English", allowed a language code (en, deu, zh-CN)',
     ),
 }
 

@@ -205,7 +205,9 @@ def _languages(pair: str | None, source: Path, reference: Path) -> dict[str, str
     if pair is not None:
         given = parted(pair)
         if given is None:
-            raise InputError(f"--languages {pair}: give two codes of languages (en-de, en-zh_CN)")
+            raise InputError(
+                f"--languages {pair}: give two codes of languages (en-de), perhaps with a region (en-zh_CN)"
+            )
         codes = given
     return dict(zip(("source", "target"), codes, strict=True))
 
