@@ -197,7 +197,7 @@ def test_json_has_everything_and_comes_back_equal(complete: Document) -> None:
     values = to_values(complete)
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert {"label": "started", "value": "2026-03-04T05:06:00+00:00", "code": False} in values["facts"]
-    (table, *_) = values["sections"][0]["blocks"][0]["blocks"]
+    (table, *_) = values["sections"][1]["blocks"][0]["blocks"]
     assert (table["type"], table["key"]) == ("table", "systems")
     assert table["rows"][2]["cells"]["bleu"]["delta"]["p_values"]["bootstrap"] == {
         "value": 0.01,

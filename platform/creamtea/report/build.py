@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.orders.specs import spec_of
 from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
+from creamtea.report.answer import answer_section
 from creamtea.report.cells import Material, counted, idioms_of, state_of
 from creamtea.report.columns import meanings
 from creamtea.report.curves import recall_curves
@@ -79,7 +80,8 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
     analyses = build_analyses(material)
     warnings = result_warnings(session, material, tables)
     sections = [
-        Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else ()),
+        answer_section(spec, tables, campaigns, warnings),
+        Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else (), folded=True),
         Section("systems", "Systems", tuple(_systems_section(material, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", tuple(_notes(spec, material))),)),
         _failures_section(nodes),

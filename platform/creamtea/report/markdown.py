@@ -69,6 +69,8 @@ class _Printer:
             case Texts():
                 entries = "\n".join(_entry(entry) for entry in block.entries)
                 return [_bold(block.title), paragraphs(block.about), entries]
+            case Notes() if block.lead:
+                return ["\n".join(f"- {plain(paragraph)}" for paragraph in block.paragraphs)]
             case Notes():
                 return [paragraphs(paragraph) for paragraph in block.paragraphs]
             case Warnings():

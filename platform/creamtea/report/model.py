@@ -200,10 +200,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Notes:
-    """What one must know to read the blocks beside it."""
+    """What one must know to read the blocks beside it; a `lead` is what the report says first."""
 
     key: str
     paragraphs: tuple[str, ...]
+    lead: bool = False
 
 
 @dataclass(frozen=True)

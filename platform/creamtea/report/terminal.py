@@ -93,7 +93,7 @@ class _Printer:
                     self._entry(entry)
             case Notes():
                 for paragraph in block.paragraphs:
-                    self._dim(paragraph)
+                    self._dim(paragraph, "" if block.lead else "dim")
             case Warnings():
                 for warning in block.warnings:
                     self.console.print(Text(f"warning: {warning.line()}", style="yellow"))

@@ -57,7 +57,7 @@ def show_block(block: Block, path: str, level: int) -> None:
                 entries = [(text.entry_name(entry), entry.passages) for entry in block.entries]
                 show(TEMPLATE, "texts", about=block.about, entries=entries)
         case Notes():
-            show(TEMPLATE, "notes", paragraphs=block.paragraphs)
+            show(TEMPLATE, "notes", notes=block)
         case Warnings():
             show(TEMPLATE, "warnings", warnings=block.warnings)
         case Facts():

@@ -55,8 +55,10 @@ def page() -> None:
     place, campaigns = f"study-{report.number}", None
     characteristic, database = st.container(), session.database().url.render_as_string()
     to_try = try_out.trained(report.number)
+    first, *rest = chosen.sections
+    blocks.show_section(first, place)
     show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")
-    for section in chosen.sections:
+    for section in rest:
         if section.key == "provenance":
             outputs.section(report.number, chosen.table(f"systems/{test_set}/systems"), test_set)
             if to_try is not None:

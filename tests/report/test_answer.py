@@ -1,0 +1,60 @@
+"""What came out: the first block of a report says what its tables show."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from teatime_study import Fill
+
+from creamtea.report.answer import REVERSIBLE, TITLE
+from creamtea.report.build import build_report
+from creamtea.report.html import to_html
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Notes
+from creamtea.report.terminal import render
+from creamtea.report.values import to_values
+from creamtea.store.database import Database
+
+
+def sentences(database: Database) -> tuple[str, ...]:
+    (notes,) = build_report(database, "teatime").section("answer/test").blocks
+    assert isinstance(notes, Notes)
+    return notes.paragraphs
+
+
+def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
+    assert sentences(tasted) == (
+        "scones-greedy has the highest score: 34.0 BLEU [32.5, 35.8]; against the baseline softmax-greedy "
+        "+2.0 [−0.7, 4.7], not significant.",
+        "Better than softmax-greedy: softmax-nvs.",
+        "No test has compared scones-greedy with these: each was compared with the baseline.",
+        "Not told apart from softmax-greedy: softmax-lexicon.",
+        "People, against softmax-greedy: worse: softmax-lexicon; undecided: softmax-nvs "
+        "(120 of 120 item ratings (100 %) by 2 raters).",
+        "softmax-nvs is the fastest: 10.0 ms, 33 % [31, 36] of softmax-greedy; its BLEU differs from "
+        "softmax-greedy by +2.0 [1.0, 3.0].",
+        "Idiom recall in context: softmax-lexicon 60.0 % [55.0, 64.0]; softmax-nvs 90.0 % [85.0, 94.0].",
+    )
+
+
+def test_variants_with_one_seed_may_change_places(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    for variant in spec["variants"].values():
+        variant["seeds"] = [1]
+    fill(filled, spec)
+    assert REVERSIBLE in sentences(filled)
+
+
+def test_nothing_is_said_of_scores_that_are_not_there(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"score/": {"state": "pending", "metrics": []}})
+    assert sentences(filled)[0] == "No system has a BLEU score yet."
+
+
+def test_every_printer_begins_with_the_answer(tasted: Database) -> None:
+    report = build_report(tasted, "teatime")
+    terminal = StringIO()
+    render(report, Console(file=terminal, width=180))
+    for shown in (terminal.getvalue(), to_markdown(report), to_html(report)):
+        assert 0 < shown.index(TITLE) < shown.index("has the highest score") < shown.index("0.8125")
+    assert to_values(report)["sections"][0]["key"] == "answer"
