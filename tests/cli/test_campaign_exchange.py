@@ -23,7 +23,7 @@ def ratings(tmp_path: Path) -> Path:
 def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
     done = creamtea("campaign", "import", "old", "--from", ratings, "--protocol", "preference")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "campaign old: 4 ratings of 2 systems, 1 items, 2 raters\n"
+    assert done.stdout == "campaign old: 4 ratings of 2 systems, 1 item, 2 raters\n"
     done = creamtea("campaign", "export", "old", "-o", "out", "--format", "jsonl")
     assert done.stdout == "campaign old: 4 ratings, 3 files in out\n"
     assert {path.name for path in (creamtea.folder / "out").iterdir()} == {
@@ -48,7 +48,7 @@ def test_scores_of_appraise(creamtea: Any) -> None:
     arguments = ["--from", "wmt.csv", "--format", "appraise", "--output-of", "A=a", "--protocol", "da-sqm"]
     done = creamtea("campaign", "import", "wmt", *arguments)
     assert done.stdout == (
-        "campaign wmt: 1 ratings of 1 systems, 1 items, 1 raters\nnot kept:\n"
+        "campaign wmt: 1 rating of 1 system, 1 item, 1 rater\nnot kept:\n"
         "        1  scores of whole documents\n"
     )
     creamtea("campaign", "export", "wmt", "-o", "out")
@@ -117,6 +117,6 @@ def test_a_dry_run_stores_nothing_and_exports_say_what_they_leave(creamtea: Any,
     assert done.stdout.endswith("1  scores of whole documents\n--dry-run: nothing is stored\n")
     assert creamtea(*arguments).returncode == 0, "the name is free"
     done = creamtea("campaign", "export", "wmt", "--format", "appraise", "-o", "out")
-    assert "1 ratings, 1 file in out\nnot kept by appraise:\n" in done.stdout
+    assert "1 rating, 1 file in out\nnot kept by appraise:\n" in done.stdout
     lines = (creamtea.folder / "out" / "scores.csv").read_bytes()
     assert lines == b"ann,A,1,TGT,eng,deu,60,d,False,[],1.000000,2.500000\r\n"

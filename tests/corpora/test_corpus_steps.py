@@ -376,5 +376,5 @@ def test_idioms_of_itds_are_annotated_in_the_detokenised_text(run: Run, tmp_path
 
 
 def test_an_info_file_of_another_length_is_refused(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(StepError, match="en has 2 lines, info has 1 lines"):
+    with pytest.raises(StepError, match="en has 2 lines, info has 1 line"):
         run_itds(run, tmp_path, "0\tto pass on\tx\t1\n")

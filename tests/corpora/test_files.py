@@ -219,7 +219,7 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
 
 def test_misaligned_files_are_named_with_their_lengths(folder: Folder) -> None:
     spec = corpus_of(folder, ("a\nb\n", "x\n"), ("a\n", "x\n"), Filters())
-    with pytest.raises(StepError, match=r"train\.en has 2 lines, train\.de has 1 lines"):
+    with pytest.raises(StepError, match=r"train\.en has 2 lines, train\.de has 1 line"):
         read(spec, folder.files, [])
 
 
@@ -325,7 +325,7 @@ def idiom_error(folder: Folder, lines: str) -> str:
 @pytest.mark.parametrize(
     "lines, message",
     [
-        ("[]\n", "test.en has 2 lines, idioms.jsonl has 1 lines"),
+        ("[]\n", "test.en has 2 lines, idioms.jsonl has 1 line"),
         ("[]\nno json\n", "idioms.jsonl, line 2: "),
         ('[{"name": "i", "source": [0, 2]}]\n[]\n', "idioms.jsonl, line 1: [0]['target'] Field required"),
         (

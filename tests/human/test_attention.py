@@ -92,7 +92,7 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
         ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: this item has no other output 1"),
         ([{"text": "a", "accepted": [6, 5]}, {"text": "b"}], "the lowest value comes first"),
         ([{"text": "a", "accepted": [0, 5]}, {"text": "b"}], "not a value of the scale"),
-        ([{"text": "a", "accepted": [1, 5]}], "1 outputs; an item of contrastive-da has 2 to 8"),
+        ([{"text": "a", "accepted": [1, 5]}], "1 output; an item of contrastive-da has 2 to 8"),
     ],
 )
 def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> None:

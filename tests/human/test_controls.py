@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from creamtea.errors import InputError
 from creamtea.human.controls import spoil, spoilt_length, with_controls
 from creamtea.human.new_items import NewItem
-from creamtea.human.settings import CampaignSettings, counted
+from creamtea.human.settings import CampaignSettings, number_of
 from creamtea.store.item_kinds import ItemKind
 from creamtea.words import characters
 
@@ -266,4 +266,4 @@ def test_a_single_page_has_no_place_for_a_control() -> None:
 
 
 def test_an_amount_is_a_number_or_a_share() -> None:
-    assert [counted(amount, 15) for amount in (0, 3, 0.0, 0.1, 0.5)] == [0, 3, 0, 2, 8]
+    assert [number_of(amount, 15) for amount in (0, 3, 0.0, 0.1, 0.5)] == [0, 3, 0, 2, 8]

@@ -281,7 +281,7 @@ def test_a_document_on_two_pages_is_scored_once_on_the_last(database: Database) 
     assert [segment.source for segment in last.document_before] == ["source 0", "source 1"]
     texts = [segment.outputs for segment in last.document_before]
     assert texts == [["o0-0", "o0-1"], ["o1-0", "o1-1"]]
-    with pytest.raises(RatingRefused, match="1 scores of the whole document instead of 2"):
+    with pytest.raises(RatingRefused, match="1 score of the whole document instead of 2"):
         assignment.submit(database, anna, last.assignment_id, [5], document=[4])
     saved = assignment.submit(database, anna, last.assignment_id, [5], document=[4, 9])
     assert saved.document == {0: 4, 1: 9}
@@ -325,7 +325,7 @@ def test_no_score_of_the_whole_is_stored_unasked(documents: Database) -> None:
     anna = add_rater(documents)
     work = work_for(documents, anna)
     assert work.document_letters == []
-    with pytest.raises(RatingRefused, match="1 scores of the whole document instead of 0"):
+    with pytest.raises(RatingRefused, match="1 score of the whole document instead of 0"):
         assignment.submit(documents, anna, work.assignment_id, [5] * 12, document=[4])
 
 

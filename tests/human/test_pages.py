@@ -238,7 +238,7 @@ def test_controls_are_whole_pages_behind_their_originals() -> None:
 
 def test_too_few_pages_for_controls() -> None:
     pages = pages_of(lines(2, 2), "contrastive-da")
-    with pytest.raises(InputError, match="3 repeats too many: only 1 pages have a place"):
+    with pytest.raises(InputError, match="3 repeats too many: only 1 page has a place"):
         with_controls(pages, REFERENCES, complete(bad_references=0, repeats=4), "en", 1)
 
 

@@ -176,7 +176,7 @@ def test_agreement_without_an_interval_flags_nobody() -> None:
     ]
     found = check(report_of(answers, 0), "agreement")
     assert found.state == "unknown"
-    assert "no interval for outputs of 3 items" in found.shown
+    assert "no interval for outputs of fewer than four items" in found.shown
 
 
 def test_agreement_and_severity_are_those_of_the_statistics() -> None:

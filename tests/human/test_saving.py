@@ -71,7 +71,7 @@ def test_a_missing_or_impossible_score_stores_nothing(campaign: Database, wrong:
     steps[-1] = wrong
     with pytest.raises(RatingRefused):
         assignment.submit(campaign, anna, work.assignment_id, steps)
-    with pytest.raises(RatingRefused, match="scores for"):
+    with pytest.raises(RatingRefused, match="1 score for"):
         assignment.submit(campaign, anna, work.assignment_id, [3])
     assert ratings(campaign) == []
     assert work_for(campaign, anna).assignment_id == work.assignment_id

@@ -70,7 +70,7 @@ def test_values_of_every_scale_become_steps() -> None:
     ("protocol", "outputs", "message"),
     [
         ("da", [("a", [0, 1]), ("b", [0, 1])], "tutorial item 1: 2 outputs; an item of da has 1"),
-        ("contrastive-da", [("a", [1, 2])], "1 outputs; an item of contrastive-da has 2 to 8"),
+        ("contrastive-da", [("a", [1, 2])], "1 output; an item of contrastive-da has 2 to 8"),
         ("contrastive-da", [("a", [1, 2]), ("a", [3, 4])], "two of its outputs are the same text"),
         (
             "contrastive-da",

@@ -136,7 +136,7 @@ TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
         ),
         (KILLED + "11)", r"was ended by SIGSEGV after 0 of 3 scores"),
         ("", "gave 0 scores for 3 segments; the first without one is segment 4"),
-        ('print(\'{"index": 4, "score": 1}\')', "gave 1 scores for 3 segments; .* is segment 7"),
+        ('print(\'{"index": 4, "score": 1}\')', "gave 1 score for 3 segments; .* is segment 7"),
         ('print(\'{"index": 4, "score": 1}\\n\' * 2)', "scored segment 4 twice"),
         (GOOD + 'print(\'{"index": 10, "score": 1}\')', "scored segment 10, which it was not given"),
         ('print(\'{"index": 7, "score": NaN}\')', "gave segment 7 the score nan"),

@@ -100,7 +100,10 @@ def test_both_outputs_of_a_pair_are_one_piece_of_evidence() -> None:
 def test_few_groups_have_no_interval() -> None:
     rng = np.random.default_rng(2)
     found = agreement_of(rng.normal(size=(12, 2)), groups=np.repeat([0, 1, 2], 4))[0].correlation
-    assert (found.low, found.reason) == (None, "no interval for outputs of 3 items or documents")
+    assert (found.low, found.reason) == (
+        None,
+        "no interval for outputs of fewer than four items or documents",
+    )
     x = np.array([1.0, 1.0, 1.0, 1.0, 5.0, 5.0])
     table = np.column_stack([x, x + np.array([0, 0.1, 0, 0.1, 0, 0.1])])
     found = agreement_of(table, items=[0, 1, 2, 3, 4, 4])[0].correlation

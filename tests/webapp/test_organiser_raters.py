@@ -212,7 +212,7 @@ def test_errors_count_by_the_taxonomy_that_is_given(ready: Database, visit: Visi
         ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” are only for Appraise scores"),
         ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
         ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
-        ("appraise", [("ONLINE-A.txt", b"a1\n")], "“Outputs” ONLINE-A: 1 lines in the file"),
+        ("appraise", [("ONLINE-A.txt", b"a1\n")], "“Outputs” ONLINE-A: 1 line in the file"),
     ],
 )
 def test_texts_that_do_not_fit_store_nothing(

@@ -22,7 +22,7 @@ from creamtea import languages
 from creamtea.human.protocols import protocol_title
 from creamtea.report.text import code_parts
 from creamtea.store.item_kinds import ItemKind
-from creamtea.wording import duration
+from creamtea.wording import counted, duration
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
@@ -93,11 +93,6 @@ MARKDOWN.add_render_rule("image", _image)
 def moment(at: datetime) -> str:
     """ "2026-03-04 05:06 UTC"."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 rater", "2,000 raters"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def about(minutes: float) -> str:

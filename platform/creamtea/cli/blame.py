@@ -14,6 +14,7 @@ from creamtea.blame.labels import Origin
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
+from creamtea.wording import counted
 
 if TYPE_CHECKING:
     from creamtea.report.model import Document, Table
@@ -73,7 +74,7 @@ def blame(
         percent = 100 * done // total
         if not quiet and (percent >= last + 5 or done == total):
             last = percent
-            say(f"{done:,} of {total:,} outputs, {system}", err=True)
+            say(f"{done:,} of {counted(total, 'output')}, {system}", err=True)
 
     store = workplace.artefact_store(writable=False)
     with workplace.existing_database() as database:
@@ -92,8 +93,8 @@ def blame(
     for system, count in gathered.others.items():
         say(f"{system}: {count:,} marked outputs are not translations by this study", err=True)
     say(
-        f"{gathered.now:,} outputs analysed, {gathered.before:,} earlier; in full: "
-        f"creamtea campaign report {quote(campaign)}",
+        f"{counted(gathered.now, 'output')} analysed, {gathered.before:,} earlier; in full: creamtea "
+        f"campaign report {quote(campaign)}",
         err=True,
     )
 

@@ -16,6 +16,7 @@ from creamtea.cli import workplace
 from creamtea.cli.printing import say, say_instead
 from creamtea.errors import InputError
 from creamtea.printable import printable
+from creamtea.wording import counted
 
 if TYPE_CHECKING:
     from creamtea.bundle.verifying import Verification
@@ -62,7 +63,7 @@ def bundle(
         raise InputError(f"{path}: already exists; name another file with --out")
     write_archive(files, path)
     say(
-        f"wrote {path}: {len(files)} files, {path.stat().st_size:,} bytes; check it: "
+        f"wrote {path}: {counted(len(files), 'file')}, {counted(path.stat().st_size, 'byte')}; check it: "
         f"creamtea verify {quote(str(path))}"
     )
 
@@ -103,7 +104,7 @@ def lines(checked: Verification) -> list[str]:
     out += [f"packed with {', '.join(other)}: differences may come from that"] if other else []
     total = sum(checked.recomputed.values())
     parts = ", ".join(f"{what} {count:,}" for what, count in checked.recomputed.items())
-    out.append(f"recomputed: {total:,} numbers ({parts})")
+    out.append(f"recomputed: {counted(total, 'number')} ({parts})")
     for left in checked.not_recomputed:
         out.append(f"not recomputed: {left.what} ({len(left.places):,}): {left.reason}")
     count = len(checked.differences)

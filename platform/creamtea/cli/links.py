@@ -14,6 +14,7 @@ from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import links
 from creamtea.human.links import Link
 from creamtea.store.row_ids import MAX_ID
+from creamtea.wording import counted
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -73,7 +74,7 @@ def _line(link: Link) -> str:
     elif link.used_at is None:
         facts.append(f"{'expires' if link.opens else 'expired'} {_minute(link.expires_at)}")
     if link.revoked_at is None and (link.used_at is not None or link.sign_in is not None):
-        facts.append(f"{link.sessions} browser{'s' * (link.sessions != 1)} signed in")
+        facts.append(f"{counted(link.sessions, 'browser')} signed in")
     return f"{link.id}  {what}{where}  {', '.join(facts)}"
 
 

@@ -13,7 +13,7 @@ from creamtea.cli.printing import say
 from creamtea.engine import events
 from creamtea.report.terminal import PrintingConsole
 from creamtea.store.queries import outcome_word
-from creamtea.wording import duration
+from creamtea.wording import counted, duration
 
 Display = Callable[[events.EngineEvent], None]
 
@@ -38,7 +38,7 @@ class StepCounts:
             self.without[outcome_word(event.kind)] += 1
 
     def __str__(self) -> str:
-        of = "steps" if self.total is None else f"of {self.total} steps"
+        of = "steps" if self.total is None else f"of {counted(self.total, 'step')}"
         parts = [f"{self.ran + self.reused} {of} done"]
         parts += [f"{self.reused} reused"] if self.reused else []
         return ", ".join([*parts, *(f"{count} {word}" for word, count in self.without.items() if count)])

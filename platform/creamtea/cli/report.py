@@ -23,6 +23,7 @@ from creamtea.report.model import Document
 from creamtea.report.terminal import make_console, render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
+from creamtea.wording import counted
 
 EXAMPLES = (
     "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
@@ -164,7 +165,7 @@ class Printing:
             write_page(self._html, lambda: to_html(built))
         elif self._export is not None:
             written = export(built, self._export, self._formats)
-            say(f"wrote {len(written)} files into {self._export}")
+            say(f"wrote {counted(len(written), 'file')} into {self._export}")
         elif self._markdown:
             hand_over(to_markdown(built), nl=False)
         else:

@@ -16,6 +16,7 @@ from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
 from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InputError
+from creamtea.wording import counted
 
 if TYPE_CHECKING:
     from creamtea.methods.searches import Search
@@ -126,7 +127,7 @@ class Doubts:
             )
         if self.with_unknown:
             symbols = ", ".join(f"{symbol} ({count})" for symbol, count in self.unknown.most_common(SHOWN))
-            more = f" and {len(self.unknown) - SHOWN} others" if len(self.unknown) > SHOWN else ""
+            more = f" and {counted(len(self.unknown) - SHOWN, 'other')}" if len(self.unknown) > SHOWN else ""
             say(
                 f"creamtea: {_lines(self.with_unknown, 'has', 'have')} what the model has never seen: "
                 f"{symbols}{more}",
@@ -137,7 +138,7 @@ class Doubts:
 
 
 def _lines(count: int, one: str, several: str) -> str:
-    return f"{count:,} line{'s' * (count != 1)} {one if count == 1 else several}"
+    return f"{counted(count, 'line')} {one if count == 1 else several}"
 
 
 def _prompt() -> None:

@@ -19,6 +19,7 @@ from creamtea.report.terminal import PrintingConsole
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
+from creamtea.wording import counted
 
 EXAMPLES = """Examples:
 
@@ -126,4 +127,4 @@ def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
     steps = summary["steps"]
     console.print("Steps: " + ", ".join(f"{count} {kind}" for kind, count in steps.items()))
     files = "its files were not checked (--no-files)" if no_files else "its files are in order"
-    console.print(f"{path} is valid; {files}. {sum(steps.values())} steps.", soft_wrap=True)
+    console.print(f"{path} is valid; {files}. {counted(sum(steps.values()), 'step')}.", soft_wrap=True)

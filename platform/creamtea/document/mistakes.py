@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from creamtea.errors import InputError
+from creamtea.wording import counted
 
 KeyPath = tuple[str | int, ...]
 
@@ -49,8 +50,7 @@ class StudyErrors(InputError):
 
     def __init__(self, lines: Sequence[str], name: str) -> None:
         self.lines = list(dict.fromkeys(lines))
-        count = f"{len(self.lines)} mistake{'s' if len(self.lines) > 1 else ''}"
-        super().__init__("\n".join([*self.lines, f"{count} in {name}"]))
+        super().__init__("\n".join([*self.lines, f"{counted(len(self.lines), 'mistake')} in {name}"]))
 
 
 # ---------------------------------------------------------------- wording

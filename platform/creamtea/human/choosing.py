@@ -22,9 +22,9 @@ from creamtea.errors import InputError
 from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 from creamtea.human.protocols import Protocol
-from creamtea.human.settings import CampaignSettings, DrawnFrom, counted
+from creamtea.human.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.store.item_kinds import ItemKind
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
@@ -190,8 +190,8 @@ def _stratified(
     strata = _strata(population, names)
     if len(strata) > limit:
         raise InputError(
-            f"{len(strata)} strata by {' and '.join(names)} for {limit} segments: ask for more with "
-            f"{option('items')}, or stratify by less with {option('strata')}",
+            f"{len(strata)} strata by {' and '.join(names)} for {counted(limit, 'segment')}: ask for more "
+            f"with {option('items')}, or stratify by less with {option('strata')}",
             about="items",
         )
     sizes = [len(units) for units in strata.values()]
@@ -251,7 +251,7 @@ def _by_disagreement(
     of_segment = disagreement([line for unit in population for line in unit.lines], metrics)
     scores = {unit.index: fmean(of_segment[line.index] for line in unit.lines) for unit in population}
     ranked = sorted(population, key=lambda unit: (-scores[unit.index], unit.index))
-    number = min(max(1, counted(share, limit)), limit - 1)
+    number = min(max(1, number_of(share, limit)), limit - 1)
     attempt = 0
     while True:
         picked = {unit.index for unit in _drawn(population, number, f"{seed}/random/{attempt}")}

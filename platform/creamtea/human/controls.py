@@ -18,8 +18,9 @@ from dataclasses import replace
 
 from creamtea.errors import InputError
 from creamtea.human.new_items import NewItem
-from creamtea.human.settings import CampaignSettings, counted
+from creamtea.human.settings import CampaignSettings, number_of
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted, option
 from creamtea.words import characters, is_unspaced
 
 SPOILT_PER_PAGE = 3  # one segment of so many
@@ -87,7 +88,7 @@ def with_controls(
     items = sum(map(len, pages))
     half = max(1, min(settings.batch, items) // 2 * len(pages) // items)
     hosts = list(range(len(pages) - half))  # what has half a batch behind it
-    bad, repeats = (counted(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
+    bad, repeats = (number_of(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
     draw = random.Random(f"{seed}/controls")
     behind: dict[int, list[NewItem]] = {}  # original's place among the pages → its control
     for at in _spread(hosts, draw):
@@ -100,9 +101,9 @@ def with_controls(
     free = [at for at in hosts if at not in behind]
     what = "item" if items == len(pages) else "page"
     if bad > 0:
-        raise InputError(_too_few("bad references", bad, len(hosts), any(references.values()), what))
+        raise _too_few("bad references", bad, len(hosts), any(references.values()), what)
     if repeats > len(free):
-        raise InputError(_too_few("repeats", repeats - len(free), len(hosts), True, what))
+        raise _too_few("repeats", repeats - len(free), len(hosts), True, what)
     for at in _spread(free, draw)[:repeats]:
         behind[at] = [_repeat(item) for item in pages[at]]
     return _placed(pages, behind, half, first)
@@ -112,13 +113,16 @@ def _repeat(item: NewItem) -> NewItem:
     return replace(item, kind=ItemKind.REPEAT, weight=0.0)
 
 
-def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> str:
-    option = "--" + what.replace(" ", "-")
+def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> InputError:
+    field = what.replace(" ", "-")
     if not has_references:
-        return f"bad references need references, and the test set has none: {option} 0"
-    return (
-        f"{missing} {what} too many: only {hosts} {page}s have a place for a control half a batch later, "
-        f"one each, and an empty output cannot be spoilt; ask for fewer with {option}"
+        none = "bad references need references, and the test set has none"
+        return InputError(f"{none}: {option(field)} 0", about=field)
+    have = f"{counted(hosts, page)} {'has' if hosts == 1 else 'have'}"
+    return InputError(
+        f"{missing} {what} too many: only {have} a place for a control half a batch later, one each, and an "
+        f"empty output cannot be spoilt; ask for fewer with {option(field)}",
+        about=field,
     )
 
 

@@ -16,7 +16,7 @@ from creamtea.errors import InputError
 from creamtea.human.documents import ABSENT
 from creamtea.store.queries import OUTPUTS, Node, study_nodes
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
         return [""] * segments
     if len(documents) != segments:
         raise InputError(
-            f"{option('documents')} names {len(documents)} documents, and {test_set!r} has {segments} "
-            "segments: one line per segment",
+            f"{option('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
+            f"{segments} segments: one line per segment",
             about="documents",
         )
     if "" in documents:

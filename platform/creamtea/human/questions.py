@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field
 from creamtea.document.values import Strict
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human.storable import check_text
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 NUMBER, OPTIONAL = "number", "optional"
 MAX_QUESTIONS, MAX_ANSWER = 30, 500  # questions of a campaign; characters of an answer
@@ -77,7 +77,8 @@ def read_questions(text: str) -> list[Question]:
         )
     if len(questions) > MAX_QUESTIONS:
         raise InputError(
-            f"{option('questions')}: {len(questions)} questions; at most {MAX_QUESTIONS} are possible",
+            f"{option('questions')}: {counted(len(questions), 'question')}; at most {MAX_QUESTIONS} are "
+            "possible",
             about="questions",
         )
     return questions

@@ -71,6 +71,11 @@ class RaterProgress:
     attention: Attention  # checks answered and passed
     last_submit: datetime | None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the rater has agreed to take part, or has rated elsewhere (an import knows no consent)."""
+        return self.consented_at is not None or self.submitted + self.skipped + self.tutorial > 0
+
 
 def welcome(database: Database, rater_id: int) -> Welcome:
     """RatingRefused for a rater that is not there (any more), or a protocol that is not installed."""

@@ -264,6 +264,6 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
         raise InputError("settings of the campaign: " + "; ".join(lines), about=about) from None
 
 
-def counted(amount: int | float, items: int) -> int:
+def number_of(amount: int | float, items: int) -> int:
     """How many items an `Amount` is: itself, or its share of `items`, rounded to the nearest."""
     return amount if isinstance(amount, int) else int(amount * items + 0.5)

@@ -39,6 +39,7 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors
 from creamtea.human.settings import TutorialItem, TutorialOutput
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted
 
 NO_SEGMENT = -1  # an item's segment_index where it is none of the test set
 
@@ -125,7 +126,9 @@ def check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None:
     lowest, highest = protocol.min_outputs, protocol.max_outputs
     if not lowest <= len(texts) <= highest:
         allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
-        raise InputError(f"{place}: {len(texts)} outputs; an item of {protocol.name} has {allowed}")
+        raise InputError(
+            f"{place}: {counted(len(texts), 'output')}; an item of {protocol.name} has {allowed}"
+        )
     if len(set(texts)) < len(texts):
         raise InputError(f"{place}: two of its outputs are the same text, which is shown once: leave one out")
 

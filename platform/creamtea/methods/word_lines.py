@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from creamtea.document.mistakes import shown
+from creamtea.wording import counted
 from creamtea.words import normalise
 
 
@@ -37,7 +38,7 @@ class WordLines:
         if not any(fields):
             raise ValueError("an empty line")
         if (count := len(fields)) != len(self.columns):
-            raise ValueError(f"{count} column{'s' * (count > 1)} where {len(self.columns)} belong")
+            raise ValueError(f"{counted(count, 'column')} where {len(self.columns)} belong")
         for column, field in zip(self.columns, fields, strict=True):
             if not field:
                 raise ValueError(f"nothing where {column} belong{'s' * (not column.endswith('s'))}")

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from creamtea.document.values import Above0, Name, Positive, Seed, Strict
+from creamtea.wording import counted
 
 Size = Literal["paper", "ours"]
 Kind = Literal["table", "figure"]
@@ -231,7 +232,8 @@ class Exhibit(Strict):
                 raise ValueError(f"two {kind}s have one title")
         for row in self.rows:
             if len(row.values) != len(columns):
-                raise ValueError(f"row {row.title!r} has {len(row.values)} values for {len(columns)} columns")
+                values = counted(len(row.values), "value")
+                raise ValueError(f"row {row.title!r} has {values} for {counted(len(columns), 'column')}")
         for source in self.sources:
             _known("row", source.rows, rows)
             _known("column", source.columns, columns)

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from creamtea.orders.specs import spec_of
 from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
 from creamtea.report.answer import answer_section
-from creamtea.report.cells import Material, counted, idioms_of, state_of
+from creamtea.report.cells import Material, idioms_of, known_count, state_of
 from creamtea.report.columns import meanings
 from creamtea.report.curves import recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice, speed_of
@@ -52,6 +52,7 @@ from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, steps_of
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
+from creamtea.wording import counted
 
 
 def build_report(database: Database, study: str | int, complete: bool = True) -> Document:
@@ -126,12 +127,12 @@ def _steps(nodes: Iterable[Node]) -> str:
 
 
 def _systems_section(material: Material, systems: SystemsOn) -> Section:
-    segments = counted(material.of("test_set", test_set=systems.test_set), "segments")
+    segments = known_count(material.of("test_set", test_set=systems.test_set), "segments")
     idioms = idioms_of(material, systems.test_set)
-    facts = ["not prepared yet" if segments is None else f"{segments:,} segments"]
+    facts = ["not prepared yet" if segments is None else counted(segments, "segment")]
     if idioms.count:
         different = f" ({idioms.distinct:,} different)" if idioms.repeated else ""
-        facts.append(f"{idioms.count:,} idioms{different}")
+        facts.append(f"{counted(idioms.count, 'idiom')}{different}")
     if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(material, systems.test_set)
@@ -242,7 +243,7 @@ def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
     kinds = ", ".join(dict.fromkeys(node.kind for node in nodes))
     attempts = max(node.attempts for node in nodes)
     name = f"{kinds}: {state}" + (f" after {attempts} attempts" if attempts > 1 else "")
-    places = f"{len(nodes)} place{'s' * (len(nodes) != 1)} in the study"
+    places = f"{counted(len(nodes), 'place')} in the study"
     passages = [Passage("reason", reason)] if reason else []
     return Entry(name, (), (*passages, Passage(places, "; ".join(map(step_title, nodes)))))
 

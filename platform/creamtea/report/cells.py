@@ -24,6 +24,7 @@ from creamtea.store.queries import (
 )
 from creamtea.store.study_tables import StepInput
 from creamtea.study.spec import Study
+from creamtea.wording import counted
 
 # which state a cell without a value takes from several seeds: the one that most needs looking at
 _GRAVITY = ("failed", "unavailable", "cancelled", "running", "pending", "absent")
@@ -99,7 +100,7 @@ class Idioms:
 
 def idioms_of(material: Material, test_set: str) -> Idioms:
     """What the steps report of a test set's idioms; recall's details have how many are distinct."""
-    count = counted(material.of("test_set", test_set=test_set), "idioms")
+    count = known_count(material.of("test_set", test_set=test_set), "idioms")
     measured = [
         *material.of("recall", test_set=test_set),
         *material.of("recall_at_size", test_set=test_set),
@@ -115,7 +116,7 @@ def idioms_of(material: Material, test_set: str) -> Idioms:
     )
 
 
-def counted(measured: Sequence[Measured], name: str) -> int | None:
+def known_count(measured: Sequence[Measured], name: str) -> int | None:
     """A count, from the first step that has it."""
     for step in measured:
         metric = step.find(name)
@@ -168,7 +169,7 @@ def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
         return replace(
             cell,
             state="partial",
-            note=f"{len(values)} of {len(measured)} seeds; {_join(gaps, named=True)}",
+            note=f"{len(values)} of {counted(len(measured), 'seed')}; {_join(gaps, named=True)}",
         )
     return cell
 

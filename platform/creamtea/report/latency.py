@@ -13,6 +13,7 @@ from creamtea.report.model import Cell, Percent, Row, Table
 from creamtea.stats.estimate import Estimate, positive_estimate
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
+from creamtea.wording import counted
 
 _MEANS = {column.key for column in LATENCY_MEANS}
 _Mean = TypeVar("_Mean", MetricValue, Percent)
@@ -73,7 +74,7 @@ def latency_note(material: Material) -> str:
 
 
 def threads_in_words(count: int) -> str:
-    return f"{count} thread{'s' * (count != 1)}"
+    return counted(count, "thread")
 
 
 def timed_columns(material: Material, test_set: str) -> tuple[Column, ...]:

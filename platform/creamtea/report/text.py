@@ -10,6 +10,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from creamtea.contract.columns import Column
 from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
+from creamtea.wording import counted
 
 STATE_WORDS = {  # of cells without a value
     "pending": "pending",
@@ -211,7 +212,7 @@ def missing(figure: Figure) -> str:
 def figure(figure: Figure) -> str:
     """As "BLEU over beam width (8 points; not drawn: scones (pending))": for what cannot draw it."""
     count = _drawn(figure)
-    points = f"{count} point{'s' * (count != 1)}" if count else "nothing to draw"
+    points = counted(count, "point") if count else "nothing to draw"
     return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
 
 

@@ -29,6 +29,7 @@ from creamtea.study.checks.warnings import (
 from creamtea.study.checks.warnings import MIN_WORDS as MIN_SUBWORDS
 from creamtea.study.checks.word_warnings import unseen_warning
 from creamtea.study.spec import Study
+from creamtea.wording import counted
 
 EMPTY_OUTPUTS = 0.01  # share of a system's outputs
 STILL_IMPROVING = 0.01  # of the best validation before: what the last one must have gained
@@ -131,7 +132,7 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
     if run.node.state != "succeeded" or metric is None or metric.value is None:
         return None
     updates = int(metric.value)
-    about = f"{updates:,} updates"
+    about = counted(updates, "update")
     stopped = run.node.facts.get("stopped")
     if stopped == "patience":
         return _early_end(updates, training, adapts)
@@ -172,7 +173,7 @@ def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning |
     return StudyWarning(
         "early-end",
         "",
-        f"patience ended the training after {updates:,} updates{found}",
+        f"patience ended the training after {counted(updates, 'update')}{found}",
         "Raise patience, or validate less often (validate_every).",
     )
 

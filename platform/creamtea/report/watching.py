@@ -25,6 +25,7 @@ from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
 from creamtea.store.tables import Controller, StepInput, StepRow
 from creamtea.study.spec import Study
+from creamtea.wording import counted
 
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
 NO_CONTROLLER = "no controller is running"
@@ -195,8 +196,8 @@ def _why_ready(
     if told:
         return told
     needs = Resources.model_validate(resources)
-    size = f"{needs.cpus} processor{'s' * (needs.cpus != 1)}"
-    size += f" and {needs.gpus:g} GPU{'s' * (needs.gpus != 1)}" if needs.gpus else ""
+    size = f"{counted(needs.cpus, 'processor')}"
+    size += f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
     if busy:
         return f"needs {size}: other steps are running"
     return f"needs a machine with {size} free"

@@ -26,6 +26,7 @@ from creamtea.stats.estimate import (
     without_rounding,
 )
 from creamtea.stats.randomization import swaps
+from creamtea.wording import counted
 
 FLIPS = 10_000
 _MAX_EXACT_TIED = 13  # items: above, scipy's signed-rank test with ties uses the normal approximation
@@ -145,7 +146,7 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
     if len(differences) == 0:
         return TestResult(reason="no items")
     if n == 0:
-        reason = f"no difference on any of the {len(differences)} items"
+        reason = f"no difference on any of the {counted(len(differences), 'item')}"
         return TestResult(statistic=0.0, reason=reason)
     observed = float(differing.sum())
     threshold = abs(observed) - ROUNDING * float(np.abs(differing).sum())  # ties count

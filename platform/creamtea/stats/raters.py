@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from creamtea.stats.agreement import as_matrix
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate
+from creamtea.wording import counted
 
 MIN_GROUPS = 4  # for an interval of a correlation: as Fisher's, which has n − 3 in its denominator
 
@@ -103,7 +104,9 @@ def _against(
         return RaterAgreement(rater, len(own), severity, Estimate(reason=reason), constant)
 
     if len(own) < 3:
-        return none(f"{len(own)} outputs rated by this rater and another: a correlation needs three")
+        return none(
+            f"{counted(len(own), 'output')} rated by this rater and another: a correlation needs three"
+        )
     if float(np.ptp(others)) <= ROUNDING * scale:
         return none(f"the others' mean is the same for all {len(own)} outputs")
     if float(np.ptp(own)) <= ROUNDING * scale:
@@ -121,7 +124,7 @@ def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
     labels, of_group = np.unique(groups, return_inverse=True)
     count = len(labels)
     if count < MIN_GROUPS:
-        outputs = "three outputs" if len(x) == count else f"outputs of {count} items or documents"
+        outputs = "three outputs" if len(x) == count else "outputs of fewer than four items or documents"
         return Estimate(r, reason=f"no interval for {outputs}")
     if count == len(x):
         low, high = pearson.confidence_interval()

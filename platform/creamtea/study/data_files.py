@@ -13,6 +13,7 @@ from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
 from creamtea.study.survey import lines_of
+from creamtea.wording import counted
 
 MAX_LINES = 5  # of a file of which each has a mistake of its own
 
@@ -45,7 +46,7 @@ class DataFiles:
         for (key, path), other in zip([*files, *outputs][1:], facts[1:], strict=True):
             if first is not None and other is not None and first.lines != other.lines:
                 leading, name = self._name(files[0][1]), self._name(path)
-                message = f"{first.lines:,} lines in {leading} and {other.lines:,} in {name}"
+                message = f"{counted(first.lines, 'line')} in {leading} and {other.lines:,} in {name}"
                 allowed = "equal counts: line n of one file belongs to line n of the other; align them again"
                 self.mistakes.append(Mistake(key, message, allowed))
 

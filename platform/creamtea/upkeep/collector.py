@@ -25,6 +25,7 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries, remove
 from creamtea.store.tables import CampaignMedia, StepFile, StepRow
+from creamtea.wording import counted
 
 AGE = timedelta(hours=24)
 
@@ -81,7 +82,7 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
     outputs = [entry for entry in stored if entry.area == "objects"]
     if outputs and not any(needed.includes(entry) for entry in outputs):
         raise InputError(
-            f"the database refers to none of the {len(outputs)} outputs in {store.root}: check "
+            f"the database refers to none of the {counted(len(outputs), 'output')} in {store.root}: check "
             "CREAMTEA_DATABASE_URL and CREAMTEA_ARTEFACTS. If no database needs them, delete that folder"
         )
     before = time.time() - age.total_seconds()

@@ -296,7 +296,7 @@ def test_a_mistake_is_named(database: Database, tmp_path: Path, text: str, messa
     [
         ({"protocol": "preference"}, "--protocol preference: Appraise's scores are of da or da-sqm"),
         ({"outputs": {"B": "a"}}, "--output-of B: the file has no such system; it has A"),
-        ({"sources": "two"}, "--sources: 1 lines in the file, none for segment 1"),
+        ({"sources": "two"}, "--sources: 1 line in the file, none for segment 1"),
         ({"sources": "a", "first_segment": 5}, "segment 1 is not in the test set: --first-segment says"),
         ({"documents": "docs"}, "--documents: no document '' in it, which the scores name"),
         ({"documents": "a"}, "a, line 1: found 'a0'; allowed: DOMAIN TAB DOC"),

@@ -142,7 +142,7 @@ def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, k
     done = export_campaign(other, "all", kind, tmp_path / "out", "test")
     assert done.not_kept == not_held(collect(other, "all"), kind)
     assert NotKept(1, "skipped items") in done.not_kept
-    assert str(NotKept(1, "skipped items")) == "1 skipped items"
+    assert str(NotKept(1, "skipped items")) == "skipped items (1)"
     assert "name of the test set" in map(str, done.not_kept), "without a number"
 
 

@@ -84,9 +84,9 @@ def test_instructions_and_settings_are_named(tmp_path: Path) -> None:
     content, left = read(tmp_path, {**written, "token": "x", "show_progress": False}, answered(written) * 2)
     assert kinds(content) == {"rated": 4}
     assert left == [
-        "1 instructions of items",
-        "1 values of 'comment' in items",
-        "4 settings of Pearmut: textfield, show_model_names, dynamic_models, show_progress",
+        "instructions of items (1)",
+        "values of 'comment' in items (1)",
+        "settings of Pearmut: textfield, show_model_names, dynamic_models, show_progress (4)",
     ]
 
 
@@ -94,7 +94,7 @@ def test_instructions_and_settings_are_named(tmp_path: Path) -> None:
 def test_choices_that_are_the_protocols_are_not_lost(tmp_path: Path, usual: bool) -> None:
     severities = ["Minor", "Major"] if usual else ["Neutral", "Minor", "Major", "Critical"]
     _, left = read(tmp_path, campaign("ESA", [item("1", "A")], mqm_severities=severities))
-    assert left == ([] if usual else ["1 settings of Pearmut: mqm_severities"])
+    assert left == ([] if usual else ["settings of Pearmut: mqm_severities (1)"])
 
 
 def test_what_can_be_skipped_is_practice(tmp_path: Path) -> None:
@@ -104,14 +104,14 @@ def test_what_can_be_skipped_is_practice(tmp_path: Path) -> None:
     content, left = read(tmp_path, campaign("cESA", [taught], free, [item("3", "A", "B")]))
     assert kinds(content) == {"rated": 1, "tutorial": 1}
     assert content.systems == ("A", "B")
-    assert left == ["2 answers to practice and checks that any answer passes"]
+    assert left == ["answers to practice and checks that any answer passes (2)"]
 
 
 def test_practice_alone_has_no_ratings(tmp_path: Path) -> None:
     """attention_checks.json, tutorials/esa_deen.json: it ended with a traceback."""
     checked = item("1", "A", "B", validation={"A": rule(80, 90, allow_skip=True), "B": rule(40, 60)})
     with pytest.raises(
-        InputError, match=r"tea.jsonl: no ratings of systems in it; found 2 practice and checks"
+        InputError, match=r"tea.jsonl: no ratings of systems in it; found practice and checks"
     ):
         read(tmp_path, campaign("ESA", [checked]))
 
@@ -120,7 +120,7 @@ def test_forms_are_counted_with_their_questions(tmp_path: Path) -> None:
     """user_info_form.json"""
     form = [{"text": "Welcome", "form": None}, {"text": "Age?", "form": "number"}]
     written = {**campaign("DA", [item("1", "A")]), "data_welcome": [form]}
-    assert read(tmp_path, written)[1] == ["2 questions of forms", "2 answers to forms"]
+    assert read(tmp_path, written)[1] == ["questions of forms (2)", "answers to forms (2)"]
 
 
 def test_other_sliders_are_no_scores(tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_other_sliders_are_no_scores(tmp_path: Path) -> None:
     written = campaign("DA", [item("1", "A")], sliders=sliders)
     lines = answered(written, None, sliders={"Fluency": 4})
     with pytest.raises(
-        InputError, match=r"no ratings .* 1 values of other scales .* settings of Pearmut: sliders"
+        InputError, match=r"no ratings .* values of other scales .* settings of Pearmut: sliders"
     ):
         read(tmp_path, written, lines)
     written["info"]["protocol"] = "XSTSRP"
     with pytest.raises(InputError, match="protocol XSTSRP: answers given in Pearmut are of da, esa"):
         read(tmp_path, written, lines)
-    with pytest.raises(InputError, match="1 values of other scales"):
+    with pytest.raises(InputError, match="values of other scales"):
         read(tmp_path, written, lines, "da")
 
 

@@ -19,6 +19,7 @@ from creamtea.human.progress import by_kind
 from creamtea.human.results import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
+from creamtea.wording import counted
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -168,8 +169,8 @@ def test_preferences_without_an_item_are_no_item_of_all_their_systems(
             written(tmp_path, "rater,segment,system,value\n" + rows), "csv", facts("preference"), NOW
         )
     assert str(caught.value) == (
-        f"old.csv, line 2: an item of {len(values)} systems ({', '.join(values)}), of which preference "
-        "compares 2; number the pairs in a column item"
+        f"old.csv, line 2: an item of {counted(len(values), 'system')} ({', '.join(values)}), of which "
+        "preference compares 2; number the pairs in a column item"
     )
 
 

@@ -23,6 +23,7 @@ from creamtea.report.model import (
     Warnings,
 )
 from creamtea.report.vega import vega_lite
+from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.comparison import show_table
 from creamtea_webapp.markup import note, show
@@ -150,7 +151,7 @@ def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
 
 
 def _table(table: Table, path: str) -> None:
-    untitled = f"Table: {len(table.rows)} rows" if table.folded else ""
+    untitled = f"Table: {counted(len(table.rows), 'row')}" if table.folded else ""
     with _titled(table.title or untitled, table.folded):
         if table.about:
             note(table.about)

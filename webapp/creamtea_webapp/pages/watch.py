@@ -11,8 +11,9 @@ import streamlit as st
 from creamtea.human import rights
 from creamtea.report.vega import vega_lite
 from creamtea.report.watching import Watched, watch
+from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.markup import counted, show
+from creamtea_webapp.markup import show
 
 TEMPLATE = "watch.html"
 EVERY = 3.0  # seconds

@@ -17,6 +17,7 @@ from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized
 from creamtea.steps.texts import CorpusParams, TestSetParams
+from creamtea.wording import counted
 from creamtea.words import count_words
 from creamtea_workers.corpora.moses import detokenise
 from creamtea_workers.corpora.seen import SeenHashes, pair_hash
@@ -120,7 +121,7 @@ def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) ->
 def same_length(lines: Mapping[str, int]) -> None:
     """StepError unless the files, by their names, have the same number of lines."""
     if len(set(lines.values())) > 1:
-        counts = ", ".join(f"{name} has {count} lines" for name, count in lines.items())
+        counts = ", ".join(f"{name} has {counted(count, 'line')}" for name, count in lines.items())
         raise StepError(f"files that must be aligned line by line are not: {counts}")
 
 
@@ -144,7 +145,7 @@ class FilteredCorpus:
 
 def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
     def progress(read: int) -> None:
-        context.progress(0, 1, f"reading and filtering: {read:,} pairs")
+        context.progress(0, 1, f"reading and filtering: {counted(read, 'pair')}")
 
     params = context.params
     return read_corpus(spec, Files.of(context), params.held_out or [], progress, params.unspaced)

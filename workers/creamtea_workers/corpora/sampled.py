@@ -10,6 +10,7 @@ from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Corpus
 from creamtea.methods.test_sets import Ibm3TestSet
 from creamtea.steps.texts import CorpusParams, TestSetParams
+from creamtea.wording import counted
 from creamtea_workers.corpora.counted import Ibm3Counts, Ibm3Translator
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared, Segment
@@ -28,7 +29,7 @@ def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> Filt
         read = kept = 0
         for source, target in translator.translate_all(iterate_lines(path), f"{spec.seed} {split}"):
             if read % 500 == 0:
-                context.progress(0, 1, f"sampling: {read:,} sentences of {split}")
+                context.progress(0, 1, f"sampling: {counted(read, 'sentence')} of {split}")
             read += 1
             if target is not None:
                 kept += 1

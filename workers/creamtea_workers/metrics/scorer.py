@@ -25,6 +25,7 @@ from typing import IO, Any
 
 from creamtea.errors import StepUnavailable
 from creamtea.scratch import scratch_folder
+from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, mean_statistics, ratio
 from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.scorer_lines import Failure, Scores, take_line
@@ -153,18 +154,18 @@ def _check(scores: Scores, texts: Texts, code: int) -> None:
         return
     if code:
         how = _KILLED.get(code, f"ended with code {code}")
-        raise Failure(f"{how} after {len(scores.values)} of {len(texts.indices)} scores")
+        raise Failure(f"{how} after {len(scores.values)} of {counted(len(texts.indices), 'score')}")
     missing = [index for index in texts.indices if index not in scores.values]
     if missing:
         raise Failure(
-            f"gave {len(scores.values)} scores for {len(texts.indices)} segments; the first without one is "
-            f"segment {missing[0]}"
+            f"gave {counted(len(scores.values), 'score')} for {counted(len(texts.indices), 'segment')}; the "
+            f"first without one is segment {missing[0]}"
         )
     without = [index for index in texts.indices if index not in scores.spans]
     if scores.spans and without:
         raise Failure(
-            f"gave `spans` with {len(scores.spans)} of {len(texts.indices)} scores; the first without is "
-            f"segment {without[0]}: an output without errors has an empty list"
+            f"gave `spans` with {len(scores.spans)} of {counted(len(texts.indices), 'score')}; the first "
+            f"without is segment {without[0]}: an output without errors has an empty list"
         )
 
 

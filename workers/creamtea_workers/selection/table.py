@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from creamtea.errors import StepError
+from creamtea.wording import counted
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, SubwordModel
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows
@@ -63,9 +64,9 @@ def read_table(file: UserFile, subwords: SubwordModel) -> ImportedTable:
     skipped = lines - len(source_ids)
     if skipped > MAX_UNKNOWN * lines:
         raise StepError(
-            f"{file.name}: {skipped:,} of {lines:,} lines have pieces that are not among the "
-            f"study's {subwords.size:,} subwords (first: {unknown}), so the table is of other "
-            f"subwords: {_SAME_SUBWORDS}"
+            f"{file.name}: {skipped:,} of {counted(lines, 'line')} have pieces that are not among the "
+            f"study's {subwords.size:,} subwords (first: {unknown}), so the table is of other subwords: "
+            f"{_SAME_SUBWORDS}"
         )
     first, second = (np.frombuffer(ids, dtype=np.int32).astype(np.int64) for ids in (source_ids, target_ids))
     probability = np.exp(np.frombuffer(logarithms, dtype=np.float32), dtype=np.float64)

@@ -10,6 +10,7 @@ import numpy as np
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.buckets import ALL, OF_TRAINING_TEXT, BucketsParams
+from creamtea.wording import counted
 from creamtea.words import is_unspaced
 from creamtea_workers.analysis import buckets
 from creamtea_workers.analysis.buckets import Bucket
@@ -29,7 +30,7 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
     everything = Bucket(ALL, ALL, range(len(segments)))
     rows = []
     for number, spec in enumerate((params.bleu, params.chrf)):
-        context.progress(number, 2, f"{spec.describe()} of {len(divided)} buckets")
+        context.progress(number, 2, f"{spec.describe()} of {counted(len(divided), 'bucket')}")
         metric = build_metric(spec, params.languages, context)
         statistics = metric.statistics(texts)
         rows.append(ratio_row(spec.row(), statistics, metric.score, ALL, metric.note))
@@ -44,7 +45,7 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
             if len(bucket.members) < params.min_segments:
                 count = len(bucket.members)
                 note = (
-                    f"{count} segment{'s' * (count != 1)}; a bucket needs {params.min_segments} for a score: "
+                    f"{counted(count, 'segment')}; a bucket needs {params.min_segments} for a score: "
                     "min_segments of the analysis"
                 )
                 rows.append(MetricRow(spec.row(), None, subject=subject, note=note, detail=detail))
@@ -114,7 +115,7 @@ def _labels(context: StepContext[BucketsParams], count: int) -> list[str]:
     labels = [normalise(line) for line in file.lines()][: params.limit]
     if len(labels) != count:
         raise StepError(
-            f"{params.labels} has {len(labels):,} lines and the test set {count:,} segments: give a label "
-            "for each segment, in the same order"
+            f"{params.labels} has {counted(len(labels), 'line')} and the test set "
+            f"{counted(count, 'segment')}: give a label for each segment, in the same order"
         )
     return labels

@@ -6,6 +6,7 @@ from itertools import islice
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import EncodeParams
+from creamtea.wording import counted
 from creamtea_workers.corpora.text import iterate_lines
 from creamtea_workers.corpora.tokens import SPLITS, RowWriter
 from creamtea_workers.corpora.vocabularies import load_text_model
@@ -26,7 +27,7 @@ def run(context: StepContext[EncodeParams]) -> StepResult:
             writer = RowWriter(context.output, name, size)
             lines, done = iterate_lines(corpus / name), 0
             while part := list(islice(lines, PART)):
-                context.progress(0, 1, f"{name}: {done:,} lines")
+                context.progress(0, 1, f"{name}: {counted(done, 'line')}")
                 writer.write(encode(part, context.cpus))
                 done += len(part)
             writer.close()

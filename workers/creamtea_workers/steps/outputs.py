@@ -5,6 +5,7 @@ from __future__ import annotations
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import OutputsParams
+from creamtea.wording import counted
 from creamtea_workers.corpora.text import UserFile, plain, read_jsonl, without_nul, write_jsonl
 from creamtea_workers.metrics.texts import references_of
 
@@ -39,7 +40,8 @@ def _texts(
     ]
     if len(texts) != len(segments):
         raise StepError(
-            f"{params.file} has {len(texts):,} lines and the test set {len(segments):,} segments: give a "
-            "line for each segment, in the same order (a line ends in a line feed, \\n, and nothing else)"
+            f"{params.file} has {counted(len(texts), 'line')} and the test set "
+            f"{counted(len(segments), 'segment')}: give a line for each segment, in the same order (a line "
+            "ends in a line feed, \\n, and nothing else)"
         )
     return texts

@@ -9,6 +9,7 @@ from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.metrics import Metric
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import ScoreParams
+from creamtea.wording import counted
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
@@ -31,7 +32,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     metric = build_metric(spec, context.params.languages, context)
     own = context.params.without_reference
     texts = read_texts(context.input("test_set"), context.input("decode"), own)
-    context.progress(0, 2, f"{metric.name}: {len(texts.sources)} segments")
+    context.progress(0, 2, f"{metric.name}: {counted(len(texts.sources), 'segment')}")
     statistics = metric.statistics(texts)
     context.progress(1, 2, f"{metric.name}: bootstrap")
     interval = bootstrap_interval(statistics, metric.score, groups=texts.groups if spec.by_group else None)

@@ -9,13 +9,14 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, names, plural, show, with_options
+from creamtea.cli.campaign.shared import ACTOR, Name, names, show, with_options
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.losses import NotKept
 from creamtea.human.protocols.taxonomy import read_taxonomy
+from creamtea.wording import counted
 
 
 def register(commands: typer.Typer) -> None:
@@ -54,7 +55,9 @@ def export(
     """
     with existing_database() as database:
         done = exporting.export_campaign(database, name, kind, output, ACTOR, artefact_store())
-    written = f"campaign {name}: {done.ratings} ratings, {plural(len(done.files), 'file')} in {output}"
+    written = (
+        f"campaign {name}: {counted(done.ratings, 'rating')}, {counted(len(done.files), 'file')} in {output}"
+    )
     left_out = [f"left out: {part}" for part in done.left_out]
     show(as_json, done, (written, *_table(f"not kept by {kind}", done.not_kept), *left_out))
 
@@ -169,8 +172,8 @@ def import_(name: str, options: ImportOptions) -> None:
             database, options.origin, options.kind, facts, ACTOR, options.dry_run, artefact_store()
         )
     stored = (
-        f"campaign {done.campaign}: {done.ratings} ratings of {done.systems} systems, {done.items} items, "
-        f"{done.raters} raters"
+        f"campaign {done.campaign}: {counted(done.ratings, 'rating')} of {counted(done.systems, 'system')}, "
+        f"{counted(done.items, 'item')}, {counted(done.raters, 'rater')}"
     )
     nothing = ["--dry-run: nothing is stored"] if options.dry_run else []
     tables = (*_table("not kept", done.not_kept), *_table("note", done.notices))

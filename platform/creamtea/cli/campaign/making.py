@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import names, plural, show, text_of, with_options
+from creamtea.cli.campaign.shared import names, show, text_of, with_options
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
@@ -25,6 +25,7 @@ from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted
 
 EXAMPLES = (
     "Examples: `creamtea campaign create first --study demo --test-set test "
@@ -332,8 +333,8 @@ def create(name: str, options: CampaignOptions) -> None:
     shown = "×" if every_system else "of"  # an item has an output of each system, or of some
     kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in made.kinds.items())
     lines = (
-        f"campaign {name}: {plural(made.items, 'item')} {shown} {len(made.systems)} systems ({kinds})"
-        + (f" on {plural(made.pages, 'page')}" if made.pages != made.items else "")
+        f"campaign {name}: {counted(made.items, 'item')} {shown} {len(made.systems)} systems ({kinds})"
+        + (f" on {counted(made.pages, 'page')}" if made.pages != made.items else "")
         + ", a draft",
         f"next: creamtea campaign preview {quote(name)}, then creamtea campaign launch {quote(name)}",
     )

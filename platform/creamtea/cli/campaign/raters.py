@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.running import rater_lines
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, plural, show, text_of
+from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, show, text_of
 from creamtea.cli.printing import hand_over, say
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, existing_database
@@ -18,6 +18,7 @@ from creamtea.human import access, campaigns, raters, sign_in
 from creamtea.human.invitations import invite, links_csv, recruit, recruiting_address
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
+from creamtea.wording import counted
 
 
 def register(commands: typer.Typer) -> None:
@@ -150,7 +151,7 @@ def revoke(name: Name, rater: RaterNames) -> None:
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
             revoked = access.revoke_rater(database, rater_id, ACTOR)
-            say(f"{plural(revoked, 'link')} of {who} withdrawn")
+            say(f"{counted(revoked, 'link')} of {who} withdrawn")
 
 
 def list_raters(name: Name, json_output: AsJson = False) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, plural, show
+from creamtea.cli.campaign.shared import ACTOR, Name, show
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import audit, campaigns, launching, progress, raters
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted
 
 if TYPE_CHECKING:
     from creamtea.human.preview import Preview
@@ -65,15 +66,15 @@ def _in_words(plan: Preview) -> list[str]:
         lines.append(
             "drawn       "
             + (f"{drawn.documents:,} of {drawn.of_documents:,} documents, " if drawn.documents else "")
-            + f"{drawn.chosen:,} of {drawn.population:,} segments"
+            + f"{drawn.chosen:,} of {counted(drawn.population, 'segment')}"
             + (f" on which {' and '.join(drawn.between)} differ" if drawn.between else "")
             + f"; the test set has {drawn.segments:,}, the systems differ on {drawn.differing:,}"
         )
     lines += [
         f"ratings     {plan.ratings:,} ({plan.ratings_per_item} per item), "
         f"{plan.minutes_per_item:g} minutes each",
-        f"hours       {plan.rater_hours:.1f} in all; {plan.hours_per_rater:.1f} each "
-        f"for {plural(plan.raters, 'rater')}",
+        f"hours       {plan.rater_hours:.1f} in all; {plan.hours_per_rater:.1f} each for "
+        f"{counted(plan.raters, 'rater')}",
         f"power       {plan.power:.0%} to find a difference of {plan.said(plan.delta)} between a system and "
         f"the baseline (two-sided paired t-test at 5 %, {plan.units:,.0f} segments' worth{_documents(plan)})",
         f"            {plan.no_difference:.0%} to show that no difference is larger, where there is none",
@@ -147,14 +148,14 @@ def remove(
         if not yes:
             with database.session() as session:
                 found = what_it_holds(session, campaigns.find_campaign(session, name))
-            holds = f"{plural(found.items, 'item')}, {plural(found.raters, 'rater')}"
-            holds += f" and {plural(found.answers, 'answer')}"
+            holds = f"{counted(found.items, 'item')}, {counted(found.raters, 'rater')}"
+            holds += f" and {counted(found.answers, 'answer')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
         removed = remove_campaign(database, name)
     show(
         json_output,
         {"campaign": name, **dataclasses.asdict(removed)},
-        [f"removed campaign {name}: {plural(removed.items, 'item')}, {plural(removed.answers, 'answer')}"],
+        [f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'answer')}"],
     )
 
 
@@ -176,16 +177,16 @@ def status(name: Name, json_output: AsJson = False) -> None:
     }
     lines = [f"campaign {name}: {summary.state}, {_origin(summary)}"]
     if summary.pages != summary.items:
-        lines.append(f"{plural(summary.items, 'item')} on {plural(summary.pages, 'page')}")
+        lines.append(f"{counted(summary.items, 'item')} on {counted(summary.pages, 'page')}")
     if registered is not None:
         state = f"CHANGED since: {', '.join(changed)}" if changed else "unchanged since"
         lines.append(f"registered at its launch as {registered['digest'][:16]}, {state}")
     lines += [
-        f"  {ItemKind(kind.kind).label:<15} {plural(kind.items, 'item')}, "
+        f"  {ItemKind(kind.kind).label:<15} {counted(kind.items, 'item')}, "
         + (
-            plural(kind.submitted, "rating")  # every rater gets them: no number is wanted
+            counted(kind.submitted, "rating")  # every rater gets them: no number is wanted
             if ItemKind(kind.kind).is_written
-            else f"{kind.submitted:,} of {kind.wanted:,} ratings, {kind.complete:,} complete"
+            else f"{kind.submitted:,} of {counted(kind.wanted, 'rating')}, {kind.complete:,} complete"
             + (f", {kind.passed_over:,} passed over" if kind.passed_over else "")
         )
         for kind in kinds
@@ -211,7 +212,7 @@ def _rater_line(person: raters.RaterProgress) -> str:
         for word, moment in (("excluded", person.excluded_at), ("identity deleted", person.forgotten_at))
         if moment is not None
     ]
-    if person.consented_at is None:
+    if not person.has_begun:
         marks.append("not begun")
     last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
     shown = f" ({', '.join(marks)})" if marks else ""
@@ -225,8 +226,9 @@ def list_campaigns(json_output: AsJson = False) -> None:
     with existing_database() as database:
         listed = campaigns.summaries(database)
     lines = [
-        f"{campaign.name}: {campaign.state}, {_origin(campaign)}, {len(campaign.systems)} systems, "
-        f"{campaign.ratings} of {campaign.wanted} item ratings, {plural(campaign.raters, 'rater')}"
+        f"{campaign.name}: {campaign.state}, {_origin(campaign)}, "
+        f"{counted(len(campaign.systems), 'system')}, {campaign.ratings} of {campaign.wanted} item ratings, "
+        f"{counted(campaign.raters, 'rater')}"
         for campaign in listed
     ]
     show(json_output, listed, lines or ["no campaigns yet; see creamtea campaign create --help"])

@@ -101,7 +101,3 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     raise TypeError(f"no JSON for {type(value).__name__}")
-
-
-def plural(count: int, singular: str) -> str:
-    return f"{count:,} {singular}{'s' * (count != 1)}"

@@ -14,6 +14,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from creamtea.human.assignment.model import RatingRefused, ShownSegment
 from creamtea.human.assignment.orders import Order, groups_of, joint_order
 from creamtea.store.tables import Assignment, Item
+from creamtea.wording import counted
 
 Answer = TypeVar("Answer")
 
@@ -75,7 +76,7 @@ class OwnPage:
         sizes = [len(assignment.order) for assignment in self.assignments]
         ends = list(accumulate(sizes, initial=0))
         if len(answers) != ends[-1]:
-            raise RatingRefused(f"{len(answers)} scores for {ends[-1]} outputs")
+            raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(ends[-1], 'output')}")
         return [list(answers[start:end]) for start, end in pairwise(ends)]
 
 

@@ -29,6 +29,7 @@ from creamtea.human.storable import check_size, check_text
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open"
 MAX_TEXT = 2000  # characters of a comment or of a reason
@@ -227,7 +228,7 @@ def _by_item(page: OwnPage, answers: Sequence[Any]) -> list[tuple[Assignment, It
 def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
     """The answers as they are stored; RatingRefused for missing ones and for those that cannot be."""
     if len(answers) != len(outputs):
-        raise RatingRefused(f"{len(answers)} scores for {len(outputs)} outputs")
+        raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     if any(answer is None for answer in answers):
         raise RatingRefused("an output has no score yet")
     try:
@@ -240,7 +241,7 @@ def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[s
 def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> None:
     """RatingRefused for answers that no rater can have begun; None stands for one that is missing."""
     if len(answers) != len(outputs):
-        raise RatingRefused(f"{len(answers)} scores for {len(outputs)} outputs")
+        raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     try:
         check_size(list(answers))
         for answer, output in zip(answers, outputs, strict=True):
@@ -262,7 +263,7 @@ def _check_document(protocol: Protocol, given: Sequence[Any], whole: Whole | Non
     """RatingRefused for scores of the whole document that are too many, too few, or not on the scale."""
     texts = 0 if whole is None else len(whole.groups)
     if len(given) != texts and not (drafted and not given):
-        raise RatingRefused(f"{len(given)} scores of the whole document instead of {texts}")
+        raise RatingRefused(f"{counted(len(given), 'score')} of the whole document instead of {texts}")
     try:
         for step in given:
             if step is not None or not drafted:

@@ -44,7 +44,7 @@ from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.base import Protocol
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 REFERENCE = "reference"
 KINDS = {
@@ -197,7 +197,8 @@ def _counted(file: str, line: int, cells: list[str], allowed: tuple[int, ...]) -
     if len(cells) not in allowed:
         layouts = " or ".join(map(str, allowed))
         raise InputError(
-            f"{file}, line {line}: found {len(cells)} fields; allowed: {layouts} (docs/exchange.md)"
+            f"{file}, line {line}: found {counted(len(cells), 'field')}; allowed: {layouts} "
+            "(docs/exchange.md)"
         )
     return cells
 

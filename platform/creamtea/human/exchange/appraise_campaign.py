@@ -20,7 +20,7 @@ from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 USUAL_PROTOCOL = "da"
 SENT_TWICE = "all that an earlier line says, but for the end"
@@ -242,5 +242,7 @@ class _Texts:
     def _text(self, lines: list[str], option: str, document: str, segment: int) -> str:
         at = self.line(document, segment)
         if at >= len(lines):
-            raise InputError(f"{option}: {len(lines)} lines in the file, none for segment {segment}")
+            raise InputError(
+                f"{option}: {counted(len(lines), 'line')} in the file, none for segment {segment}"
+            )
         return lines[at]

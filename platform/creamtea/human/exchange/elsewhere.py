@@ -21,7 +21,7 @@ from creamtea.human.protocols.spans import MAX_DECIMALS, Mqm, spans_of
 from creamtea.human.protocols.taxonomy import Taxonomy, is_published
 from creamtea.human.scale import exact
 from creamtea.languages import UNKNOWN
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 
 @dataclass(frozen=True)
@@ -240,6 +240,6 @@ def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: S
         if not protocol.min_outputs <= len(item.systems) <= protocol.max_outputs:
             place = next(rating.place for rating in ratings if rating.item == item.position)
             raise InputError(
-                f"{place}: an item of {len(item.systems)} systems ({', '.join(item.systems)}), of which "
-                f"{protocol.name} compares {protocol.max_outputs}; number the pairs in a column item"
+                f"{place}: an item of {counted(len(item.systems), 'system')} ({', '.join(item.systems)}), of "
+                f"which {protocol.name} compares {protocol.max_outputs}; number the pairs in a column item"
             )

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import Column
-from creamtea.wording import file_name
+from creamtea.wording import counted, file_name
 
 Model = TypeVar("Model", bound=BaseModel)
 MAX_CELL = 2**27  # characters; the csv module's own limit is 2**17, less than a text may have
@@ -146,8 +146,8 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
     for line, cells in records:
         if len(cells) != len(header):
             raise InputError(
-                f"{path.name}, line {line}: found {len(cells)} cells; "
-                f"allowed: {len(header)}, as the first line has"
+                f"{path.name}, line {line}: found {counted(len(cells), 'cell')}; allowed: {len(header)}, as "
+                "the first line has"
             )
         place = Place(path.name, line)
         values = {

@@ -33,7 +33,7 @@ class NotKept:
         return "" if self.once else f"{self.count:,}"
 
     def __str__(self) -> str:
-        return f"{self.number} {self.what}".lstrip()
+        return self.what if self.once else f"{self.what} ({self.number})"
 
 
 def counts(found: Mapping[str, int]) -> tuple[NotKept, ...]:
@@ -45,8 +45,9 @@ def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -
     """Lines that are there again by accident, and are kept once; `said`: what they repeat."""
     if not lines:
         return ()
-    shown = ", ".join(f"{line:,}" for line in lines[:3]) + (", …" if len(lines) > 3 else "")
-    return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once (line {shown})"),)
+    where = "line " if len(lines) == 1 else "lines "
+    where += ", ".join(f"{line:,}" for line in lines[:3]) + (", …" if len(lines) > 3 else "")
+    return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once ({where})"),)
 
 
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:

@@ -30,7 +30,7 @@ from creamtea.human.exchange.losses import NotKept, counts, repeats
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docSegId": "doc_id", "globalSegId": "seg_id"}
@@ -158,7 +158,7 @@ def _lines(path: Path, again: list[int]) -> Iterator[_Line]:
             continue
         known.add(text)
         if len(cells) < len(FIELDS):
-            raise InputError(f"{place}: found {len(cells)} fields; allowed: {len(FIELDS)}")
+            raise InputError(f"{place}: found {counted(len(cells), 'field')}; allowed: {len(FIELDS)}")
         values = dict(zip(FIELDS, cells, strict=False))
         try:
             source, in_source = _marked(values["source"])
@@ -231,15 +231,15 @@ def write_mqm(content: Content, path: Path) -> list[Path]:
     numbers = _numbers_within_documents(content)
     texts: dict[tuple[int, str], tuple[str, str]] = {}
     lines = ["\t".join(FIELDS)]
-    for counted in first_opinions(content):
-        segment, system = counted.item.segment, counted.score.system
-        text = (counted.item.source, counted.output)
+    for opinion in first_opinions(content):
+        segment, system = opinion.item.segment, opinion.score.system
+        text = (opinion.item.source, opinion.output)
         if texts.setdefault((segment, system), text) != text:
             raise InputError(
                 f"segment {segment} of {system} has two texts in the campaign's items; allowed: one source "
                 "and one output, as this format asks; export as csv or jsonl"
             )
-        lines += _written(counted, numbers[segment])
+        lines += _written(opinion, numbers[segment])
     if len(lines) == 1:
         raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
     return write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})

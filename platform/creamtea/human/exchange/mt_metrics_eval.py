@@ -41,6 +41,7 @@ from creamtea.human.exchange.whole_test_set import WholeTestSet
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
+from creamtea.wording import counted
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
 REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's name
@@ -63,7 +64,9 @@ class Folder:
     def texts(self, name: str, segments: int | None = None) -> list[str | None]:
         lines = self.lines(name)
         if segments is not None and len(lines) != segments:
-            raise InputError(f"{name}: found {len(lines)} lines; allowed: {segments}, as the sources have")
+            raise InputError(
+                f"{name}: found {counted(len(lines), 'line')}; allowed: {segments}, as the sources have"
+            )
         try:
             return [None if line.rstrip() == NO_TEXT else checked_text(line) for line in lines]
         except ValueError as error:
@@ -266,10 +269,10 @@ def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, st
     if not isinstance(protocol, MarksErrors):
         return {}
     ratings: dict[str, dict[tuple[int, str], str]] = defaultdict(dict)
-    for counted in first_opinions(content):
-        errors = [_error(span, counted, protocol) for span in spans_of(counted.score.payload)]
+    for opinion in first_opinions(content):
+        errors = [_error(span, opinion, protocol) for span in spans_of(opinion.score.payload)]
         rating = json.dumps({"errors": errors})
-        ratings[counted.answer.rater][counted.item.segment, counted.score.system] = rating
+        ratings[opinion.answer.rater][opinion.item.segment, opinion.score.system] = rating
     raters = _different(sorted(ratings), "rater")
     return {
         raters[rater]: [
@@ -305,11 +308,11 @@ def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
         lambda: defaultdict(lambda: defaultdict(list))
     )
     weights: dict[tuple[int, int], dict[int, Fraction]] = defaultdict(dict)
-    for counted in counted_scores(content):
-        item, score = counted.item, counted.score
+    for rated in counted_scores(content):
+        item, score = rated.item, rated.score
         unit = (lines[item.segment], item.position if protocol.relative else 0)
         value = protocol.value(score.step, score.payload)
-        values[unit][score.system][counted.answer.rater].append(value)
+        values[unit][score.system][rated.answer.rater].append(value)
         weights[unit][item.position] = Fraction(item.weight)
     return [
         RatedUnit(

@@ -31,7 +31,7 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import Mqm, spans_of
 from creamtea.human.scale import exact
-from creamtea.wording import file_name, option
+from creamtea.wording import counted, file_name, option
 
 NONE = "None"
 SCORES, RATINGS = ".seg.score", ".seg.rating"
@@ -197,7 +197,9 @@ def _documents(folder: Folder, segments: int) -> tuple[Sequence[str], Mapping[st
     file = f"documents/{folder.pair}.docs"
     found = read_documents(read_text(folder.path / file), file, with_domains=True)
     if len(found.names) != segments:
-        raise InputError(f"{file}: found {len(found.names)} lines; allowed: {segments}, as the sources have")
+        raise InputError(
+            f"{file}: found {counted(len(found.names), 'line')}; allowed: {segments}, as the sources have"
+        )
     return found.names, found.domains
 
 

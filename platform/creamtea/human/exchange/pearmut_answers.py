@@ -31,6 +31,7 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Mqm
 from creamtea.human.tutorial import NO_SEGMENT
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted
 
 ItemKey = tuple[Any, ...]
 
@@ -194,7 +195,8 @@ class Answers:
         """The answers of a line to the items of its document."""
         if len(line.annotation) != len(read):
             raise InputError(
-                f"{place}: found {len(line.annotation)} annotations of {len(read)} segments; allowed: as many"
+                f"{place}: found {counted(len(line.annotation), 'annotation')} of "
+                f"{counted(len(read), 'segment')}; allowed: as many"
             )
         self.left["comments on whole documents"] += bool(line.comment.strip())
         self.left["actions (their times are kept)"] += sum(

@@ -16,6 +16,7 @@ from creamtea.human.quality.comparison import Comparison
 from creamtea.human.quality.measured import flagged_in_words
 from creamtea.human.quality.measures import RUN_BY_CHANCE, Measures
 from creamtea.stats.paired import sign_flip
+from creamtea.wording import counted
 
 State = Literal["ok", "flagged", "unknown"]
 
@@ -188,8 +189,8 @@ def speed(own: Measures, comparison: Comparison) -> Check:
     value = float(np.median(speeds))
     above = int((speeds > MAX_SPEED).sum())
     shown = (
-        f"{np.median(own.seconds):.1f} s per item, {value:.0f} words per minute; "
-        f"{above} of {len(speeds)} items faster than the bound"
+        f"{np.median(own.seconds):.1f} s per item, {value:.0f} words per minute; {above} of "
+        f"{counted(len(speeds), 'item')} faster than the bound"
     )
     return _judged("speed", title, value, MAX_SPEED, value > MAX_SPEED, shown, bound, reason)
 
@@ -283,7 +284,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
 def severity(own: Measures, comparison: Comparison) -> Check:
     """How far the rater's mean lies from the others' on the same outputs."""
     threshold = SEVERE * comparison.points_range
-    title, bound = "severity", f"more than {_points(threshold)} from the others"
+    title, bound = "severity", f"more than {counted(threshold, 'point')} from the others"
     reason = (
         "three tenths of the scale; severity cancels out when systems are compared side by side, but this "
         "much suggests that the scale was misunderstood"
@@ -294,10 +295,6 @@ def severity(own: Measures, comparison: Comparison) -> Check:
     value = own.severity
     shown = f"{value:+.2f} points ({'milder' if value > 0 else 'stricter'} than the others)"
     return _judged("severity", title, value, threshold, abs(value) > threshold, shown, bound, reason)
-
-
-def _points(number: float) -> str:
-    return f"{number:g} point{'s' * (number != 1)}"
 
 
 def _percent(share: float) -> str:

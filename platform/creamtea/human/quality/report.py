@@ -14,6 +14,7 @@ from creamtea.human.quality.comparison import Comparison, CountingRaters
 from creamtea.human.quality.measures import Measures, measure
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
+from creamtea.wording import counted
 
 TOO_FAST, STRAIGHT, REVERSED, RANDOM = SIGNS = (
     "too fast",
@@ -47,7 +48,7 @@ class RaterReport:
             unknown = sum(check.state == "unknown" for check in self.checks)
             if unknown == len(self.checks):
                 return "too little to judge yet"
-            too_little = f"; {unknown} of {len(self.checks)} checks have too little to judge by"
+            too_little = f"; {unknown} of {counted(len(self.checks), 'check')} have too little to judge by"
             return "nothing flagged" + (too_little if unknown else "")
         looks = f" (answers look {', '.join(map(_in_words, self.signs))})" if self.signs else ""
         return f"look at {', '.join(check.title for check in self.flagged)}{looks}"

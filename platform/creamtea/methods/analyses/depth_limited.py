@@ -11,6 +11,7 @@ from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.values import Positive
 from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences, Width
 from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
+from creamtea.wording import counted
 
 
 class DepthLimitedParams(StepParams):
@@ -21,7 +22,7 @@ class DepthLimitedParams(StepParams):
 
 def length_settings(spec: DepthLimited) -> list[RowSetting]:
     return [
-        RowSetting((str(length),), f"up to {length} subword{'s' * (length > 1)}", length)
+        RowSetting((str(length),), f"up to {counted(length, 'subword')}", length)
         for length in dict.fromkeys(spec.lengths)
     ]
 

@@ -29,6 +29,7 @@ from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.raters import largest_spread, rater_agreement
 from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
+from creamtea.wording import counted
 
 RATINGS = Column("ratings", "ratings", 0)
 AGREEMENT = (
@@ -228,7 +229,7 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
     if chosen.domains:
         known = len(set(ratings.domains.values()))
         over = (
-            f", means over {known} domain{'s' * (known > 1)}"
+            f", means over {counted(known, 'domain')}"
             if by_domain
             else ", over segments: no domains are known"
         )

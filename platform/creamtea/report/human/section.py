@@ -11,6 +11,7 @@ from creamtea.report.human.figures import figures
 from creamtea.report.human.material import Judged
 from creamtea.report.model import Block, Fact, Facts, Notes, Section, Table, Texts
 from creamtea.stats.crossed import FEW_RATERS
+from creamtea.wording import counted
 
 # the other tables are shown when asked for
 OPEN = (
@@ -59,11 +60,11 @@ class CampaignReport:
 def progress(ratings: Ratings) -> str:
     """As "360 of 400 item ratings (90 %) by 2 raters"; of ratings made elsewhere without what was planned."""
     raters = len(ratings.raters)
-    by = f"by {raters:,} rater{'s' * (raters != 1)}"
+    by = f"by {counted(raters, 'rater')}"
     if not ratings.campaign.is_planned:
-        return f"{ratings.submitted:,} item ratings {by}"
+        return f"{counted(ratings.submitted, 'item rating')} {by}"
     share = f" ({100 * ratings.submitted / ratings.wanted:.0f} %)" if ratings.wanted else ""
-    return f"{ratings.submitted:,} of {ratings.wanted:,} item ratings{share} {by}"
+    return f"{ratings.submitted:,} of {counted(ratings.wanted, 'item rating')}{share} {by}"
 
 
 def signature(whole: Judged) -> str:
@@ -106,11 +107,13 @@ def _notes(whole: Judged) -> list[str]:
     if whole.documents is not None:
         groups = len(set(whole.documents.tolist()))
         if ratings.together == "segment":
-            notes.append(f"Pairs of a segment are grouped: intervals of means are over {groups:,} segments.")
+            notes.append(
+                f"Pairs of a segment are grouped: intervals of means are over {counted(groups, 'segment')}."
+            )
         else:
             notes.append(
                 "Segments of a document are grouped: intervals and tests are over "
-                f"{groups:,} documents, each of which weighs as much as its segments."
+                f"{counted(groups, 'document')}, each of which weighs as much as its segments."
             )
     if whole.protocol.relative:
         notes.append(whole.protocol.ratio_note)
@@ -140,8 +143,8 @@ def _left_out(ratings: Ratings) -> str:
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:
         listed.append(f"excluded raters without ratings: {out.excluded_raters:,}")
-    counted = f"{len(ratings.value):,} ratings count"
+    what = f"{counted(len(ratings.value), 'rating')} count{'s' * (len(ratings.value) == 1)}"
     if out.incomplete_items:
         wanted = ratings.campaign.ratings_per_item
-        counted += f", with fewer than {wanted} raters on {out.incomplete_items:,} of the items"
-    return f"{counted}. Left out: {'; '.join(listed)}." if listed else f"{counted}. Nothing was left out."
+        what += f", with fewer than {wanted} raters on {out.incomplete_items:,} of the items"
+    return f"{what}. Left out: {'; '.join(listed)}." if listed else f"{what}. Nothing was left out."

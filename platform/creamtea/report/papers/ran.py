@@ -15,6 +15,7 @@ from creamtea.papers.model import Exhibit, Size
 from creamtea.report import text
 from creamtea.report.model import Document, Fact, Facts, Warnings
 from creamtea.report.papers.ours import Reports, StudyReport, members_of
+from creamtea.wording import counted
 
 UNFINISHED = "none has finished"
 SHOWN = 3  # settings that a warning names
@@ -36,7 +37,7 @@ def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Wa
         ours = settings_of(collection.file, tuple(collection.members[member].overrides))
         apart = settings_apart(report.spec.model_dump(mode="json"), ours) if ours else []
         if apart:
-            more = f" and {len(apart) - SHOWN} others" if len(apart) > SHOWN else ""
+            more = f" and {counted(len(apart) - SHOWN, 'other')}" if len(apart) > SHOWN else ""
             found = f"it is not as in {collection.file}: {', '.join(apart[:SHOWN])}{more}"
             remedy = f"Its values may be of another size. `{collection.command(member)}` runs ours."
             warnings.append(StudyWarning("other-settings", study, found, remedy))
@@ -72,7 +73,7 @@ def trained(document: Document) -> str:
     if not updates:
         return ""
     parts = [
-        f"{len(updates)} model{'s' * (len(updates) > 1)}",
+        f"{counted(len(updates), 'model')}",
         f"{_range(updates)} updates",
         f"{_range(list(_values(document, 'trainings', 'parameters')))} parameters",
     ]

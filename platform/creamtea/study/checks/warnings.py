@@ -25,6 +25,7 @@ from creamtea.study.checks.word_warnings import WordFiles, unseen_symbols, untra
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, lines_of, survey
+from creamtea.wording import counted
 from creamtea.words import any_unspaced, count_words, normalise
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
@@ -116,8 +117,8 @@ def _few_samples(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
             yield StudyWarning(
                 "few-samples",
                 place_of(("significance", key)),
-                f"{comparisons} comparisons of one test set: after Holm's correction no p-value of {count:,} "
-                f"{key} is below {SIGNIFICANT}, so that no difference can be marked",
+                f"{counted(comparisons, 'comparison')} of one test set: after Holm's correction no p-value "
+                f"of {count:,} {key} is below {SIGNIFICANT}, so that no difference can be marked",
                 f"Raise {key} to {math.ceil(comparisons / SIGNIFICANT):,} or more, or compare fewer systems.",
             )
 
@@ -264,7 +265,7 @@ def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWa
         corpus, subwords = study.corpora[variant.corpus], study.subwords[variant.subwords]
         updates = _expected(training, *texts.amount(corpus, subwords))
         place = ("variants", name, "training")
-        about = f"at most about {updates:,} updates"
+        about = f"at most about {counted(updates, 'update')}"
         if updates < training.warmup:
             yield warmup_warning(place_of((*place, "warmup")), training, about, updates)
         elif updates < MIN_UPDATES and variant.start_from is None:
@@ -290,8 +291,8 @@ def warmup_warning(place: str, training: Training, updates_in_words: str, update
     return StudyWarning(
         "warm-up",
         place,
-        f"the warm-up lasts {training.warmup:,} updates and the training {updates_in_words}: the learning "
-        "rate never reaches its peak",
+        f"the warm-up lasts {counted(training.warmup, 'update')} and the training {updates_in_words}: the "
+        "learning rate never reaches its peak",
         f"{remedy}, with {_more_updates(training, updates)}.",
     )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from creamtea.errors import InputError
 from creamtea.study.survey import Survey, bare, lines_of
+from creamtea.wording import counted
 
 MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # of each set: a 15th of the pairs, within these
 
@@ -36,8 +37,8 @@ def draw(text: Survey, sets: list[str], seed: int) -> dict[str, NDArray[np.int64
     each = min(MAX_LINES, max(MIN_LINES, text.pairs // SHARE))
     if each * len(sets) > len(candidates) // 2:
         raise InputError(
-            f"only {len(candidates):,} of {text.pairs:,} pairs have sentences that occur once, which is too "
-            f"few to set aside {each * len(sets):,} of them: give --dev and --test, or more text"
+            f"only {len(candidates):,} of {counted(text.pairs, 'pair')} have sentences that occur once, "
+            f"which is too few to set aside {each * len(sets):,} of them: give --dev and --test, or more text"
         )
     drawn = np.random.default_rng(seed).choice(candidates, each * len(sets), replace=False)
     return {name: np.sort(part) for name, part in zip(sets, np.split(drawn, len(sets)), strict=True)}

@@ -23,6 +23,7 @@ from creamtea.study.start.recipe import recipe_for
 from creamtea.study.start.text import FirstStudy, architecture, study_text
 from creamtea.study.start.timing import Timing, own_cpus, time_updates
 from creamtea.study.survey import Survey, bare, survey
+from creamtea.wording import counted
 from creamtea.words import any_unspaced
 
 MIN_PAIRS = 300
@@ -61,9 +62,9 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     text = survey(options.train.source, options.train.target, bare, unspaced=unspaced)
     if text.usable < MIN_PAIRS:
         raise InputError(
-            f"{text.usable:,} of {text.pairs:,} pairs can be trained on ({text.empty:,} have an empty side, "
-            f"{text.long:,} are too long, {text.uneven:,} of uneven lengths, {text.repeated:,} repeated): a "
-            f"study needs at least {MIN_PAIRS}"
+            f"{text.usable:,} of {counted(text.pairs, 'pair')} can be trained on ({text.empty:,} have an "
+            f"empty side, {text.long:,} are too long, {text.uneven:,} of uneven lengths, {text.repeated:,} "
+            f"repeated): a study needs at least {MIN_PAIRS}"
         )
     with ExitStack() as stack:
         with _writing(options.output):
@@ -72,7 +73,9 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
         why = ""
         if missing:
             sets = aside.draw(text, missing, options.seed)
-            progress(f"setting aside {sum(map(len, sets.values())):,} pairs for {' and '.join(missing)}")
+            progress(
+                f"setting aside {counted(sum(map(len, sets.values())), 'pair')} for {' and '.join(missing)}"
+            )
             with _writing(options.output):
                 aside.write(options.train, sets, place / TEXT, languages)
             train, folder = _pair("train", place / TEXT, languages), _data_folder(options)
@@ -177,8 +180,8 @@ def _check(pair: Pair) -> None:
         counts.append(facts.lines)
     if counts[0] != counts[1]:
         raise InputError(
-            f"{pair.source} has {counts[0]:,} lines and {pair.target} {counts[1]:,}: line n of one must be "
-            "the translation of line n of the other; align them again"
+            f"{pair.source} has {counted(counts[0], 'line')} and {pair.target} {counts[1]:,}: line n of one "
+            "must be the translation of line n of the other; align them again"
         )
 
 

@@ -15,6 +15,7 @@ from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import Recipe
 from creamtea.study.start.timing import Timing, in_words
 from creamtea.study.survey import Survey
+from creamtea.wording import counted
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def duration(study: FirstStudy) -> str:
         return "How long training takes is not known: no updates were timed here."
     speed = study.timing.speeds[study.timing.autocast]
     cpus = study.timing.cpus
-    threads = f"{cpus} thread{'s' * (cpus != 1)}"
+    threads = f"{counted(cpus, 'thread')}"
     busy = " Other programs kept it busy meanwhile: without them it is quicker." if study.timing.busy else ""
     return (
         f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords per "
@@ -178,7 +179,7 @@ def _files(study: FirstStudy, pair: Pair) -> str:
 
 
 def _words(text: Survey) -> str:
-    return f"{text.source.words:,} and {text.target.words:,} words"
+    return f"{text.source.words:,} and {counted(text.target.words, 'word')}"
 
 
 def _autocast(timing: Timing) -> str:

@@ -18,6 +18,7 @@ from creamtea.human.preview import preview
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
@@ -148,7 +149,7 @@ def standing(rater: RaterProgress) -> str:
         return "identity deleted" + (", excluded" if rater.excluded_at else "")
     if rater.excluded_at is not None:
         return "excluded"
-    return "taking part" if rater.consented_at is not None else "not started"
+    return "taking part" if rater.has_begun else "not started"
 
 
 def _registration(campaign: CampaignSummary) -> None:
@@ -216,4 +217,5 @@ def _prepare(name: str, database: Database, actor: str) -> str:
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
     if done.not_kept:
         left_out += f" This format cannot hold: {'; '.join(map(str, done.not_kept))}."
-    return f"{done.ratings:,} ratings in {len(done.files)} files are ready to download.{left_out}"
+    ready = f"Ready to download: {counted(done.ratings, 'rating')} in {counted(len(done.files), 'file')}."
+    return ready + left_out

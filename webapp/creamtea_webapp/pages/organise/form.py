@@ -16,7 +16,7 @@ from creamtea.human.media.types import CAPTIONS_ENDING, ENDINGS
 from creamtea.human.protocols import Protocol, usable_protocols
 from creamtea.human.questions import write_questions
 from creamtea.human.settings import MAX_PER_PAGE
-from creamtea_webapp.markup import counted
+from creamtea.wording import counted
 from creamtea_webapp.pages.organise.shared import LABELS, field_error
 
 SELECTION_NAMES = {

@@ -17,9 +17,9 @@ from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
-from creamtea.wording import option, uploaded_to
+from creamtea.wording import counted, option, uploaded_to
 from creamtea_webapp import session
-from creamtea_webapp.markup import counted, note, show
+from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong, show_notice
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED

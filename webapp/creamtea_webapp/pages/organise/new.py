@@ -29,9 +29,9 @@ from creamtea.store.queries import find_study, study_names
 from creamtea.store.row_ids import row_id
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Campaign
-from creamtea.wording import uploaded_to
+from creamtea.wording import counted, uploaded_to
 from creamtea_webapp import session
-from creamtea_webapp.markup import counted, note, show
+from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, index_of, key
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import TEMPLATE, show_notice

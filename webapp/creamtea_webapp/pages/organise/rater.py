@@ -15,6 +15,7 @@ from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import RaterReport, described_in_words
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
+from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
@@ -211,7 +212,7 @@ def _new_link(rater_id: int, database: Database, actor: str) -> Made:
 
 def _withdraw(rater_id: int, database: Database, actor: str) -> str:
     withdrawn = access.revoke_rater(database, rater_id, actor)
-    return f"{withdrawn} link{'s' * (withdrawn != 1)} withdrawn."
+    return f"{counted(withdrawn, 'link')} withdrawn."
 
 
 def _decide(decide: Any, rater_id: int, database: Database, actor: str) -> str:

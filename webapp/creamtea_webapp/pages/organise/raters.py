@@ -13,9 +13,10 @@ from creamtea.human.quality import RaterReport, described_in_words
 from creamtea.human.raters import RaterProgress
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
+from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
-from creamtea_webapp.markup import counted, note, render
+from creamtea_webapp.markup import note, render
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
