@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sqlite3
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from limits import ANSWER, wait_until
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, TimeoutError
 from toy_steps import ENOUGH, attempts
 from toy_study import ToyStudy, happenings, study_state
@@ -21,9 +22,12 @@ from toy_study import ToyStudy, happenings, study_state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepProgressed, StepSucceeded
 from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.orders.submission import Submission
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.outages import is_outage, wait_out
+from creamtea.store.outages import LASTING_SECONDS, Outage, outage_of, wait_out
+
+PASSES = math.inf
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +63,7 @@ def test_an_outage_of_any_length_is_waited_for() -> None:
             raise DBAPIError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
         return len(pauses)
 
-    def wait(reason: str, pause: float) -> bool:
+    def wait(outage: Outage, pause: float) -> bool:
         pauses.append(pause)
         return True
 
@@ -123,29 +127,39 @@ def test_a_file_that_is_locked_for_longer_than_its_time_limit(
 
 
 @pytest.mark.parametrize(
-    ("error", "outage"),
+    ("error", "patience"),  # seconds; None: it is a mistake
     [
-        (sqlite3.OperationalError("database is locked"), True),
-        (sqlite3.OperationalError("no such table: step"), False),
-        (psycopg.OperationalError("connection refused"), True),
-        (psycopg.errors.ReadOnlySqlTransaction("on a replica"), True),
-        (psycopg.InterfaceError("the connection is closed"), True),
-        (psycopg.errors.AdminShutdown("terminating connection"), True),
-        (psycopg.errors.DiskFull("could not extend file"), True),
-        (psycopg.errors.DeadlockDetected("deadlock detected"), True),
-        (psycopg.errors.SerializationFailure("could not serialize access"), True),
-        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), True),
-        (psycopg.errors.UndefinedTable("step"), False),
-        (psycopg.errors.ProgramLimitExceeded("index row size 2720 exceeds maximum 2704"), False),
-        (psycopg.errors.StatementTooComplex("stack depth limit exceeded"), False),
-        (psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), False),
-        (psycopg.errors.InvalidPassword("password authentication failed"), False),
-        (psycopg.ProgrammingError("cannot adapt type 'set'"), False),
-        (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
+        (sqlite3.OperationalError("database is locked"), PASSES),
+        (sqlite3.OperationalError("database or disk is full"), LASTING_SECONDS),
+        (sqlite3.OperationalError("attempt to write a readonly database"), LASTING_SECONDS),
+        (sqlite3.OperationalError("unable to open database file"), LASTING_SECONDS),
+        (sqlite3.OperationalError("disk I/O error"), LASTING_SECONDS),
+        (sqlite3.DatabaseError("database disk image is malformed"), 0.0),
+        (sqlite3.OperationalError("no such table: step"), None),
+        (psycopg.OperationalError("connection refused"), PASSES),
+        (psycopg.errors.ReadOnlySqlTransaction("on a replica"), LASTING_SECONDS),
+        (psycopg.InterfaceError("the connection is closed"), PASSES),
+        (psycopg.OperationalError('connection failed: FATAL:  database "x" does not exist'), LASTING_SECONDS),
+        (psycopg.errors.InsufficientPrivilege("permission denied for table step"), LASTING_SECONDS),
+        (psycopg.errors.DataCorrupted("invalid page in block 7"), 0.0),
+        (psycopg.errors.AdminShutdown("terminating connection"), PASSES),
+        (psycopg.errors.DiskFull("could not extend file"), LASTING_SECONDS),
+        (psycopg.errors.DeadlockDetected("deadlock detected"), PASSES),
+        (psycopg.errors.SerializationFailure("could not serialize access"), PASSES),
+        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), PASSES),
+        (psycopg.errors.UndefinedTable("step"), None),
+        (psycopg.errors.ProgramLimitExceeded("index row size 2720 exceeds maximum 2704"), None),
+        (psycopg.errors.StatementTooComplex("stack depth limit exceeded"), None),
+        (psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), None),
+        (psycopg.errors.InvalidPassword("password authentication failed"), LASTING_SECONDS),
+        (psycopg.ProgrammingError("cannot adapt type 'set'"), None),
+        (sqlite3.IntegrityError("UNIQUE constraint failed"), None),
     ],
 )
-def test_an_outage_is_told_from_a_mistake(error: Exception, outage: bool) -> None:
-    assert is_outage(DBAPIError("SELECT 1", {}, error)) == outage
+def test_an_outage_is_told_from_a_mistake(error: Exception, patience: float | None) -> None:
+    outage = outage_of(DBAPIError("SELECT 1", {}, error))
+    assert (outage and outage.patience) == patience
+    assert outage is None or bool(outage.remedy) == (patience != PASSES)
 
 
 def test_a_pool_without_a_free_connection_is_waited_for() -> None:
@@ -156,8 +170,8 @@ def test_a_pool_without_a_free_connection_is_waited_for() -> None:
             raise TimeoutError("QueuePool limit of size 5 overflow 45 reached, connection timed out")
         return "done"
 
-    def wait(reason: str, pause: float) -> bool:
-        reasons.append(reason)
+    def wait(outage: Outage, pause: float) -> bool:
+        reasons.append(outage.reason)
         return True
 
     assert wait_out(work, wait) == "done"
@@ -171,3 +185,69 @@ def test_a_mistake_is_not_waited_for(sqlite: Database, store: ArtefactStore, stu
         session.execute(text("ALTER TABLE study_step RENAME TO gone"))
     with pytest.raises(DBAPIError, match="no such table"):
         Controller(sqlite, store, InlineExecutor()).run(submission.study_id)
+
+
+# ---------------------------------------------------------------- what a person has to mend
+
+
+def submit_to_full_disk(database: Database, store: ArtefactStore, study: ToyStudy) -> Submission:
+    """A study whose results need more room than is left: its file cannot grow any more."""
+    for number in range(60):
+        study.add(f"step {number}")
+    submission = study.submit(database, store)
+    with database.session() as session:
+        pages = session.scalar(text("PRAGMA page_count"))
+    database.close()
+    event.listen(database.engine, "connect", lambda made, _: made.execute(f"PRAGMA max_page_count={pages}"))
+    return submission
+
+
+def test_a_full_disk_ends_a_run_after_a_stated_time_with_its_place_and_remedy(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.store.outages.LASTING_SECONDS", 0.3)
+    submission = submit_to_full_disk(sqlite, store, study)
+    events: list[EngineEvent] = []
+    with pytest.raises(DBAPIError) as error:
+        Controller(sqlite, store, InlineExecutor(), events.append).run(submission.study_id)
+    said = str(outage_of(error.value))
+    assert said.startswith(f"SQLite file {sqlite.url.database}: database or disk is full; free some space")
+    notices = [event.message for event in events if isinstance(event, Notice)]
+    assert any(said in notice and "for 0.005 minutes in all" in notice for notice in notices)
+
+
+def test_a_full_disk_that_is_freed_in_time_ends_nothing(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy
+) -> None:
+    submission = submit_to_full_disk(sqlite, store, study)
+
+    full: list[str] = []
+
+    def free(happened: EngineEvent) -> None:
+        if isinstance(happened, Notice) and "disk is full" in happened.message:
+            full.append(happened.message)
+            event.listen(
+                sqlite.engine, "connect", lambda made, _: made.execute("PRAGMA max_page_count=1000000")
+            )
+            sqlite.close()
+
+    Controller(sqlite, store, InlineExecutor(), free).run(submission.study_id)
+    assert full
+    assert study_state(sqlite, submission.study_id) == "succeeded"
+
+
+def test_a_damaged_database_is_not_tried_again(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy
+) -> None:
+    study.add("step")
+    submission = study.submit(sqlite, store)
+    sqlite.close()
+    file = Path(str(sqlite.url.database))
+    content = bytearray(file.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    file.write_bytes(content)
+    events: list[EngineEvent] = []
+    with pytest.raises(DBAPIError) as error:
+        Controller(sqlite, store, InlineExecutor(), events.append).run(submission.study_id)
+    assert "restore it from a backup" in str(outage_of(error.value))
+    assert [event for event in events if isinstance(event, Notice)] == []

@@ -321,8 +321,8 @@ def test_a_full_disk_names_the_remedy(
         local.put_folder(folder)
     path = object_path(local, hashlib.sha256(b"1").hexdigest())
     assert str(error.value) == (
-        f"no space left for {path}: free some on the disk of {local.root}, "
-        "or set CREAMTEA_ARTEFACTS to another root"
+        f"no space left for {path}: free some on the disk of {local.root} (`creamtea gc` shows what no study "
+        "needs), or set CREAMTEA_ARTEFACTS to another root"
     )
     assert contents(Path(local.root) / "tmp") == {}
 

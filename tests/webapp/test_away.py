@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ from creamtea_webapp import outages, session
 from creamtea_webapp.gate import entrance
 from creamtea_webapp.gate.middleware import Gate
 
-AWAY = OperationalError("SELECT 1", {}, sqlite3.OperationalError("unable to open database file"))
+AWAY = OperationalError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
+FULL = OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
 MISTAKE = OperationalError("SELECT 1", {}, sqlite3.OperationalError("no such table: step"))
 SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 
@@ -102,7 +104,37 @@ def test_a_script_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(outages, "PATIENCE", 0.0)
     monkeypatch.setattr(access, "identify", failing(AWAY))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
-    assert "unable to open database file" in app.exception[0].value
+    assert "database is locked" in app.exception[0].value
+
+
+@pytest.mark.usefixtures("no_database")
+def test_a_script_waits_little_for_what_a_person_has_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(outages, "sleep", pause)
+    monkeypatch.setattr(outages, "monotonic", lambda: now)
+    monkeypatch.setattr(access, "identify", failing(FULL))
+    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
+    assert "disk is full" in app.exception[0].value
+    assert now == outages.BRIEF
+
+
+def test_a_full_disk_is_told_to_people_and_its_remedy_to_the_log(
+    people: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[tuple[int, str]] = []
+    monkeypatch.setattr(outages.log, "log", lambda level, _, outage: logged.append((level, str(outage))))
+    monkeypatch.setattr(access, "identify", failing(FULL))
+    answer = people.get("/")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+    assert outages.FAULT in answer.text
+    [(level, message)] = logged
+    assert level == logging.ERROR
+    assert "database or disk is full; free some space" in message
 
 
 @pytest.mark.parametrize("error, told", [(AWAY, True), (MISTAKE, False), (ValueError("x"), False)])

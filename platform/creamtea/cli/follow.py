@@ -17,7 +17,7 @@ from creamtea.orders.submission import Submission
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.outages import wait_out
+from creamtea.store.outages import Outage, wait_out
 from creamtea.store.queries import Node, steps_of, study_nodes
 
 POLL_SECONDS = 1.0
@@ -105,7 +105,7 @@ def _look(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:
     return over, nodes, live_controller(database) is not None
 
 
-def _wait(reason: str, pause: float) -> bool:
+def _wait(outage: Outage, pause: float) -> bool:
     time.sleep(pause)
     return True
 

@@ -144,16 +144,12 @@ def _told(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError) and error.errno in WRONG_PATH and isinstance(error.filename, str):
         return f"{error.filename}: {error.strerror}; name another path", 2
     if "sqlalchemy" in sys.modules:
-        from sqlalchemy.exc import SQLAlchemyError
+        from creamtea.store.outages import outage_of
 
-        from creamtea.store.outages import is_outage, reason_of
-
-        if isinstance(error, SQLAlchemyError) and is_outage(error):
-            return (
-                f"the database failed: {reason_of(error)}. What was committed is safe. When it is "
-                f"back, run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)",
-                1,
-            )
+        if (outage := outage_of(error)) is not None:
+            safe = " What was committed is safe." if outage.patience else ""
+            again = f"Then run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)"
+            return f"{outage}.{safe} {again}", 1
     return "", 1
 
 

@@ -9,14 +9,15 @@ from threading import Event
 from types import FrameType
 
 from creamtea.cli.printing import say
+from creamtea.store.outages import Outage
 
 
 class Stop(Event):
     number = 0  # of the signal that has set it
 
-    def pause(self, reason: str, seconds: float) -> bool:
+    def pause(self, outage: Outage, seconds: float) -> bool:
         """Wait for the database; False if this is set."""
-        say(f"the database does not answer ({reason}); trying again in {seconds:g} s", err=True)
+        say(outage.trying_again(seconds), err=True)
         return not self.wait(seconds)
 
 

@@ -23,7 +23,7 @@ from creamtea.engine.task import GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
-from creamtea.store.outages import is_outage, reason_of, wait_out
+from creamtea.store.outages import Outage, outage_of, reason_of, wait_out
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
@@ -86,7 +86,7 @@ class Controller:
         """Work on one study until it has ended, or on all of them, with `until_idle` until they have.
 
         It ends earlier once `until` is true. `lease`: the study's, if it is held already. A database that
-        goes away is waited for, while steps run on.
+        goes away is waited for, while steps run on; how long, `store.outages` says.
         InputError while another controller is running, CreamteaError if one takes over. However this ends,
         the steps that were still running are ready again.
         """
@@ -124,22 +124,22 @@ class Controller:
         try:
             leases.release(self._database, lease)
         except SQLAlchemyError as error:
-            if not is_outage(error):
+            outage = outage_of(error)
+            if outage is None:
                 raise
             self._emit(
                 events.Notice(
-                    "the database does not answer, so this controller's lease is still held; the next one "
-                    f"takes over within {leases.LEASE.seconds} seconds"
+                    f"{outage}. So this controller's lease is still held; the next one takes over within "
+                    f"{leases.LEASE.seconds} seconds"
                 )
             )
 
     def _wait_out(self, work: Callable[[], T]) -> T:
         """One transaction; waits for the database unless this controller is asked to stop."""
 
-        def wait(reason: str, pause: float) -> bool:
+        def wait(outage: Outage, pause: float) -> bool:
             self._next_load = 0.0  # a transaction may have been committed without our knowledge
-            message = f"the database does not answer ({reason}); trying again in {pause:g} s, steps run on"
-            self._emit(events.Notice(message))
+            self._emit(events.Notice(f"{outage.trying_again(pause)}; steps run on"))
             deadline = time.monotonic() + pause
             while time.monotonic() < deadline and not self._until():
                 time.sleep(min(POLL_SECONDS, pause))
@@ -259,7 +259,7 @@ class Controller:
             self._fail(task, kind, storable(message))
             return
         except DBAPIError as error:  # nor would it be by a later attempt, or another controller
-            if is_outage(error):
+            if outage_of(error) is not None:
                 raise
             self._fail(task, "deterministic", f"the database refuses its result: {reason_of(error)}")
             return

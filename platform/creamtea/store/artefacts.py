@@ -343,9 +343,12 @@ class ArtefactStore:
             if self.local and not isinstance(error, OSError):
                 raise  # a remote file system has errors of its own
             if isinstance(error, OSError) and error.errno in DISK_FULL:
-                other = "" if disk else ", or set CREAMTEA_ARTEFACTS to another root"
+                place = disk or (
+                    f"{self.root} (`creamtea gc` shows what no study needs), or set CREAMTEA_ARTEFACTS to "
+                    "another root"
+                )
                 raise InfrastructureError(
-                    f"no space left for {path}: free some on the disk of {disk or self.root}{other}"
+                    f"no space left for {path}: free some on the disk of {place}"
                 ) from error
             if isinstance(error, FileNotFoundError):
                 raise InfrastructureError(

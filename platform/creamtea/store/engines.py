@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from creamtea.errors import InputError
 from creamtea.settings import Settings, make_private, path_of
-from creamtea.store.outages import reason_of
+from creamtea.store.outages import name_place, outage_of, reason_of
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
@@ -93,11 +93,14 @@ def make_engine(url: URL, *, migrating: bool = False) -> Engine:
         engine = create_engine(url, json_serializer=to_json, connect_args=arguments, **pool)
         event.listen(engine, "connect", partial(_configure_sqlite, foreign_keys=not migrating))
         event.listen(engine, "begin", _begin_sqlite)
+        name_place(engine, describe(url))
         return engine
     arguments = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_TIMEOUT}
-    return create_engine(
+    engine = create_engine(
         url, json_serializer=to_json, connect_args=arguments, isolation_level="READ COMMITTED", **pool
     )
+    name_place(engine, describe(url))
+    return engine
 
 
 def _configure_sqlite(connection: sqlite3.Connection, record: object, *, foreign_keys: bool) -> None:
@@ -145,6 +148,9 @@ def check_reachable(engine: Engine) -> None:
             if is_sqlite(url)
             else "check that the server is running and that CREAMTEA_DATABASE_URL is right"
         )
+        outage = outage_of(error)
+        if outage is not None and outage.remedy:
+            remedy = outage.remedy
         raise InputError(f"cannot open {describe(url)}: {reason_of(error)}; {remedy}") from None
 
 

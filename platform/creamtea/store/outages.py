@@ -1,49 +1,128 @@
-"""Waiting for a database that has gone away: a restart, a fail-over, a lost connection, a locked file."""
+"""Failures of the database that are not mistakes: those that pass, and those that need a person.
+
+A restart, a fail-over, a lost connection or a locked file passes: it is waited for. A full or read-only disk
+and missing rights need a person: whoever waits for them says what to do, and gives up after LASTING_SECONDS.
+A damaged database is not waited for.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import sqlite3
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError
 
 T = TypeVar("T")
 FIRST_PAUSE = 0.5  # seconds; twice as long each time
 MAX_PAUSE = 30.0
-# what SQLite calls an OperationalError is mostly a mistake in a statement
-SQLITE_OUTAGES = ("locked", "busy", "disk i/o", "unable to open", "is full", "readonly")
-# how their SQLSTATE begins (PostgreSQL's manual, appendix A); psycopg also calls mistakes OperationalErrors
-POSTGRES_OUTAGES = (
-    "08",  # the connection is lost
-    "25006",  # read-only: a replica that is not the primary yet
-    "40",  # undone for the sake of another transaction
-    "53",  # no space, memory or connections left
-    "55P03",  # a lock was not to be had in time
-    "57P0",  # the server is shutting down or starting
-    "58030",  # the disk failed
+LASTING_SECONDS = 300.0  # for which a person has time to mend what does not pass
+
+PASSES = ""
+FREE = "free some space on its disk (then `creamtea gc` may free more)"
+# (what SQLite says, what a person has to do). What else it calls an OperationalError is mostly a mistake in a
+# statement
+SQLITE = (
+    ("locked", PASSES),
+    ("busy", PASSES),
+    ("is full", FREE),
+    ("readonly", "check its rights, those of its folder, and whether its disk is read-only"),
+    ("unable to open", "check that its folder is there, that this user may write both, and `ulimit -n`"),
+    ("disk i/o", f"{FREE}; if it is not full, it fails: see the machine's log"),
 )
+SQLITE_DAMAGED = ("malformed", "not a database")
+RESTORE = "restore it from a backup (docs/how-to/backup.md), or name another in CREAMTEA_DATABASE_URL"
+LOGIN = "correct the user, the password or the database in CREAMTEA_DATABASE_URL"
+# (how the SQLSTATE begins, what a person has to do), by PostgreSQL's manual, appendix A; psycopg also calls
+# mistakes OperationalErrors
+POSTGRES = (
+    ("08", PASSES),  # the connection is lost
+    ("25006", "name the primary server in CREAMTEA_DATABASE_URL, unless this one is about to become it"),
+    ("28", LOGIN),
+    ("3D000", LOGIN),
+    ("40", PASSES),  # undone for the sake of another transaction
+    ("42501", "grant its user the rights, or name another in CREAMTEA_DATABASE_URL"),
+    ("53100", "free some space on the server's disk"),
+    ("53", PASSES),  # no memory or connections left
+    ("55P03", PASSES),  # a lock was not to be had in time
+    ("57P0", PASSES),  # the server is shutting down or starting
+    ("58030", "see the server's log: its disk fails"),
+)
+POSTGRES_DAMAGED = ("XX001", "XX002")
+# a refused connection has no SQLSTATE
+POSTGRES_REFUSES = re.compile(r"FATAL:\s+(password authentication|role|no pg_hba|database .* does not exist)")
 
 
-def is_outage(error: SQLAlchemyError) -> bool:
-    """Whether the same transaction can succeed later."""
+@dataclass(frozen=True)
+class Outage:
+    """Why a transaction failed that can succeed once the database is back, or mended."""
+
+    place: str  # of the database, for people
+    reason: str  # what it says, in one line
+    remedy: str = PASSES  # what a person has to do
+    patience: float = math.inf  # seconds for which it is worth trying again
+
+    def __str__(self) -> str:
+        if self.remedy:
+            return f"{self.place}: {self.reason}; {self.remedy}"
+        return f"{self.place} does not answer ({self.reason})"
+
+    def trying_again(self, pause: float) -> str:
+        limit = "" if math.isinf(self.patience) else f", for {self.patience / 60:g} minutes in all"
+        return f"{self}; trying again in {pause:.2g} s{limit}"
+
+
+def outage_of(error: BaseException) -> Outage | None:
+    """Return what is the matter with the database; None if the error is not about it."""
+    if not isinstance(error, SQLAlchemyError):
+        return None
+    outage = _outage(error)
+    if outage is None:
+        return None
+    remedy, patience = outage
+    return Outage(getattr(error, "place", "the database"), reason_of(error), remedy, patience)
+
+
+def _outage(error: SQLAlchemyError) -> tuple[str, float] | None:
+    """The remedy and the patience."""
     if isinstance(error, TimeoutError):  # all connections of the pool are in use
-        return True
+        return PASSES, math.inf
     if not isinstance(error, DBAPIError):
-        return False
-    if error.connection_invalidated:
-        return True
-    cause = error.orig
-    if isinstance(cause, sqlite3.Error):
+        return None
+    cause, remedy = error.orig, None
+    if isinstance(cause, sqlite3.DatabaseError):
         text = str(cause).lower()
-        return isinstance(cause, sqlite3.OperationalError) and any(sign in text for sign in SQLITE_OUTAGES)
-    sqlstate = getattr(cause, "sqlstate", None)
-    if sqlstate is not None:
-        return str(sqlstate).startswith(POSTGRES_OUTAGES)
+        if any(sign in text for sign in SQLITE_DAMAGED):
+            return RESTORE, 0.0
+        if isinstance(cause, sqlite3.OperationalError):
+            remedy = next((remedy for sign, remedy in SQLITE if sign in text), None)
+    elif (sqlstate := getattr(cause, "sqlstate", None)) is not None:
+        if str(sqlstate).startswith(POSTGRES_DAMAGED):
+            return RESTORE, 0.0
+        remedy = next((remedy for sign, remedy in POSTGRES if str(sqlstate).startswith(sign)), None)
     # not an answer of the server. By name, because importing psycopg takes a moment that SQLite does not need
-    return not {"OperationalError", "InterfaceError"}.isdisjoint(
-        kind.__name__ for kind in type(cause).__mro__
-    )
+    elif {"OperationalError", "InterfaceError"} & {kind.__name__ for kind in type(cause).__mro__}:
+        refused = POSTGRES_REFUSES.search(str(cause))
+        remedy = LOGIN if refused else PASSES
+    if remedy is None and error.connection_invalidated:
+        remedy = PASSES
+    return None if remedy is None else (remedy, LASTING_SECONDS if remedy else math.inf)
+
+
+def name_place(engine: Engine, place: str) -> None:
+    """Let errors of the engine know which database they are about, for `outage_of`."""
+
+    def name_it(context: ExceptionContext) -> None:
+        if context.sqlalchemy_exception is not None:
+            context.sqlalchemy_exception.place = place  # type: ignore[attr-defined]
+
+    event.listen(engine, "handle_error", name_it)
 
 
 def reason_of(error: SQLAlchemyError) -> str:
@@ -55,17 +134,20 @@ def reason_of(error: SQLAlchemyError) -> str:
     return lines[0] if lines else type(cause).__name__
 
 
-def wait_out(work: Callable[[], T], wait: Callable[[str, float], bool]) -> T:
-    """The result of one transaction, tried again until the database answers.
+def wait_out(work: Callable[[], T], wait: Callable[[Outage, float], bool]) -> T:
+    """Return the result of one transaction, tried again while the database may come back.
 
-    `wait` is called with the reason and the seconds to wait; where it returns False, the error is raised. A
-    transaction whose commit was not confirmed is tried again as well: `work` must allow for that.
+    `wait` is called with what is the matter and the seconds to wait. If it returns False, or the patience for
+    such an outage is over, the error is raised. A transaction whose commit was not confirmed is tried again:
+    `work` must allow for that.
     """
-    pause = FIRST_PAUSE
+    pause, began = FIRST_PAUSE, time.monotonic()
     while True:
         try:
             return work()
         except SQLAlchemyError as error:
-            if not is_outage(error) or not wait(reason_of(error), pause):
+            outage = outage_of(error)
+            left = 0.0 if outage is None else began + outage.patience - time.monotonic()
+            if outage is None or left <= 0 or not wait(outage, min(pause, left)):
                 raise
             pause = min(2 * pause, MAX_PAUSE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -19,6 +20,13 @@ S3 = {
     "use_listings_cache": False,  # other processes write, too
     # s3fs has retries of its own, around these
     "config_kwargs": {"retries": {"mode": "standard", "max_attempts": 2}},
+}
+
+REMEDIES = {  # of a local root
+    errno.EACCES: "give this user the right",
+    errno.EPERM: "give this user the right",
+    errno.EROFS: "mount the disk writable",
+    errno.EIO: "the disk fails: see the machine's log",
 }
 
 
@@ -62,7 +70,8 @@ def explain(error: BaseException, root: str) -> str:
     if isinstance(error, FileNotFoundError) and bucket:
         return f"there is no bucket {bucket} ({error}); create it, or correct the name"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        remedy = REMEDIES.get(error.errno or 0)
+        return f"{error.strerror} ({remedy})" if remedy else error.strerror
     return str(error) or type(error).__name__
 
 
