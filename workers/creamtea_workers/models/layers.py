@@ -82,8 +82,8 @@ def join_heads(x: Tensor) -> Tensor:
 
 class Attention(nn.Module):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1); `dropout` falls on its weights in training.
-    Masks are True where a key may be attended, and broadcast to (B, H, T, S); packed sentences have spans
-    instead."""
+    Masks are True where a key may be attended, or are added to scores, and broadcast to (B, H, T, S); packed
+    sentences have spans instead."""
 
     def __init__(self, heads: int, dropout: float) -> None:
         super().__init__()
@@ -96,6 +96,11 @@ class Attention(nn.Module):
         share = self.dropout if self.training else 0.0
         if isinstance(mask, Spans):
             return mask.attend(query, key, value, share, causal)
+        if mask is not None and mask.is_cuda and mask.is_floating_point():  # of a step in fixed shape
+            from creamtea_workers.models.fused_attention import WIDTHS, attend
+
+            if query.shape[3] in WIDTHS:
+                return attend(query, key, value, mask)
         attended = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=share, is_causal=causal)
         return join_heads(attended)
 

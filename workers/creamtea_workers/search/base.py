@@ -13,10 +13,6 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 
-# Of greedy search and sampling. Complete rows leave the computation together, once a quarter of the rows is
-# complete: dropping any copies the caches and the selected weights of those that stay.
-DROP_BELOW = 0.75
-
 Detokenize = Callable[[Sequence[int]], str]  # subwords of a hypothesis -> text
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.graphs import Graphs, New, Program, bucket
-from creamtea_workers.models.interface import BOS, EOS, PAD, Memory, TranslationModel
+from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput
 from creamtea_workers.search.hypothesis import Hypothesis
@@ -38,7 +38,7 @@ class Running(Protocol):
 
     @property
     def last(self) -> Tensor:
-        """(B, k) the rows' last tokens."""
+        """The rows' last tokens (B, k)."""
 
     def load(self, batch: SearchInput) -> None:
         """Take a batch of at most B sentences."""
@@ -60,72 +60,6 @@ class Maker:
 
     key: Hashable  # different wherever `make` or a step differ
     make: Callable[[New, int, int], Running]  # of so many sentences, and positions
-
-
-# hidden (B, k, D), uniform numbers (B, k) → the next tokens' positions (B, k), their log-scores if wanted
-Choose = Callable[[Objective, OutputLayer, Tensor, Tensor], tuple[Tensor, Tensor | None]]
-
-
-class FixedColumns:
-    """`Running` of rows that each go on by themselves (greedy search, samples)."""
-
-    def __init__(
-        self,
-        new: New,
-        shape: tuple[int, int, int],
-        choose: Choose,
-        numbers: Callable[[SearchInput], Tensor] | None = None,
-    ) -> None:
-        """`shape`: B, k and L; `numbers`: the uniform numbers (b, k, l) of a batch, if `choose` uses any."""
-        rows = shape[:2]
-        self.choose, self.draw = choose, numbers
-        self.position = new((1,), torch.long)
-        self.limits = new((shape[0], 1), torch.long)
-        self._last = new(rows, torch.long)
-        self.tokens = new(shape, torch.long)
-        self.scores = new(rows, torch.float64)
-        self.lengths = new(rows, torch.long)
-        self.running = new(rows, torch.bool)
-        self.numbers = new(shape if numbers else (*rows, 1), torch.float64)
-
-    @property
-    def last(self) -> Tensor:
-        return self._last
-
-    def load(self, batch: SearchInput) -> None:
-        limits = [*batch.limits, *[0] * (len(self.limits) - len(batch.limits))]
-        self.limits[:, 0].copy_(torch.tensor(limits))
-        if self.draw:
-            drawn = self.draw(batch)
-            self.numbers[: len(drawn), :, : drawn.shape[2]].copy_(drawn)
-
-    def begin(self, output: OutputLayer) -> None:
-        self.running.copy_((self.limits > 0).expand_as(self.running))
-        self._last.fill_(BOS)
-        for tensor in (self.position, self.scores, self.lengths):
-            tensor.zero_()
-
-    def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> None:
-        uniforms = self.numbers.index_select(2, self.position if self.draw else self.position * 0)
-        positions, gains = self.choose(objective, output, hidden, uniforms.squeeze(2))
-        self._last.copy_(output.ids(positions))
-        self.tokens.index_copy_(2, self.position, self._last.unsqueeze(2))
-        self.scores.add_(torch.nan if gains is None else gains.masked_fill(~self.running, 0.0))
-        self.lengths.add_(self.running)
-        self.position.add_(1)
-        self.running.logical_and_(self._last != EOS).logical_and_(self.limits > self.position)
-
-    def results(self, sentences: int) -> list[list[Hypothesis]]:
-        rows = (tensor[:sentences].tolist() for tensor in (self.tokens, self.scores, self.lengths))
-        return [
-            [_hypothesis(*row) for row in zip(*of_sentence, strict=True)]
-            for of_sentence in zip(*rows, strict=True)
-        ]
-
-
-def _hypothesis(tokens: list[int], score: float, length: int) -> Hypothesis:
-    finished = tokens[length - 1] == EOS
-    return Hypothesis(tokens[: length - finished], score, finished)
 
 
 class Encoding:

@@ -12,6 +12,7 @@ score is the same with padding and without.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -36,6 +37,9 @@ class OutputLayer(Protocol):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (B, R, D) -> (B, R, K), in fp32 for what follows; the product is in the model's type."""
+
+    def best(self, hidden: Tensor) -> Tensor:
+        """hidden (B, R, D) -> positions of the highest logits, of equal ones the first (B, R)."""
 
     def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
         """logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""
@@ -100,6 +104,9 @@ class FullOutput:
     def logits(self, hidden: Tensor) -> Tensor:
         return output_logits(self._model, hidden)
 
+    def best(self, hidden: Tensor) -> Tensor:
+        return raw_logits(self._model, hidden).argmax(-1)
+
     def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
         return objective.log_scores(logits)
 
@@ -123,12 +130,18 @@ class FullOutput:
         """There is nothing of a batch in it."""
 
 
-class _Selected:
+class _Selected(ABC):
     """What all ways of computing selected logits share: the ids of each sentence."""
 
     def __init__(self, ids: Tensor, real: Tensor | None) -> None:
         self._ids = ids  # (B, K), sorted
         self._real = real  # (B, K) bool, or None: no padding
+
+    @abstractmethod
+    def logits(self, hidden: Tensor) -> Tensor: ...
+
+    def best(self, hidden: Tensor) -> Tensor:
+        return self.logits(hidden).argmax(-1)
 
     def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
         scores = objective.log_scores(logits)

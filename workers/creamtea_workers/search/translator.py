@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -172,6 +174,8 @@ def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:
     """(B, S): subwords + </s>, then pads."""
-    longest = max(map(len, sources))
-    rows = [[*source, EOS] + [PAD] * (longest - len(source)) for source in sources]
-    return torch.tensor(rows, device=device)
+    lengths = np.array([len(source) for source in sources])
+    places = np.arange(lengths.max() + 1)
+    rows = np.where(places == lengths[:, None], EOS, PAD)
+    rows[places < lengths[:, None]] = np.fromiter(chain.from_iterable(sources), np.int64, lengths.sum())
+    return torch.from_numpy(rows).to(device)
