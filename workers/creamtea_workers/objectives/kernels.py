@@ -75,14 +75,13 @@ def working_type(alpha: float, like: Tensor) -> tl.dtype:
 def smoothed(smoothing: LabelSmoothing, product: Tensor, bias: Tensor) -> dict[str, Any]:
     """The arguments of `smooth_of`."""
     epsilon, words = smoothing.epsilon, product.shape[1]
-    unigram = (
-        smoothing.frequencies(bias.expand_as(product)) if epsilon and smoothing.kind == "unigram" else None
-    )
-    return {
-        "frequencies": unigram,
-        "EPSILON": epsilon,
-        "EACH": 0.0 if unigram is not None else epsilon / words,
-    }
+    if epsilon and smoothing.kind == "unigram":
+        return {
+            "frequencies": smoothing.frequencies(bias.expand_as(product)),
+            "EPSILON": epsilon,
+            "EACH": 0.0,
+        }
+    return {"frequencies": None, "EPSILON": epsilon, "EACH": epsilon / words}
 
 
 def launch(kernel: Any, rows: Tensor, *arguments: Tensor, **options: Any) -> None:
@@ -153,17 +152,9 @@ def raised(x, EXPONENT: tl.constexpr):
 
 @jit
 def softmax_kernel(
-    product,
-    bias,
-    targets,
-    losses,
-    V,
-    frequencies,
-    EPSILON: tl.constexpr,
-    EACH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SPAN: tl.constexpr,
-):
+    product, bias, targets, losses, V, frequencies,
+    EPSILON: tl.constexpr, EACH: tl.constexpr, BLOCK: tl.constexpr, SPAN: tl.constexpr,
+):  # fmt: skip
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     product += row * V
     gold = tl.load(targets + row)
@@ -183,25 +174,16 @@ def softmax_kernel(
     for start in range(0, SPAN, BLOCK):
         words = start + lanes
         p = tl.exp(block_of(first, product, bias, words, V, SPAN) - top - partition)
-        q = smooth_of(words, V, frequencies, EPSILON, EACH, p.dtype) + (words == gold).to(p.dtype) * (
-            1 - EPSILON
-        )
+        q = smooth_of(words, V, frequencies, EPSILON, EACH, p.dtype)
+        q += (words == gold).to(p.dtype) * (1 - EPSILON)
         tl.store(product + words, p - q, words < V)
 
 
 @jit
 def scones_kernel(
-    product,
-    bias,
-    targets,
-    losses,
-    V,
-    ALPHA: tl.constexpr,
-    EPSILON: tl.constexpr,
-    TERMS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SPAN: tl.constexpr,
-):
+    product, bias, targets, losses, V,
+    ALPHA: tl.constexpr, EPSILON: tl.constexpr, TERMS: tl.constexpr, BLOCK: tl.constexpr, SPAN: tl.constexpr,
+):  # fmt: skip
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     product += row * V
     gold = tl.load(targets + row)
@@ -258,10 +240,8 @@ def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexp
         low, high = -tl.log(tl.full((), 1.0, TYPE) * V), tl.full((), 0.0, TYPE)
         for _ in range(ITERATIONS):
             middle = (low + high) / 2
-            enough = (
-                sum_of_roots(first, product, bias, V, top, -tl.exp(middle / BETA), ALPHA, TYPE, SPAN) >= 0
-            )
-            high, low = tl.where(enough, middle, high), tl.where(enough, low, middle)
+            excess = sum_of_roots(first, product, bias, V, top, -tl.exp(middle / BETA), ALPHA, TYPE, SPAN)
+            high, low = tl.where(excess >= 0, middle, high), tl.where(excess >= 0, low, middle)
         tau, above = -tl.exp(high / BETA), -tl.exp(low / BETA)
         excess = sum_of_roots(first, product, bias, V, top, tau, ALPHA, TYPE, SPAN)
         lack = sum_of_roots(first, product, bias, V, top, above, ALPHA, TYPE, SPAN)
@@ -271,7 +251,7 @@ def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexp
 
 @jit
 def newton(first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
-    """`threshold.newton` of a row, from `tau`."""
+    """`threshold.newton` of a row, from `tau`; it ends at the same tolerance, 8 · eps."""
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     lanes = tl.arange(0, first.shape[0])
     step, count = tl.full((), 1.0, TYPE), 0
@@ -318,19 +298,9 @@ def probability_of(s, tau, above, share, ALPHA: tl.constexpr):
 
 @jit
 def entmax_kernel(
-    product,
-    bias,
-    targets,
-    losses,
-    V,
-    frequencies,
-    ALPHA: tl.constexpr,
-    TYPE: tl.constexpr,
-    EPSILON: tl.constexpr,
-    EACH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SPAN: tl.constexpr,
-):
+    product, bias, targets, losses, V, frequencies, ALPHA: tl.constexpr, TYPE: tl.constexpr,
+    EPSILON: tl.constexpr, EACH: tl.constexpr, BLOCK: tl.constexpr, SPAN: tl.constexpr,
+):  # fmt: skip
     row, lanes = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     product += row * V
     gold = tl.load(targets + row)
