@@ -16,8 +16,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 def prepare_torch(cpus: int, deterministic: bool = True) -> None:
     """Use `cpus` threads, and keep freed memory. `deterministic`: use such kernels where there are any."""
     torch.set_num_threads(cpus)
-    if deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
     # use_deterministic_algorithms imports the compiler, too
     torch.set_deterministic_debug_mode("warn" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
