@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gpu_check
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[2]
-
+ROWS = ("gradients", "recordings", "twice", "translations", "trainings", "decodings")
 
 TEMPLATE = """# On a GPU
 <!-- table: gradients -->
@@ -66,14 +66,14 @@ def test_the_page_of_results_has_a_place_for_every_table(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Of one row each: what the functions measure is not measured here."""
-    for rows in ("gradients", "recordings", "twice", "translations", "trainings", "decodings"):
+    for rows in ROWS:
         monkeypatch.setattr(gpu_check, rows, lambda *given: iter([["measured"]]))
     page = gpu_check.Page()
     assert gpu_check.check(page, rehearse=True) == []
     copy = tmp_path / "gpu.md"
     copy.write_text((ROOT / "docs/results/gpu.md").read_text(encoding="utf-8"), encoding="utf-8")
     page.write(copy)
-    assert copy.read_text(encoding="utf-8").count("| measured |") == 6
+    assert copy.read_text(encoding="utf-8").count("| measured |") == len(ROWS)
 
 
 def test_a_gpu_that_is_wrong_gets_no_page(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +81,19 @@ def test_a_gpu_that_is_wrong_gets_no_page(output: Path, monkeypatch: pytest.Monk
     with pytest.raises(SystemExit, match=r"disagree, and nothing was written:\nGradients .*rnn, scones"):
         gpu_check.main()
     assert output.read_text() == TEMPLATE
+
+
+def test_a_table_that_fails_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object) -> Iterator[list[str]]:
+        yield ["first"]
+        raise RuntimeError("no such kernel")
+
+    for rows in ROWS:
+        monkeypatch.setattr(gpu_check, rows, lambda *given: iter([["measured"]]))
+    monkeypatch.setattr(gpu_check, "translations", fails)
+    page = gpu_check.Page()
+    assert gpu_check.check(page, rehearse=True) == ["translations: RuntimeError: no such kernel"]
+    assert "| measured |" in page.tables["translation"]
 
 
 def test_without_a_gpu_one_message_says_how_to_rehearse(
