@@ -15,8 +15,11 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 
 def pins(lock: str) -> dict[str, str]:
-    lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").split()
-    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
+    return {
+        canonicalize_name(name): version
+        for name, version in (line.partition(";")[0].split("==") for line in lines)
+    }
 
 
 def test_the_image_installs_what_runs_and_no_test_tool() -> None:
