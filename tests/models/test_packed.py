@@ -118,10 +118,11 @@ def test_a_packed_batch_holds_every_subword_and_short_padding() -> None:
         assert source == [*pairs.sources[n].tolist(), EOS]
         assert target == [BOS, *pairs.targets[n].tolist()]
     assert packed.targets.tolist() == [id_ for row in pairs.targets for id_ in (*row.tolist(), EOS)]
-    for starts, ids in ((packed.source_starts, packed.source), (packed.target_starts, packed.target_in)):
+    sides = (packed.source_starts, packed.source, 16), (packed.target_starts, packed.target_in, 32)
+    for starts, ids, parts in sides:
         assert len(starts) == 513
         sizes = starts.diff()
-        assert sizes.sum() == len(ids) == rounded_up(int(sizes[:300].sum()) + 128)
+        assert sizes.sum() == len(ids) == rounded_up(int(sizes[:300].sum()) + 128, parts)
         assert 1 <= sizes[300:428].min() <= sizes[300:428].max() <= 16
         assert (sizes[428:] == 0).all()
         assert (ids[int(starts[300]) :] == PAD).all()
@@ -131,10 +132,11 @@ def test_a_packed_batch_holds_every_subword_and_short_padding() -> None:
     assert packed.longest == (128, 128)
 
 
-@pytest.mark.parametrize("rows", [100, 1000, 16384, 100_000])
-def test_sizes_are_few(rows: int) -> None:
-    assert rows <= rounded_up(rows) <= rows * 9 / 8
-    assert len({rounded_up(n) for n in range(rows, 2 * rows)}) <= max(10, rows // 2048 + 2)
+@pytest.mark.parametrize("parts", [16, 32])
+def test_sizes_are_few(parts: int) -> None:
+    for rows in (1000, 16384, 100_000):
+        assert rows <= rounded_up(rows, parts) <= rows * (1 + 1 / parts)
+        assert len({rounded_up(n, parts) for n in range(rows, 2 * rows, 7)}) <= 2 * parts + 1
 
 
 def test_the_fused_kernel_equals_the_plain_operations() -> None:

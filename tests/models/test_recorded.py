@@ -98,8 +98,7 @@ def test_another_key_is_another_function(made: list[Any]) -> None:
 def test_no_more_recordings_than_there_is_memory_for(
     made: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "MOST", 2)
-    recorder = Recorder()
+    recorder = Recorder(most=2)
     for rows in (1, 2, 3):
         for _ in range(RECORD_AT + 1):
             assert call(recorder, rows).shape == (rows, 3)

@@ -85,11 +85,12 @@ class PackedBatch:
         room = ROOM[max(batch.source.numel(), batch.target.numel()) >= MANY]
         rows = 1 << (len(batch.source) + room - 1).bit_length()
         sides, longest = [], []
-        for ids, table in ((batch.source, batch.source), (batch.target_in, batch.target)):
+        # a batch is filled up to its target tokens: their number hardly differs
+        for ids, table, parts in ((batch.source, batch.source, 16), (batch.target_in, batch.target, 32)):
             inside = table.numpy() != PAD
             lengths = inside.sum(1)
             used = int(lengths.sum())
-            padding = rounded_up(used + room) - used
+            padding = rounded_up(used + room, parts) - used
             lengths = np.concatenate([lengths, (padding + np.arange(room)) // room])
             starts = np.full(rows + 1, used + padding)
             starts[: len(lengths) + 1] = np.concatenate([[0], np.cumsum(lengths)])
@@ -103,8 +104,8 @@ class PackedBatch:
         drawn = np.array([seed], dtype=np.uint64).view(np.int64)
         both = len(source) + len(target_in)
         places = np.concatenate([source_places, target_places])
-        parts = [source, target_in, places, targets, source_starts, target_starts, drawn]
-        flat = torch.from_numpy(np.concatenate(parts))
+        arrays = [source, target_in, places, targets, source_starts, target_starts, drawn]
+        flat = torch.from_numpy(np.concatenate(arrays))
         if device.type != "cpu":
             flat = flat.pin_memory().to(device, non_blocking=True)
         sizes = [len(source), len(target_in), both, len(targets), rows + 1, rows + 1, 1]
@@ -112,9 +113,9 @@ class PackedBatch:
         return cls(one, two, three, four, five, six, last[0], (longest[0], longest[1]))
 
 
-def rounded_up(rows: int) -> int:
-    """Round up by at most an eighth, and by at most 2048."""
-    step = min(max(8, 1 << (rows.bit_length() - 4)), 2048)
+def rounded_up(rows: int, parts: int) -> int:
+    """Round up by at most 1 / `parts` of the rows, but to a multiple of 8."""
+    step = max(8, (1 << (rows - 1).bit_length()) // (2 * parts))
     return -(-rows // step) * step
 
 

@@ -28,15 +28,15 @@ class Recorder:
     they compute on the way: the gradient of one call must be computed before the next call.
     """
 
-    def __init__(self, record_at: int = RECORD_AT) -> None:
-        self.record_at = record_at
+    def __init__(self, record_at: int = RECORD_AT, most: int = MOST) -> None:
+        self.record_at, self.most = record_at, most
         self.replays = 0
         self._calls: Counter[Any] = Counter()
         self._recordings: dict[Any, _Recording] = {}
         self._shared: _Shared | None = None
 
     def __deepcopy__(self, memo: Any) -> Recorder:
-        return Recorder(self.record_at)  # of other weights
+        return Recorder(self.record_at, self.most)  # of other weights
 
     @property
     def share(self) -> float | None:
@@ -56,7 +56,7 @@ class Recorder:
         self._calls[place] += 1
         found = self._recordings.get(place)
         if found is None:
-            if self._calls[place] < self.record_at or len(self._recordings) == MOST or not has_room():
+            if self._calls[place] < self.record_at or len(self._recordings) == self.most or not has_room():
                 return function(*arguments)
             if self._shared is None or [*map(id, self._shared.weights)] != [*map(id, trained)]:
                 self._shared = _Shared(trained)

@@ -15,7 +15,7 @@ from creamtea_workers.models.recorded import Recorder
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.training.summing import gradient_of
 
-RECORD_AT = 2  # a shape's second batch: packed batches have few shapes
+RECORD_AT, RECORDINGS = 2, 256  # from a shape's second batch on; of the shape base each takes some 60 MB
 HEADS_WIDTH = 8  # the attention kernels take multiples of it, up to 256
 
 
@@ -47,7 +47,7 @@ class PackedPasses:
         self.model = copy.deepcopy(model, {**shared, **copies}).train()
         unused = {id(model.output_bias), *(id(w) for name, w in model.named_parameters() if "nvs." in name)}
         self.weights = [weight for weight in self.model.parameters() if id(weight) not in unused]
-        self.recorder = model.recorder = Recorder(RECORD_AT)
+        self.recorder = model.recorder = Recorder(RECORD_AT, RECORDINGS)
 
     def __call__(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
         """Return the encoder's output (N_s, D), without a gradient, and the decoder's (N, D) at targets."""
