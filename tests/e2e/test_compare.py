@@ -13,11 +13,13 @@ from sacrebleu.metrics import BLEU, CHRF
 from sqlalchemy import select
 
 from creamtea.engine import pairing
+from creamtea.errors import InputError
 from creamtea.report.several import common_test_sets, compared_systems
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import open_database
 from creamtea.store.queries import find_study
 from creamtea.store.tables import Metric, StudyStep
+from creamtea.study.comparison import named_outputs
 
 SOURCE = ["A house by the lake", "He does not walk today", "She sings a song", "The dog sleeps"]
 FIRST = ["ein Haus am See", "er geht heute nicht", "sie singt ein Lied", "der Hund schläft jetzt"]
@@ -140,6 +142,29 @@ def test_the_same_files_again_compute_nothing(run: Run) -> None:
     assert "started" not in errors
     assert "only reference" in said  # why the human reference has no score
     assert "creamtea campaign create" in errors
+
+
+@pytest.mark.parametrize(
+    "outputs, names",
+    [
+        (["set.de-en.hyp.A.txt", "set.de-en.hyp.Online-B.txt"], ["A", "Online-B"]),
+        (["set.hyp.A", "set.hyp.B", "set.hyp.C"], ["A", "B", "C"]),  # the ending tells them apart
+        (["a.best.de", "b.best.de"], ["a", "b"]),
+        (["softmax-greedy.de", "softmax-nvs.de"], ["softmax-greedy", "softmax-nvs"]),  # words of a name
+        (["x.de", "x.1.de"], ["x", "x.1"]),  # nothing would be left of the first
+        (["one/out.de", "two/out.de"], ["one-out", "two-out"]),
+        (["ours=run7/best.de", "best.de"], ["ours", "best"]),
+        (["only.set.de"], ["only.set"]),
+    ],
+)
+def test_systems_are_called_what_tells_their_files_apart(outputs: list[str], names: list[str]) -> None:
+    assert list(named_outputs([Path(output) for output in outputs])) == names
+
+
+@pytest.mark.parametrize("outputs", [["a b=x.de"], ["=x.de"], ["a=x.de", "a=y.de"]])
+def test_a_name_that_no_system_can_have_is_refused(outputs: list[str]) -> None:
+    with pytest.raises(InputError, match="name"):
+        named_outputs([Path(output) for output in outputs])
 
 
 def test_no_text_is_overwritten_by_the_page(run: Run, files: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.cli.report import check_page, write_page
-from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison
+from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison, named_outputs
 
 if TYPE_CHECKING:
     from creamtea.orders.submission import Submission
@@ -23,6 +23,8 @@ EXAMPLES = """Examples:
 
 `creamtea compare --source test.en --reference test.de gpt.de nllb.de ours.de`
 
+`creamtea compare --source test.en --reference test.de ours=run7/best.txt theirs=online.txt`
+
 `creamtea compare --source test.en --reference a.de --reference b.de --languages en-de *.out.de`
 
 `creamtea compare --source s.txt --reference r.txt A.txt B.txt --baseline B --metrics bleu,chrf++,comet
@@ -33,7 +35,9 @@ EXAMPLES = """Examples:
 def compare(
     outputs: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="The outputs of each system: text, one line per segment."),
+        typer.Argument(
+            metavar="[NAME=]FILE...", help="The outputs of each system: text, one line per segment."
+        ),
     ],
     source: Annotated[Path, typer.Option(metavar="FILE", help="What was translated, one line per segment.")],
     reference: Annotated[
@@ -68,7 +72,8 @@ def compare(
 ) -> None:
     """Compare outputs from anywhere: metrics with intervals, and both significance tests against a baseline.
 
-    Files are UTF-8, plain or gzip; a system is called what its file is, without the ending. An output that
+    Files are UTF-8, plain or gzip. NAME=FILE names a system; otherwise it is called what its file is, without
+    the ending and without what all the files' names begin or end with. An output that
     holds the text of a reference is taken for that human reference: people can rate it, and metrics score it
     against the other references. Scores are also given by buckets: lengths of the source, and your labels.
     The study is stored in the database like any other, so that its page shows the outputs side by side and a
@@ -78,7 +83,10 @@ def compare(
     130: interrupted.
     """
     if html is not None:
-        check_page(html, [source, *reference, *outputs, *([] if labels is None else [labels])])
+        check_page(
+            html,
+            [source, *reference, *named_outputs(outputs).values(), *([] if labels is None else [labels])],
+        )
     made = comparison(
         source,
         reference,

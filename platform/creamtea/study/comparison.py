@@ -69,10 +69,14 @@ def comparison(
     languages: str | None = None,
     labels: Path | None = None,
 ) -> Comparison:
-    """The study of these files. An output that holds the text of a reference is that human reference. Scores
-    are also given by buckets: lengths of the source, and `labels`, a file with one per line. InputError for
-    what does not make a study; the files themselves are looked at by `Comparison.plan`."""
-    files = [source, *references, *outputs, *([] if labels is None else [labels])]
+    """Return the study of these files; `named_outputs` says how outputs may be given.
+
+    An output that holds the text of a reference is that human reference. Scores are also given by buckets:
+    lengths of the source, and `labels`, a file with one per line. InputError for what does not make a study;
+    the files themselves are looked at by `Comparison.plan`.
+    """
+    named = named_outputs(outputs)
+    files = [source, *references, *named.values(), *([] if labels is None else [labels])]
     for path in files:
         if not is_utf8(str(path.absolute())):
             raise InputError(f"{path}: the path is not UTF-8; give the file another name")
@@ -90,7 +94,6 @@ def comparison(
 
     digests = _distinct(references)
     systems: dict[str, dict[str, Any]] = {}
-    named = _named(outputs)
     for system, path in named.items():
         options["systems", system, "outputs", TEST_SET] = str(path)
         digest = _digest(path)
@@ -141,32 +144,69 @@ def _in_a_name(text: str) -> str:
     return _NOT_IN_NAMES.sub("_", text).lstrip("._=+-")
 
 
-def _named(outputs: Sequence[Path]) -> dict[str, Path]:
-    """By name; files of one name are told apart by their endings, or else by their folders."""
-    names = [_name(path) for path in outputs]
-    endings = {
-        name: {path.name for path, own in zip(outputs, names, strict=True) if own == name} for name in names
-    }
-    names = [
-        _in_a_name(path.name) if len(endings[name]) > 1 else name
-        for path, name in zip(outputs, names, strict=True)
-    ]
-    full = [
-        f"{_NOT_IN_NAMES.sub('_', path.absolute().parent.name)}-{name}" if names.count(name) > 1 else name
-        for path, name in zip(outputs, names, strict=True)
-    ]
-    for name, path in zip(full, outputs, strict=True):
-        if not _name(path):
+def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
+    """The files of outputs by the names of their systems.
+
+    NAME=FILE names a system. Other files are called what they are, without their ending and without the parts
+    that all their names begin or end with ("newstest.de-en.hyp."). Files of one name are told apart by their
+    endings, or else by their folders. InputError for names that systems cannot have, or for two alike.
+    """
+    given = [_given(output) for output in outputs]
+    paths = [path for _, path in given]
+    own = [path for name, path in given if not name]
+    found = dict(zip(own, _without_common_parts(_names_of(own)), strict=True))
+    names = [name or found[path] for name, path in given]
+    for name, path in zip(names, paths, strict=True):
+        if not name or not _name(path):
             raise InputError(
                 f"{path}: not a name that a system can have; give a file with letters from a to z or digits "
-                "in it"
+                "in it, or NAME=FILE"
             )
-        alike = [other for other, own in zip(outputs, full, strict=True) if own == name]
+        alike = [other for other, same in zip(paths, names, strict=True) if same == name]
         if [other.resolve() for other in alike].count(path.resolve()) > 1:
             raise InputError(f"{path}: the same file twice; give each output once")
         if len(alike) > 1:
-            raise InputError(f"{path}: a second system {name!r}; give each output a file name of its own")
-    return dict(zip(full, outputs, strict=True))
+            raise InputError(f"{path}: a second system {name!r}; give it another name (NAME=FILE)")
+    return dict(zip(names, paths, strict=True))
+
+
+def _given(output: Path) -> tuple[str, Path]:
+    """The name and the file of NAME=FILE; no name for a file by itself, which may have a "=" in its own."""
+    name, mark, file = str(output).partition("=")
+    if not mark or output.exists():
+        return "", output
+    if not name or _in_a_name(name) != name:
+        raise InputError(f"{output}: {name!r} is not a name that a system can have")
+    return name, Path(file)
+
+
+def _names_of(paths: Sequence[Path]) -> list[str]:
+    names = [_name(path) for path in paths]
+    endings = {
+        name: {path.name for path, own in zip(paths, names, strict=True) if own == name} for name in names
+    }
+    names = [
+        _in_a_name(path.name) if len(endings[name]) > 1 else name
+        for path, name in zip(paths, names, strict=True)
+    ]
+    return [
+        f"{_NOT_IN_NAMES.sub('_', path.absolute().parent.name)}-{name}" if names.count(name) > 1 else name
+        for path, name in zip(paths, names, strict=True)
+    ]
+
+
+def _without_common_parts(names: Sequence[str]) -> list[str]:
+    """The names without the dotted parts that all of them begin or end with, if each still has a name."""
+    if len(names) < 2:
+        return list(names)
+    parts = [name.split(".") for name in names]
+    fewest = min(map(len, parts))
+    first = next((at for at in range(fewest) if len({own[at] for own in parts}) > 1), fewest)
+    last = next(
+        (at for at in range(fewest - first) if len({own[-1 - at] for own in parts}) > 1), fewest - first
+    )
+    shorter = [_in_a_name(".".join(own[first : len(own) - last])) for own in parts]
+    return shorter if all(shorter) and len(set(shorter)) == len(set(names)) else list(names)
 
 
 def _distinct(references: Sequence[Path]) -> list[str | None]:
