@@ -56,21 +56,21 @@ def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[
     if count > 1:
         state.reorder(torch.arange(len(limits), device=device).repeat_interleave(count))
     for step in range(max(limits)):
-        hidden = batch.model.step(last.flatten(), state).unflatten(0, last.shape)
+        hidden = batch.model.step(last.view(-1), state).view(*last.shape, -1)
         uniforms = None if numbers is None else numbers[rows, step].view_as(last)
         positions, gains = choice.choose(batch.objective, output, hidden, uniforms)
         last = output.ids(positions)
-        chosen = last.flatten().tolist()
+        chosen = last.view(-1).tolist()
         for n in live:
             tokens[rows[n]].append(chosen[n])
         if gains is not None:
-            values = gains.flatten().tolist()
+            values = gains.view(-1).tolist()
             for n in live:
                 scores[rows[n]] += values[n]
         live = [n for n in live if chosen[n] != EOS and step + 1 < limits[rows[n] // count]]
         if not live:
             break
-        if (kept := _worth_dropping(live, last.shape)) is not None:
+        if len(live) <= DROP_BELOW * len(rows) and (kept := _worth_dropping(live, last.shape)):
             sentences, picked = kept
             output = output.keep(torch.tensor(sentences, device=device))
             index = torch.tensor(picked, device=device)
