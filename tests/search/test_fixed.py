@@ -20,7 +20,7 @@ from torch import Tensor
 from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import ModelConfig, build_model
-from creamtea_workers.models.graphs import bucket
+from creamtea_workers.models.graphs import Graphs, bucket
 from creamtea_workers.models.interface import EOS, Memory
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search import fixed
@@ -201,6 +201,21 @@ def test_a_program_serves_smaller_batches_after_larger_ones(
         return [[done.hypothesis] for part in decoded for done in part]
 
     assert_equal(*both_ways(monkeypatch, decode))
+
+
+def test_without_room_the_loops_decode_and_that_is_said(
+    models: dict[tuple[str, str], Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = translator_of(models, "transformer", "softmax", "full", SEARCHES["beam"])
+    expected = translator.translate([[7, 9, 12]])
+
+    def no_room(*given: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Graphs, "program", no_room)
+    monkeypatch.setattr(fixed, "DEVICES", {"cpu"})
+    with pytest.warns(UserWarning, match="no room for a CUDA graph"):
+        assert translator.translate([[7, 9, 12]]) == expected
 
 
 @given(

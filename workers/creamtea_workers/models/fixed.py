@@ -21,6 +21,8 @@ from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.recurrent_states import Source
 
+Sizes = tuple[int, int, int, int, int, int]  # L, B, k, H, S, E
+
 
 class FixedState(Protocol):
     """What a model keeps of B × k rows from step to step."""
@@ -35,11 +37,9 @@ class FixedDecoderState:
 
     own_mask: Tensor | None = None
 
-    def __init__(
-        self, new: New, dtype: torch.dtype, sizes: tuple[int, int, int, int, int], positions: Tensor
-    ) -> None:
-        """`sizes`: L, B, H, S, E; `positions` (T, D): the vectors of all positions."""
-        layers, sentences, heads, source, width = sizes
+    def __init__(self, new: New, dtype: torch.dtype, sizes: Sizes, positions: Tensor) -> None:
+        """`positions` (T, D): the vectors of all positions."""
+        layers, sentences, _, heads, source, width = sizes
         self.hidden = new((sentences, source, heads * width), dtype)
         self.real = new((sentences, source), torch.bool)
         self.cross = new((layers, 2, sentences, heads, source, width), dtype)
@@ -82,16 +82,9 @@ class FixedAttentionState(FixedDecoderState):
 
     own_mask: Tensor
 
-    def __init__(
-        self,
-        new: New,
-        dtype: torch.dtype,
-        sizes: tuple[int, int, int, int, int],
-        positions: Tensor,
-        rows: int,
-    ) -> None:
+    def __init__(self, new: New, dtype: torch.dtype, sizes: Sizes, positions: Tensor) -> None:
         super().__init__(new, dtype, sizes, positions)
-        layers, sentences, heads, _, width = sizes
+        layers, sentences, rows, heads, _, width = sizes
         entries = len(positions) * rows
         self.cache = new((layers, 2, sentences, heads, entries, width), dtype)
         self.own_mask = new((sentences, 1, rows, entries), dtype)
@@ -124,16 +117,9 @@ class FixedAttentionState(FixedDecoderState):
 class FixedCellState(FixedDecoderState):
     """For SSRUs: one cell per layer, fp32 or wider."""
 
-    def __init__(
-        self,
-        new: New,
-        dtype: torch.dtype,
-        sizes: tuple[int, int, int, int, int],
-        positions: Tensor,
-        rows: int,
-    ) -> None:
+    def __init__(self, new: New, dtype: torch.dtype, sizes: Sizes, positions: Tensor) -> None:
         super().__init__(new, dtype, sizes, positions)
-        layers, sentences, heads, _, width = sizes
+        layers, sentences, rows, heads, _, width = sizes
         precise = torch.promote_types(dtype, torch.float32)
         self.cells = new((layers, sentences, rows, heads * width), precise)
 

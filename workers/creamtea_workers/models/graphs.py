@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
 import torch
@@ -50,6 +52,7 @@ class Graphs:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.captures, self.seconds = 0, 0.0  # how many graphs were captured, and how long that took
+        self.lock = RLock()  # held while a program is used
         self._programs: OrderedDict[Hashable, Program[Any]] = OrderedDict()
         self._arena: Tensor | None = None
         self._pool: Any = None
@@ -73,6 +76,17 @@ class Graphs:
                 raise
         self._programs.move_to_end(key)
         return self._programs[key]
+
+    def program_if_room(self, key: Hashable, build: Callable[[New], P]) -> Program[P] | None:
+        """None where the GPU has no room: that is said on stderr."""
+        try:
+            return self.program(key, build)
+        except torch.OutOfMemoryError:
+            self.clear()
+            warnings.warn(
+                "the GPU has no room for a CUDA graph: kernels are started one by one", stacklevel=2
+            )
+            return None
 
     def clear(self) -> None:
         """Give all memory back."""
@@ -115,8 +129,11 @@ class Graphs:
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
                 try:
                     function()
-                finally:
-                    graph.capture_end()
+                except BaseException:
+                    with suppress(RuntimeError):  # which says that the capture has failed
+                        graph.capture_end()
+                    raise
+                graph.capture_end()
         current.wait_stream(self._stream)
         self.captures += len(graphs)
         self.seconds += time.perf_counter() - began

@@ -239,10 +239,10 @@ class Transformer(Model):
         self, new: New, sentences: int, rows: int, source: int, max_length: int
     ) -> FixedAttentionState | FixedCellState:
         weight = self.output_weight
-        sizes = (len(self.decoder), sentences, self.heads, source, weight.shape[1] // self.heads)
+        sizes = (len(self.decoder), sentences, rows, self.heads, source, weight.shape[1] // self.heads)
         positions = self.positions(0, max_length).to(weight.dtype)
         kind = FixedCellState if self.recurrent else FixedAttentionState
-        return kind(new, weight.dtype, sizes, positions, rows)
+        return kind(new, weight.dtype, sizes, positions)
 
     def load_fixed(self, state: FixedState, memory: Memory) -> None:
         assert isinstance(state, FixedDecoderState)

@@ -84,18 +84,17 @@ def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
     sentences, length = source.shape
     sizes = bucket(sentences), bucket(length, POSITIONS)
     graphs = graphs_of(model, source.device)
-    try:
-        program = graphs.program(("encode", sizes), lambda new: Encoding(new, model, *sizes))
-    except torch.OutOfMemoryError:
-        graphs.clear()
-        return model.encode(source)
-    encoding = program.content
-    encoding.source.fill_(PAD)
-    encoding.source[:, 0] = EOS  # also of no sentence: attention to nothing would be NaN
-    encoding.source[:sentences, :length].copy_(source)
-    program.replays[0]()
-    # a copy, since other programs use the same memory
-    return Memory(encoding.hidden[:sentences, :length].clone(), source != PAD)
+    with graphs.lock:
+        program = graphs.program_if_room(("encode", sizes), lambda new: Encoding(new, model, *sizes))
+        if program is None:
+            return model.encode(source)
+        encoding = program.content
+        encoding.source.fill_(PAD)
+        encoding.source[:, 0] = EOS  # also of no sentence: attention to nothing would be NaN
+        encoding.source[:sentences, :length].copy_(source)
+        program.replays[0]()
+        # a copy, since other programs use the same memory
+        return Memory(encoding.hidden[:sentences, :length].clone(), source != PAD)
 
 
 class Decoding:
@@ -151,11 +150,9 @@ def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypot
     )
     key = (maker.key, sizes, type(batch.output), batch.objective)
     graphs = graphs_of(model, device)
-    with torch.inference_mode():
-        try:
-            program = graphs.program(key, lambda new: Decoding(new, batch, model, maker, sizes))
-        except torch.OutOfMemoryError:
-            graphs.clear()
+    with torch.inference_mode(), graphs.lock:
+        program = graphs.program_if_room(key, lambda new: Decoding(new, batch, model, maker, sizes))
+        if program is None:
             return None
         program.content.load(batch)
         _replay(program, max(batch.limits), device)
