@@ -51,6 +51,11 @@ def normalise(line: str) -> str:
     return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it has only white space, controls and signs without width."""
+    return all(unicodedata.category(character)[0] in "ZC" for character in normalise(text))
+
+
 def with_one_mark(text: str) -> str:
     """The text with MARK in place of every mark and joiner; each character keeps its position."""
     return text if text.isascii() else text.translate(_ONE_MARK)

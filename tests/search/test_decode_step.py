@@ -81,6 +81,53 @@ def test_one_hypothesis_a_segment_in_order(
     assert given.progresses[-1][:2] == (len(SOURCES), len(SOURCES))
 
 
+BLANK = ["", "   ", "\u200b\u3000", "▁"]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"kind": "greedy"},
+        {"kind": "beam", "width": 3},
+        {"kind": "exact", "max_states": 50},
+        {"kind": "sample"},
+        {"kind": "mbr", "samples": 3},
+    ],
+    ids=lambda search: str(search["kind"]),
+)
+@pytest.mark.parametrize(
+    "selection", [{"kind": "full"}, {"kind": "nvs", "threshold": 0.5}], ids=["full", "nvs"]
+)
+def test_nothing_is_translated_into_nothing(
+    folders: dict[str, list[Path]], tmp_path: Path, selection: dict[str, Any], search: dict[str, Any]
+) -> None:
+    size = step_files.vocabulary_size(folders["subwords"][0])
+    endless = step_files.model_folder(tmp_path, size, "endless")  # it would rather say anything than nothing
+    model, _, config = load_model(endless)
+    with torch.no_grad():
+        model.output_bias[3] = -100.0
+    save_model(endless, model, config)
+    outputs = []
+    for name, extra in (("all", BLANK), ("texts", [])):
+        (tmp_path / name).mkdir()
+        segments = [{"source": source, "reference": "x"} for source in (SOURCES[0], *extra, *SOURCES[2:4])]
+        given = {
+            **folders,
+            "train": [endless],
+            "test_set": [step_files.test_set_folder(tmp_path / name, segments)],
+        }
+        step = context(given, tmp_path / name / "out", selection=selection, search=search)
+        outputs.append((step.run(), read_rows(step.output / "hypotheses.jsonl")))
+    (result, rows), (_, others) = outputs
+    assert [row["text"] for row in rows[1:5]] == [""] * 4
+    assert all(row["length"] == 0 and row["score"] == 0.0 for row in rows[1:5])
+    assert [row["text"] for row in (rows[0], *rows[5:])] == [row["text"] for row in others]
+    assert all(row["length"] for row in others) or search["kind"] == "exact"
+    blank, empty = (next(row for row in result.metrics if row.name == n) for n in ("blank_sources", "empty"))
+    assert (blank.value, blank.detail) == (pytest.approx(4 / 7), {"count": 4, "of": 7})
+    assert empty.note.startswith("4 of 7 source lines are empty")
+
+
 def test_exact_search_writes_what_it_proved(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     size = step_files.vocabulary_size(folders["subwords"][0])
     folders["train"] = [step_files.model_folder(tmp_path, size, "finishing", seed=4)]  # its beams finish
@@ -94,7 +141,7 @@ def test_exact_search_writes_what_it_proved(folders: dict[str, list[Path]], tmp_
     for row, output, other in zip(found, outputs, beams, strict=True):
         assert row["beam_score"] == pytest.approx(other["score"], abs=1e-4)
         assert output["score"] >= row["beam_score"]
-        assert 0 < row["expansions"] <= 300
+        assert 0 <= row["expansions"] <= 300
         assert (row["outcome"] == "proved") == (row["expansions"] < 300)
     for outcome in ("proved", "improved", "limit"):
         share = sum(row["outcome"] == outcome for row in found) / len(found)
@@ -219,8 +266,8 @@ def test_hypotheses_cut_at_the_limit_are_counted(folders: dict[str, list[Path]],
         model.output_bias[3] = -100.0
     save_model(endless, model, config)
     result = context({**folders, "train": [endless]}, tmp_path / "out").run()
-    assert values(result)["truncated"] == 1.0
-    assert next(row for row in result.metrics if row.name == "truncated").detail == {"count": 15, "of": 15}
+    assert values(result)["truncated"] == 0.8  # all but the outputs of empty lines
+    assert next(row for row in result.metrics if row.name == "truncated").detail == {"count": 12, "of": 15}
 
 
 def test_nvs_without_a_head_says_what_to_do(folders: dict[str, list[Path]], tmp_path: Path) -> None:

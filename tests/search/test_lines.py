@@ -29,6 +29,9 @@ def test_subwords_say_which_characters_have_none(tmp_path: Path) -> None:
     system = opened(tmp_path, subwords, train, "<ady>abc")
     rows = system.translate(["the cat", "the ☃ sat Ω"])
     assert [row["unknown"] for row in rows] == [[], ["☃", "Ω"]]
+    assert [(row["text"], row["unknown"]) for row in system.translate(["", " \u3000", "\u200b"])] == [
+        ("", [])
+    ] * 3
     assert system.example == ""  # a symbol in angle brackets is text like any other here
 
 

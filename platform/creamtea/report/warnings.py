@@ -232,6 +232,10 @@ def _empty_outputs(material: Material, systems: SystemsOn) -> Iterator[StudyWarn
         search, share = material.spec.systems[row.name].search, row.cells[EMPTY.key].value
         if not isinstance(search, Beam) or search.length_normalization or share is None:
             continue
+        runs = material.outputs(row.name, systems.test_set)
+        share -= max(
+            (blank.value or 0.0 for run in runs if (blank := run.find("blank_sources"))), default=0.0
+        )
         if share > EMPTY_OUTPUTS:
             yield StudyWarning(
                 "empty-outputs",

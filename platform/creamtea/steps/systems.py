@@ -77,7 +77,7 @@ class DecodeParams(InPrecision):
 
 DECODE = StepKind(
     "decode",
-    1,
+    2,
     "translate a test set",
     DecodeParams,
     inputs={
@@ -90,6 +90,7 @@ DECODE = StepKind(
     metrics={
         "selected_size": "mean per sentence; the whole vocabulary's without selection",
         "empty": "share of outputs without text",
+        "blank_sources": "share of source lines that are empty or show nothing, whose outputs are empty",
         "truncated": "share of outputs cut at the length limit",
         "sentences_per_second": "search with selection; loading, subwords and files not counted",
     },

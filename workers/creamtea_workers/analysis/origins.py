@@ -14,6 +14,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.searches import Beam, Exact, Search
 from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import DecodeParams
+from creamtea_workers.corpora.segments import encode_sources
 from creamtea_workers.corpora.text import normalise
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
@@ -83,7 +84,7 @@ class Investigation:
         subwords that the selection does not allow, null without a selection. `reproduced`: whether the
         system gives the output again.
         """
-        ids = self.subwords.encode_lines([normalise(source)])[0]
+        ids = encode_sources(self.subwords, [source])[0]
         candidates: dict[tuple[int, ...], _Candidate] = {}
 
         def add(name: str, tokens: Sequence[int], outcome: str = "") -> None:
@@ -187,7 +188,7 @@ class OtherModel:
 
     def translate(self, sources: Sequence[str]) -> list[str]:
         """One after the other: outputs do not depend on what else is in a batch, and few are asked for."""
-        lines = self.subwords.encode_lines([normalise(source) for source in sources])
+        lines = encode_sources(self.subwords, sources)
         return [self.subwords.decode(self.translator.translate([ids])[0].hypothesis.tokens) for ids in lines]
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
+from creamtea.words import is_blank
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
@@ -61,6 +62,12 @@ class Prepared:
     detokenised: bool = False  # Moses' tokens and escapes were undone, which signatures of scores say
 
 
+def encode_sources(subwords: TextModel, lines: Sequence[str]) -> list[list[int]]:
+    """The subwords of each; none of a line that shows nothing, so that nothing is translated."""
+    encoded = subwords.encode_lines(lines)
+    return [[] if is_blank(line) else ids for line, ids in zip(lines, encoded, strict=True)]
+
+
 @dataclass(frozen=True)
 class EncodedTestSet:
     """A test set in the subwords of a model."""
@@ -74,7 +81,7 @@ class EncodedTestSet:
         """From a step's inputs test_set and subwords."""
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
         subwords = load_text_model(context)
-        return cls(subwords, segments, subwords.encode_lines([row["source"] for row in segments]))
+        return cls(subwords, segments, encode_sources(subwords, [row["source"] for row in segments]))
 
     @property
     def joint(self) -> SubwordModel:

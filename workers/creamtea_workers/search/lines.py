@@ -9,6 +9,7 @@ from typing import Any
 from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
 from creamtea.steps.systems import DecodeParams
+from creamtea_workers.corpora.segments import encode_sources
 from creamtea_workers.corpora.subwords import UNK, SubwordModel
 from creamtea_workers.corpora.text import normalise, read_jsonl
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
@@ -56,7 +57,7 @@ class OpenSystem:
         if (with_selection or word) and joint is None:
             raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
         lines = [normalise(line) for line in lines]
-        sources = self.subwords.encode_lines(lines)
+        sources = encode_sources(self.subwords, lines)
         translations: dict[int, list[Translation]] = {}
         for batch in self.translator.batches(sources, self.params.batch_size):
             several = self.translator.translate_best([sources[n] for n in batch], count)

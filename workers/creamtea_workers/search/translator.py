@@ -38,9 +38,12 @@ class Translation:
 
 @dataclass(frozen=True)
 class Translator:
-    """A system: model × selection × search. In fp32 and int8 an output does not depend on what else is in
-    the batch; in bf16 and fp16, and in int8 behind an LSTM, a batch of another shape may be rounded
-    differently, so that one of two nearly equal words wins instead of the other."""
+    """A system: model × selection × search. A source without subwords has one translation, the empty one:
+    only </s> may follow it, whatever the model has learnt.
+
+    In fp32 and int8 an output does not depend on what else is in the batch; in bf16 and fp16, and in int8
+    behind an LSTM, a batch of another shape may be rounded differently, so that one of two nearly equal words
+    wins instead of the other."""
 
     model: TranslationModel
     objective: Objective
@@ -98,8 +101,12 @@ class Translator:
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
         """What `translate` returns, by position, as it is found: an exact search may take an hour. Empty
         lists in between let the caller report progress and stop."""
-        if not self.model.may_pad:
-            yield list(enumerate(self.translate(sources)))
+        if not self.model.may_pad or not all(sources):
+            texts = [n for n, source in enumerate(sources) if source] if self.model.may_pad else []
+            rest = [n for n in range(len(sources)) if n not in texts]
+            yield list(zip(rest, self.translate([sources[n] for n in rest]), strict=True))
+            for found in self.translate_gradually([sources[n] for n in texts]) if texts else ():
+                yield [(texts[n], translation) for n, translation in found]
             return
         batch, sizes = self._batch(sources)
         for hypotheses in self.search.rounds(batch):
@@ -132,6 +139,8 @@ class Translator:
         """What the search is given, and how many ids each sentence may use."""
         memory, selection = self._encode(sources)
         sizes = self._sizes(sources, selection)
+        if not any(sources):  # batches are of empty sources alone, or have none
+            selection = [torch.tensor([EOS], device=memory.hidden.device)] * len(sources)
         output = output_layer(self.model, selection)
         limits = [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
         batch = SearchInput(self.model, self.objective, memory, output, limits, sources, with_scores)
@@ -142,11 +151,13 @@ class Translator:
         return memory, self.selector.select(sources, memory)
 
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:
-        """`work` on all sources at once, if memory has room for that; if the model's batches may not be
-        padded, on those of each length. The results are in the order of the sources."""
+        """`work` on all sources at once, empty ones by themselves; if the model's batches may not be padded,
+        on those of each length. The results are in the order of the sources."""
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lengths.__getitem__)
-        groups = list(parts(order, lengths, may_pad=self.model.may_pad))
+        empty = lengths.count(0)
+        groups = [order[:empty]] if empty else []
+        groups += parts(order[empty:], lengths, may_pad=self.model.may_pad)
         if len(groups) == 1:
             return work(sources)
         results: dict[int, Result] = {}

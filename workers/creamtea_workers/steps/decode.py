@@ -23,12 +23,13 @@ from creamtea_workers.training.group import Group, current_group
 
 
 def run(context: StepContext[DecodeParams]) -> StepResult:
-    """One hypothesis per segment, in the segments' order. An empty source line is translated like any other:
-    the model sees only </s>. The batch size changes no output in fp32; in bf16 a kernel may round differently
-    for another shape, which can decide between near-equal tokens. Translations are saved
-    every `SAVE_EVERY` seconds: an attempt continues where the last one stopped, with more or fewer workers
-    (`resources.decode.workers`), which share the batches out. A search may leave more files and metrics
-    (`SearchMethod.findings`).
+    """One hypothesis per segment, in the segments' order. A source line that is empty, or shows nothing, has
+    an empty output, which `blank_sources` counts. The batch size changes no output in fp32; in bf16 a kernel
+    may round differently for another shape, which can decide between near-equal tokens.
+
+    Translations are saved every `SAVE_EVERY` seconds: an attempt continues where the last one stopped, with
+    more or fewer workers (`resources.decode.workers`), which share the batches out. A search may leave more
+    files and metrics (`SearchMethod.findings`).
     """
     prepare_torch(context.cpus)
     params = context.params
@@ -50,7 +51,8 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     findings = translator.search.findings(indices, [translation.hypothesis for translation in translations])
     for name, lines in findings.files.items():
         write_jsonl(context.output / name, lines)
-    result = [*metrics(rows, translations, saved.seconds), *findings.metrics]
+    blank = sum(not source for source in test_set.sources)
+    result = [*metrics(rows, translations, saved.seconds, blank), *findings.metrics]
     facts = {
         "device": device_name(step_device(context.gpus)),
         "threads": torch.get_num_threads(),
@@ -109,14 +111,21 @@ def hypothesis_row(index: int, translation: Translation, subwords: TextModel) ->
 
 
 def metrics(
-    rows: Sequence[dict[str, Any]], translations: Sequence[Translation], seconds: float
+    rows: Sequence[dict[str, Any]], translations: Sequence[Translation], seconds: float, blank: int
 ) -> list[MetricRow]:
+    """`blank`: how many source lines are."""
     count = len(rows)
     empty = sum(not row["text"] for row in rows)
     truncated = sum(not translation.hypothesis.finished for translation in translations)
     return [
         MetricRow("selected_size", sum(row["selected_size"] for row in rows) / count),
-        MetricRow("empty", empty / count, detail={"count": empty, "of": count}),
+        MetricRow(
+            "empty",
+            empty / count,
+            note=f"{blank:,} of {count:,} source lines are empty, and so are their outputs" if blank else "",
+            detail={"count": empty, "of": count},
+        ),
+        MetricRow("blank_sources", blank / count, detail={"count": blank, "of": count}),
         MetricRow("truncated", truncated / count, detail={"count": truncated, "of": count}),
         MetricRow("sentences_per_second", count / max(seconds, 1e-9)),
     ]

@@ -51,7 +51,8 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     """For each length ℓ a depth-first search looks for a hypothesis of at most ℓ subwords (</s> not counted)
     that scores higher than the beam's of that width, by more than rounding explains, in at most `max_states`
     expansions per sentence and length. What outscores it at one ℓ does so at every larger one. An output that
-    the beam search cut at its length limit has no score: any finished hypothesis outscores it.
+    the beam search cut at its length limit has no score: any finished hypothesis outscores it. Nothing
+    outscores the output of an empty source.
 
     An attempt continues after the last batch that was saved; batches are saved every `SAVE_EVERY` seconds.
 
@@ -62,16 +63,18 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     trained = TrainedModel.of_step(context)
     lengths = sorted(set(context.params.lengths))
     budget = SearchBudget(context.params.max_states, only_first=True)
-    order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
+    texts = [source for source in sources if source]
+    order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
     verdicts = load_verdicts(context)
     saved = time.monotonic()
-    for members in parts(order[len(verdicts) :], [len(source) for source in sources], _BATCH):
+    for members in parts(order[len(verdicts) :], [len(source) for source in texts], _BATCH):
         tick = partial(context.progress, len(verdicts), len(order), "sentences")
-        batch = [sources[n] for n in members]
+        batch = [texts[n] for n in members]
         verdicts += judge(trained, batch, context.params.width, lengths, budget, tick)
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()
+    verdicts += [Verdict(None, [])] * (len(sources) - len(texts))
     context.progress(len(order), len(order), "sentences")
     rows = [row for length in lengths for row in share_rows(length, verdicts)]
     curve = [

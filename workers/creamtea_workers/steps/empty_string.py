@@ -62,7 +62,7 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
 def empty_scores(
     trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext[Any]
 ) -> list[float]:
-    """log P(</s> | x) of each source."""
+    """log P(</s> | x) of each source; of an empty one over </s> alone, as it is decoded."""
     model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}
@@ -70,8 +70,11 @@ def empty_scores(
         context.progress(len(by_position), len(order), "sentences")
         begin = torch.full((len(batch), 1), BOS, device=device)
         hidden = model.decode(model.encode(source_batch([sources[n] for n in batch], device)), begin)
-        log_scores = trained.objective.log_scores(output_logits(model, hidden))  # (B, 1, V)
-        by_position.update(zip(batch, log_scores[:, 0, EOS].tolist(), strict=True))
+        logits = output_logits(model, hidden)  # (B, 1, V)
+        scores = trained.objective.log_scores(logits)[:, 0, EOS]
+        alone = trained.objective.log_scores(logits[:, :, EOS : EOS + 1])[:, 0, 0]
+        empty = torch.tensor([not sources[n] for n in batch], device=device)
+        by_position.update(zip(batch, torch.where(empty, alone, scores).tolist(), strict=True))
     context.progress(len(order), len(order), "sentences")
     return [by_position[n] for n in range(len(sources))]
 

@@ -40,7 +40,7 @@ class DepthLimited(OfFirstSentences):
     title: ClassVar[str] = "Short hypotheses"
     step: ClassVar[StepKind[DepthLimitedParams]] = StepKind(
         "depth_limited",
-        1,
+        2,
         "analyse short hypotheses",
         DepthLimitedParams,
         inputs=MODEL_INPUTS,

@@ -36,7 +36,7 @@ class EmptyString(Analysis):
     over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
     step: ClassVar[StepKind[EmptyStringParams]] = StepKind(
         "empty_string",
-        1,
+        2,
         "analyse the empty string",
         EmptyStringParams,
         inputs={**MODEL_INPUTS, "decode": "the system's translations"},

@@ -89,7 +89,7 @@ class SearchErrors(OverBeams):
     title: ClassVar[str] = "Search errors"
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "search_errors",
-        1,
+        2,
         "analyse search errors",
         OutputParams,
         inputs={
