@@ -150,6 +150,11 @@ def check(page: Page, rehearse: bool) -> list[str]:
                 "MarianMT | times as fast",
                 decodings(device, rehearse),
             ),
+            (
+                "papers",
+                "paper | random weights | search | vocabulary | result | compared",
+                papers(device, rehearse),
+            ),
         ):
             page.add(name, f"| {heading} |\n|{'---|' * (heading.count('|') + 1)}")
             try:
@@ -418,6 +423,47 @@ def decodings(device: torch.device, rehearse: bool) -> Iterator[Row]:
                     ["not installed", ""] if theirs is None else [f"{theirs:,.1f}", f"{speed / theirs:.1f}"]
                 )
                 yield [*row, memory(device), *beside]
+
+
+def papers(device: torch.device, rehearse: bool) -> Iterator[Row]:
+    """Figure 2 of the SCONES paper, whose batches have 4 sentences, and the GPU columns of the NVS paper's
+    Table 5: p90 of one sentence at a time, half precision, a beam of 5."""
+    table = 1000 if rehearse else TABLE
+    sentences = random_sentences(table)[: 2 if rehearse else None]
+    model = random_model(table, {"preset": "small" if rehearse else "base"})
+    ready = prepare(copy.deepcopy(model).to(device), "bf16")
+    parts = [sentences[first : first + 4] for first in range(0, len(sentences), 4)]
+    speeds = {}
+    for spec in (COMPARED[0], *({"kind": "beam", "width": width, **LENGTH} for width in (2, 4, 8))):
+        system = translator(ready, model, spec, "full", sentences)
+        speeds[label(spec)] = sentences_per_second(
+            lambda part, own=system: own.translate(part, with_scores=False), parts, device
+        )
+    for name, speed in speeds.items():
+        ratio = f"{speed / speeds['beam 4']:.2f} times beam 4"
+        yield ["SCONES", "base, bf16, batch of 4", name, "full", f"{speed:,.1f} sentences/s", ratio]
+    model = random_model(table, {"kind": "ssru"} if rehearse else {"preset": "deep"})
+    ready = prepare(copy.deepcopy(model).to(device), "bf16" if device is CPU else "fp16")
+    beam, full = {"kind": "beam", "width": 5, **LENGTH}, 0.0
+    for vocabulary in ("full", "lexicon", "NVS"):
+        p90 = ninetieth(translator(ready, model, beam, vocabulary, sentences), sentences, device)
+        full = full or p90
+        row = ["NVS", "deep, fp16, batch of 1", label(beam), vocabulary]
+        yield [*row, f"{1000 * p90:.1f} ms", f"{p90 / full:.0%} of full"]
+
+
+def ninetieth(system: Translator, sentences: Sequence[list[int]], device: torch.device) -> float:
+    """The 90th percentile of the sentences' seconds, the median of ten rounds after a first one."""
+    rounds = []
+    for _ in range(11):
+        seconds = []
+        for sentence in sentences:
+            synchronise(device)
+            began = time.perf_counter()
+            system.translate([sentence], with_scores=False)
+            seconds.append(time.perf_counter() - began)
+        rounds.append(np.percentile(seconds, 90))
+    return float(np.median(rounds[1:]))
 
 
 def of_peer(peer: Peer, parts: Sequence[Sequence[list[int]]], device: torch.device) -> float:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[2]
-ROWS = ("gradients", "recordings", "twice", "translations", "trainings", "decodings")
+ROWS = ("gradients", "recordings", "twice", "translations", "trainings", "decodings", "papers")
 
 TEMPLATE = """# On a GPU
 <!-- table: gradients -->
@@ -112,7 +112,7 @@ def test_a_rehearsal_looks_like_no_result(
     with pytest.raises(SystemExit, match="--output"):
         gpu_check.main()
     monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--rehearse"])
-    for rows in ("translations", "trainings", "decodings"):
+    for rows in ("translations", "trainings", "decodings", "papers"):
         monkeypatch.setattr(gpu_check, rows, lambda *given: iter([["one", "0.1 (wrong)"]]))
     monkeypatch.setattr(gpu_check, "SMALL", {"rnn": gpu_check.SMALL["rnn"]})
     monkeypatch.setattr(gpu_check, "UPDATES", 2)
