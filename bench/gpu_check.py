@@ -264,7 +264,8 @@ def recordings(device: torch.device) -> Iterator[Row]:
             continue
         ends, replays = [], []
         for record_at in (1, sys.maxsize):
-            recipe = {"autocast": autocast, "accumulate": 2, "batch_tokens": 512, "clip_value": 1.0}
+            tokens = 128 if device == CPU else 512
+            recipe = {"autocast": autocast, "accumulate": 2, "batch_tokens": tokens, "clip_value": 1.0}
             made = trainer(architecture, "softmax", device, 500, **recipe)
             if can_pack(made.model):
                 made.pack()

@@ -18,6 +18,7 @@ from torch import distributed
 
 from creamtea.steps.systems import DECODE
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.training import group
 from creamtea_workers.training.group import current_group
 
 SIZES = (2, 3, 4)
@@ -57,12 +58,12 @@ def decode(folder: Path, output: Path, checkpoints: Path) -> None:
 def take_part(rank: int, folder: Path) -> None:
     """As one process of each group."""
     prepare_torch(1)
+    group.PART = 1000  # so that a gradient has several
     for size in SIZES:
         if rank < size:
             store = f"file://{folder}/store-{size}"
             distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
-            group = current_group()
-            added = group.add(terms(rank))
+            added = current_group().add(terms(rank))
             torch.save(added, folder / f"added-{size}-{rank}.pt")
             # of three and four workers each writes some of the parts of a checkpoint
             os.environ["CREAMTEA_CHECKPOINT_PART_MB"] = "0.02" if size > 2 else "1000"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import group_member
@@ -21,8 +22,9 @@ from creamtea.contract.parts import halves
 from creamtea.contract.resources import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.training.group import ProcessGroup, lost_worker
-from creamtea_workers.training.summing import TreeSum, batch_seed, block, power_of_two
+from creamtea_workers.training import group
+from creamtea_workers.training.group import Alone, Exchange, ProcessGroup, lost_worker
+from creamtea_workers.training.summing import Terms, TreeSum, batch_seed, block, power_of_two
 
 HERE = Path(__file__).parent
 
@@ -38,10 +40,10 @@ def tree(leaves: list[float], width: int) -> float:
 
 def summed(leaves: list[float]) -> float:
     total = TreeSum()
-    for leaf in leaves:
-        total.add([torch.tensor([leaf], dtype=torch.float64)])
-    terms = total.total()
-    return 0.0 if terms is None else terms[0].item()
+    *others, last = (torch.tensor([leaf], dtype=torch.float64) for leaf in leaves or [0.0])
+    for leaf in others:
+        total.add([leaf])
+    return total.with_last(0, last).item()
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40))
@@ -57,6 +59,34 @@ def test_workers_sum_subtrees(leaves: list[float], size: int) -> None:
     while len(parts) > 1:  # as the workers do, in pairs
         parts = [first + second for first, second in zip(parts[::2], parts[1::2], strict=True)]
     assert parts[0] == summed(leaves)
+
+
+class Pair(Alone):
+    """One of two workers, of which the other has zeros."""
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.began = Event()
+
+    def add(self, terms: Terms) -> Terms:
+        self.began.set()
+        return super().add(terms)
+
+
+def test_gradients_are_sent_while_the_backward_pass_computes_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "PART", 1)
+    first, last = (torch.nn.Parameter(torch.tensor([value])) for value in (2.0, 3.0))
+    pair, began, total = Pair(), [], TreeSum()
+    first.register_hook(lambda slope: began.append(pair.began.wait(COMMAND)))
+    exchange = Exchange(pair, [first, last])
+    total.add([torch.tensor([0.5]), torch.tensor([0.25]), torch.zeros(2)])  # of another batch
+    exchange.begin(total)
+    (first * 5.0).mul(last).sum().backward()
+    losses = exchange.finish(total, torch.tensor([1.0, 7.0]))
+    assert began == [True]
+    assert losses.tolist() == [1.0, 7.0]
+    assert [weight.grad.item() for weight in (first, last) if weight.grad is not None] == [15.5, 10.25]
 
 
 def test_every_batch_has_a_dropout_of_its_own() -> None:

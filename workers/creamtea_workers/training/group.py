@@ -1,11 +1,14 @@
-"""The workers of one step: how they share values, and how the gradients of a training are added."""
+"""The workers of one step: how they share values, and how they add the gradients of a training."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
+from itertools import chain
 from typing import Protocol, TypeVar
 
 import torch
@@ -13,9 +16,10 @@ from torch import Tensor, distributed
 
 from creamtea.contract.resources import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
-from creamtea_workers.training.summing import Terms
+from creamtea_workers.training.summing import Terms, TreeSum, gradient_of
 
 T = TypeVar("T")
+PART = 1 << 22  # numbers of a gradient that are sent together, unless a weight has more
 
 
 class Group(Protocol):
@@ -140,3 +144,80 @@ def current_group() -> Group:
     if distributed.is_available() and distributed.is_initialized():
         return ProcessGroup()
     return Alone()
+
+
+class Exchange:
+    """Adds the gradients of an update over all workers while each computes those of its last batch.
+
+    Weights are sent in parts, in the order in which a backward pass reaches them: those of the last layers
+    first. A sum does not depend on the part that it is in, and the parts are the same at every worker.
+    """
+
+    def __init__(self, group: Group, weights: Sequence[Tensor]) -> None:
+        self._group, self._weights = group, weights
+        self._parts: list[list[int]] = [[]]
+        for index in reversed(range(len(weights))):
+            if sum(weights[other].numel() for other in self._parts[-1]) >= PART:
+                self._parts.append([])
+            self._parts[-1].append(index)
+        self._total: TreeSum | None = None  # of the batches before the last one, while that is computed
+        self._terms: dict[int, Tensor] = {}  # of the weights that have been reached, by their place
+        self._sent: list[Future[tuple[Terms, torch.cuda.Event | None]]] = []
+        self._thread = ThreadPoolExecutor(1, "exchange") if group.size > 1 else None
+        self._stream = torch.cuda.Stream() if self._thread and weights[0].is_cuda else None
+        if self._thread:
+            for index, weight in enumerate(weights):
+                weight.register_post_accumulate_grad_hook(partial(self._reached, index))
+
+    def begin(self, total: TreeSum) -> None:
+        """Send gradients from now on, each as soon as the backward pass has computed it."""
+        self._total = total
+
+    def finish(self, total: TreeSum, losses: Tensor) -> Tensor:
+        """Send what the backward pass has not, wait, and set all gradients. Return the sum of `losses`."""
+        self._total = total
+        for index, weight in enumerate(self._weights):
+            if index not in self._terms:
+                weight.grad = gradient_of(weight)
+                self._reached(index, weight)
+        self._send([total.with_last(len(self._weights), losses)])
+        *parts, [losses] = [self._received(future) for future in self._sent]
+        for index, gradient in zip(chain(*self._parts), chain(*parts), strict=True):
+            self._weights[index].grad = gradient
+        self._total, self._sent = None, []
+        self._terms.clear()
+        return losses
+
+    def _reached(self, index: int, weight: Tensor) -> None:
+        if self._total is None:  # not the last batch
+            return
+        assert weight.grad is not None
+        self._terms[index] = self._total.with_last(index, weight.grad)
+        while len(self._sent) < len(self._parts) and all(
+            other in self._terms for other in self._parts[len(self._sent)]
+        ):
+            self._send([self._terms[other] for other in self._parts[len(self._sent)]])
+
+    def _send(self, terms: Terms) -> None:
+        ready = None if self._stream is None else torch.cuda.current_stream().record_event()
+        if self._thread is not None:
+            self._sent.append(self._thread.submit(self._add, terms, ready))
+            return
+        done: Future[tuple[Terms, torch.cuda.Event | None]] = Future()
+        done.set_result(self._add(terms, ready))
+        self._sent.append(done)
+
+    def _add(self, terms: Terms, ready: torch.cuda.Event | None) -> tuple[Terms, torch.cuda.Event | None]:
+        if self._stream is None or ready is None:
+            return self._group.add(terms), None
+        with torch.cuda.stream(self._stream):
+            self._stream.wait_event(ready)
+            return self._group.add(terms), self._stream.record_event()
+
+    def _received(self, future: Future[tuple[Terms, torch.cuda.Event | None]]) -> Terms:
+        terms, done = future.result()
+        if done is not None:
+            torch.cuda.current_stream().wait_event(done)
+            for term in terms:
+                term.record_stream(torch.cuda.current_stream())
+        return terms

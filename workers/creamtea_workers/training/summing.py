@@ -36,16 +36,11 @@ class TreeSum:
             terms, leaves = left, 2 * leaves
         self._parts.append((leaves, terms))
 
-    def total(self) -> Terms | None:
-        """None where nothing was added."""
-        if not self._parts:
-            return None
-        _, total = self._parts.pop()
-        while self._parts:
-            _, left = self._parts.pop()
-            torch._foreach_add_(left, total)
-            total = left
-        return total
+    def with_last(self, index: int, term: Tensor) -> Tensor:
+        """Return the whole sum of the terms at `index`, of which `term` is the last. It is taken once."""
+        for _, left in reversed(self._parts):
+            term = left[index].add_(term)
+        return term
 
 
 def block(leaves: int, rank: int, size: int) -> range:

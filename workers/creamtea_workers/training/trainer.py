@@ -29,7 +29,7 @@ from creamtea_workers.runtime import tf32_products
 from creamtea_workers.training.best import average_best, keep_best
 from creamtea_workers.training.checkpoint import Position, Saver, load_position, save_position
 from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
-from creamtea_workers.training.group import Alone, Group
+from creamtea_workers.training.group import Alone, Exchange, Group
 from creamtea_workers.training.live import LiveTraining
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
@@ -90,6 +90,8 @@ class Trainer:
         same_parts = initial is not None and not load_initial(self.model, initial)
         self.judge_initial = same_parts and self.training.keep == "best"
         self.model.to(device)
+        self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self.exchange = Exchange(self.group, self.weights)
         self.optimiser = make_optimiser(self.model, self.training)
         on_gpu = device.type == "cuda"
         self.deterministic = self.training.is_deterministic(on_gpu)
@@ -222,19 +224,16 @@ class Trainer:
         tokens, sentences = self.target_tokens(members), sum(map(len, members))
         if self.training.accumulate == 1:
             return self.backward(members[0], 0, tokens, sentences)
-        weights = [weight for weight in self.model.parameters() if weight.requires_grad]
-        total = TreeSum()
-        for position in block(len(members), self.group.rank, self.group.size):
+        total, losses = TreeSum(), torch.zeros(2, device=self.device)  # with more workers than batches
+        positions = block(len(members), self.group.rank, self.group.size)
+        for position in positions:
+            if position == positions[-1] and self.packed is None:  # replays have all gradients at once
+                self.exchange.begin(total)
             losses = self.backward(members[position], position, tokens, sentences)
-            total.add([losses, *map(gradient_of, weights)])
-            self.optimiser.zero_grad(set_to_none=True)
-        terms = total.total()
-        if not terms:  # more workers than batches
-            terms = [torch.zeros(2, device=self.device), *(torch.zeros_like(weight) for weight in weights)]
-        losses, *gradients = self.group.add(terms)
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient
-        return losses.clone()  # a view of all that was added, which it would keep in memory
+            if position != positions[-1]:
+                total.add([*map(gradient_of, self.weights), losses])
+                self.optimiser.zero_grad(set_to_none=True)
+        return self.exchange.finish(total, losses)
 
     def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
         """Add the gradients of an update's batch; (2,): its part in the losses."""
