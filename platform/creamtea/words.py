@@ -56,6 +56,13 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(character)[0] in "ZC" for character in normalise(text))
 
 
+def look(name: str) -> str:
+    """Return what a name looks like: names with one look are hard to tell apart, as "José" is in NFC and in
+    NFD, and names with other blanks or with characters of no width."""
+    shown = unicodedata.normalize("NFKC", normalise(name))
+    return "".join(character for character in shown if unicodedata.category(character) != "Cf")
+
+
 def with_one_mark(text: str) -> str:
     """The text with MARK in place of every mark and joiner; each character keeps its position."""
     return text if text.isascii() else text.translate(_ONE_MARK)

@@ -204,8 +204,9 @@ def test_an_organiser_may_sign_in_instead(creamtea: Any, database: Database) -> 
 
 def test_many_raters_get_links_and_participants_one(creamtea: Any, database: Database) -> None:
     make(creamtea)
-    (creamtea.folder / "people.txt").write_text("anna\n\nben\n")
-    for options, who in ((["--raters", "people.txt"], ["anna", "ben"]), (["--count", "1"], ["rater-03"])):
+    (creamtea.folder / "people.txt").write_text("anna\r\n\nName\u2028Two\n", encoding="utf-8", newline="")
+    named = ["anna", "Name Two"]  # U+2028 ends no line
+    for options, who in ((["--raters", "people.txt"], named), (["--count", "1"], ["rater-03"])):
         head, *rows = creamtea("campaign", "link", "first", *options).stdout.splitlines()
         assert head == "rater,link"
         assert [row.split(",")[0] for row in rows] == who

@@ -12,7 +12,7 @@ from creamtea.errors import InputError
 
 def test_a_byte_order_mark_before_the_first_line_is_not_text() -> None:
     given = io.BytesIO("\ufeffein Haus\r\n\ufeffein Baum".encode())
-    assert list(iterate_lines(given, "standard input")) == ["ein Haus\r", "\ufeffein Baum"]
+    assert list(iterate_lines(given, "standard input")) == ["ein Haus", "\ufeffein Baum"]
 
 
 def test_a_line_that_is_not_utf_8_is_named() -> None:

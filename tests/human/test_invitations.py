@@ -35,7 +35,7 @@ def test_links_for_named_and_for_new_raters(database: Database, campaign: str) -
     made = invitations.invite(database, campaign, "test", ["anna", " =ben "])
     made += invitations.invite(database, campaign, "test", 2)
     assert [one.rater for one in made] == ["anna", "=ben", "rater-03", "rater-04"]
-    rows = list(csv.reader(io.StringIO(invitations.links_csv(made, "https://rate.example.org/"))))
+    rows = list(csv.reader(io.StringIO(invitations.links_csv(made, "https://rate.example.org"))))
     assert rows[0] == ["rater", "link"]
     assert rows[2][0] == "'=ben"  # no formula
     assert rows[1][1] == f"https://rate.example.org/enter#{made[0].secret}"

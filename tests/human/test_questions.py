@@ -31,6 +31,13 @@ QUESTIONS = [
 ]
 
 
+def test_a_line_ends_with_lf_or_cr_lf_alone() -> None:
+    """U+2028 and its like are characters of a question."""
+    asked = read_questions("A\u2028B? | x | y\r\nC\x85D\x0bE?\n")
+    assert [question.ask for question in asked] == ["A\u2028B?", "C\x85D\x0bE?"]
+    assert asked[0].options == ["x", "y"]
+
+
 @pytest.fixture
 def campaign(database: Database) -> str:
     """The name of a launched campaign."""

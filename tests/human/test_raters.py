@@ -113,6 +113,16 @@ def test_a_rater_is_added_once(campaign: Database) -> None:
     assert len(raters.overview(campaign, 1)) == 2
 
 
+def test_names_that_look_alike_are_one(campaign: Database) -> None:
+    """As files have them that were written on other machines: composed, decomposed, with another blank."""
+    jose = raters.find_or_add(campaign, "c", "test", "Jos\u00e9 Two")
+    for written in ("Jose\u0301 Two", "Jos\u00e9\u2028Two", " Jos\u00e9\u00a0Two "):
+        assert raters.find_or_add(campaign, "c", "test", written) == jose
+        assert raters.find(campaign, "c", written) == jose
+    with pytest.raises(InputError, match="which looks like"):
+        raters.add(campaign, "c", "test", pseudonym="Jos\u00e9 \uff34wo")
+
+
 def test_the_overview_counts_what_raters_did(database: Database) -> None:
     campaign_id = make_campaign(database, [{"kind": "tutorial"}, {}, {}, {}])
     anna, _ = add_rater(database), add_rater(database, "bert")

@@ -275,7 +275,7 @@ def test_what_is_no_yaml(write: Write, content: bytes, line: str) -> None:
 
 
 UNREADABLE = {
-    "invalid UTF-8": (b"name: x\n# \xff\n", "study.yaml:2: not UTF-8 text; save the file as UTF-8"),
+    "invalid UTF-8": (b"name: x\n# \xff\n", "study.yaml, line 2: not UTF-8 text: save it as UTF-8"),
     "too large": (b"#" * 1_000_001, "study.yaml: larger than 1,000,000 bytes, the limit for a study"),
     "alias bomb": (
         b"a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n"

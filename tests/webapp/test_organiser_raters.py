@@ -38,7 +38,7 @@ def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Databa
         ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
     app = visit(campaign=made.id, view="raters")
-    app.text_area(key="many-pseudonyms").set_value("anna\nben")
+    app.text_area(key="many-pseudonyms").set_value("anna\nben\u2028two")
     ran(next(one for one in app.button if one.label.startswith("Make links")).click().run())
     assert "2 links made" in shown(app)
     assert app.session_state["organise-links"][1].count("/enter#") == 2

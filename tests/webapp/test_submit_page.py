@@ -134,7 +134,7 @@ def test_a_file_is_taken_as_it_is_or_refused(visit: Any, data: Path) -> None:
     assert app.text_area(key="submit-text").value == written
     assert "given is valid" in html(app)
     app.file_uploader(key="submit-file").set_value(("old.yaml", written.encode("latin-1"), "text/yaml")).run()
-    assert "old.yaml is not UTF-8" in html(app)
+    assert "old.yaml, line 1: not UTF-8 text" in html(app)
     assert app.text_area(key="submit-text").value == written
 
 

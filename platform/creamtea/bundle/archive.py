@@ -204,5 +204,5 @@ def parse_lines(content: bytes, place: str) -> list[Any]:
     """The values of JSON Lines. InputError with the line."""
     return [
         parse_json(line, f"{place}, line {number}")
-        for number, line in enumerate(content.splitlines(), start=1)
+        for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1)
     ]

@@ -10,14 +10,16 @@ from creamtea.errors import InputError
 
 
 def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Strictly UTF-8, ended by line feeds only; a byte-order mark is not text. `before` is called before each
-    is read. InputError names the line that is not UTF-8; `name` is what people call the stream."""
+    """Yield strictly UTF-8 lines without their ends, LF or CR LF; a byte-order mark is not text. `before` is
+    called before each is read. InputError names the line that is not UTF-8; `name` is what people call the
+    stream."""
     for number in count(1):
         before()
         line = stream.readline()
         if not line:
             return
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            yield text.removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
             raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None

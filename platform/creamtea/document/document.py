@@ -27,7 +27,7 @@ from creamtea.document.mistakes import (
     shown,
 )
 from creamtea.errors import InputError
-from creamtea.regular import open_regular
+from creamtea.regular import decode, open_regular
 from creamtea.wording import file_name
 
 MAX_BYTES = 1_000_000
@@ -189,11 +189,7 @@ def _text(path: Path, kind: str) -> str:
     if len(content) > MAX_BYTES:
         limited = kind.partition(" (")[0]  # without the file's ending
         raise InputError(f"{file_name(path)}: larger than {MAX_BYTES:,} bytes, the limit for {limited}")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{file_name(path)}:{line}: not UTF-8 text; save the file as UTF-8") from None
+    return decode(content, file_name(path))
 
 
 def _compose(text: str) -> yaml.Node | None:

@@ -153,6 +153,8 @@ def mistakes_of_pydantic(
             allowed = _at_least(context["min_length"])
         elif kind == "value_error":
             allowed = f"a value that fits: this one {context['error']}"
+            if isinstance(value, dict):  # which is more than a message can show
+                found, allowed = "", str(context["error"])
         yield Mistake(path, found, allowed or "a value of another type")
 
 

@@ -24,6 +24,7 @@ from creamtea.human.campaigns import find_campaign
 from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
+from creamtea.words import normalise
 
 MAX_AT_ONCE = 1000
 MAX_PARTICIPANTS = 5000  # of a campaign: whoever has the link can invent some
@@ -50,7 +51,7 @@ def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] 
     if not 1 <= count <= MAX_AT_ONCE:
         raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {count:,}")
     named: Sequence[str | None] = (
-        [None] * wanted if isinstance(wanted, int) else [pseudonym.strip() for pseudonym in wanted]
+        [None] * wanted if isinstance(wanted, int) else [normalise(pseudonym) for pseudonym in wanted]
     )
     if twice := {pseudonym for pseudonym in named if pseudonym is not None and named.count(pseudonym) > 1}:
         raise InputError(f"a rater is named twice: {min(twice)!r}")

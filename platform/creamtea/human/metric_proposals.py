@@ -73,7 +73,7 @@ def proposals_of_metric(
                 "says how it can; then give it another `version`, and run the study again",
                 about=FIELD,
             )
-        proposals += [_proposal(metric, system, line) for line in read(file.digest).splitlines()]
+        proposals += [_proposal(metric, system, line) for line in read(file.digest).split(b"\n") if line]
         scorers[system] = _scorer(session.get_one(StepRow, key), metric)
     first, *others = scorers.values()
     if any(other != first for other in others):

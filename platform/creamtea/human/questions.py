@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field
 from creamtea.document.values import Strict
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human.storable import check_text
+from creamtea.regular import lines_of
 from creamtea.wording import counted, option
 
 NUMBER, OPTIONAL = "number", "optional"
@@ -46,7 +47,7 @@ class WrongAnswers(CreamteaError):
 def read_questions(text: str) -> list[Question]:
     """The questions of a text with one per line. InputError names the line."""
     questions: list[Question] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
             continue
         ask, *rest = (part.strip() for part in line.split("|"))

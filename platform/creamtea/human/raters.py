@@ -30,6 +30,7 @@ from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, WebSession
 from creamtea.wording import option
+from creamtea.words import look, normalise
 
 MAX_NAME = 200  # characters of a pseudonym or a name
 
@@ -178,7 +179,9 @@ def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -
     with database.transaction() as session:
         row = lock(session, campaign)
         known = session.scalar(
-            select(Rater.id).where(Rater.campaign_id == row.id, Rater.pseudonym == pseudonym.strip())
+            select(Rater.id).where(
+                Rater.campaign_id == row.id, Rater.pseudonym.in_({pseudonym.strip(), normalise(pseudonym)})
+            )
         )
         return known if known is not None else insert(session, database, row, actor, pseudonym)
 
@@ -198,9 +201,10 @@ def insert(
         numbers = itertools.count(len(taken) + 1)
         pseudonym = next(drawn for number in numbers if (drawn := f"rater-{number:02}") not in taken)
     pseudonym = _checked(pseudonym, "pseudonym", f"{option('rater')} NAME")
-    if pseudonym in taken:
+    if alike := next((known for known in sorted(taken) if look(known) == look(pseudonym)), None):
+        looks = "" if alike == pseudonym else f", which looks like {pseudonym!r}"
         raise InputError(
-            f"campaign {campaign.name!r} has a rater {pseudonym!r} already: choose another pseudonym"
+            f"campaign {campaign.name!r} has a rater {alike!r} already{looks}: choose another pseudonym"
         )
     if subject is not None:
         subject = sign_in.checked_subject(subject)
@@ -224,11 +228,12 @@ def find(database: Database, campaign: str, pseudonym: str) -> int:
         row = find_campaign(session, campaign)
         raters = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
         known = {rater.pseudonym: rater.id for rater in raters}
-    if pseudonym not in known:
+    found = known.get(pseudonym, known.get(normalise(pseudonym)))
+    if found is None:
         raise InputError(
             f"campaign {campaign!r} has no rater {pseudonym!r}; it has {', '.join(sorted(known)) or 'none'}"
         )
-    return known[pseudonym]
+    return found
 
 
 def exclude(database: Database, rater_id: int, actor: str, reason: str) -> None:
@@ -339,9 +344,10 @@ def lock(session: Session, campaign: str) -> Campaign:
 
 
 def _checked(text: str, what: str, remedy: str) -> str:
-    text = text.strip()
+    one_line = not set("\n\r") & set(text.strip())
+    text = normalise(text)
     if not text:
         raise InputError(f"a rater needs a {what}: {remedy}")
-    if len(text) > MAX_NAME or not text.isprintable():
+    if not one_line or len(text) > MAX_NAME or not text.isprintable():
         raise InputError(f"a rater's {what} is one line of at most {MAX_NAME} printable characters: {remedy}")
     return text

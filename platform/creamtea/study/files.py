@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from creamtea.regular import open_regular
+from creamtea.regular import HEAD, open_regular, other_than_text
 from creamtea.unpacked import unpacked
 
 BLOCK = 1 << 20  # bytes
@@ -37,7 +37,9 @@ def scan(path: Path) -> TextFacts:
     try:
         with open_regular(path) as file:
             text = unpacked(file)
-            start = text.read(len(codecs.BOM_UTF8))
+            start = text.read(HEAD)
+            if what := other_than_text(start)[0]:
+                raise UnreadableFile(what)
             for block in chain([start], iter(lambda: text.read(BLOCK), b"")):
                 digest.update(block)
                 try:
@@ -45,8 +47,8 @@ def scan(path: Path) -> TextFacts:
                 except UnicodeDecodeError as error:
                     if invalid is None:
                         invalid = newlines + error.object.count(b"\n", 0, error.start) + 1
-                if block is start and block == codecs.BOM_UTF8:  # which is no text
-                    continue
+                if block is start:
+                    block = block.removeprefix(codecs.BOM_UTF8)  # which is no text
                 newlines += block.count(b"\n")
                 blank = blank and not block.strip()
                 last = block[-1:] or last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import json
@@ -178,13 +179,13 @@ def test_rows_of_one_answer_disagree(folder: Path, other: Database) -> None:
         (
             b"campaign,",
             b"campain,",
-            "ratings.csv, line 1, column campain: found an unknown column; allowed: campaign, ",
+            "ratings.csv, line 1, column campain: found an unknown column; allowed: one of campaign, ",
         ),
         (b"campaign,protocol", b"campaign,campaign", "ratings.csv, line 1, column campaign: found twice; "),
         (b",active_ms", b"", "ratings.csv, line 1, column active_ms: missing; needed: campaign, "),
         (b"bad,da", b"bad", "ratings.csv, line 2: found 28 cells; allowed: 29, as the first line has"),
         (b"bad,da", b'bad,"d"a', "ratings.csv, line 2: not CSV: "),
-        (b"bad,da", b"bad,\xffda", "ratings.csv, line 2: not UTF-8; convert the file (iconv -t UTF-8)"),
+        (b"bad,da", b"bad,\xffda", "ratings.csv, line 2: not UTF-8 text: save it as UTF-8 (iconv -t UTF-8)"),
     ],
 )
 def test_a_damaged_csv(folder: Path, other: Database, old: bytes, new: bytes, message: str) -> None:
@@ -192,6 +193,43 @@ def test_a_damaged_csv(folder: Path, other: Database, old: bytes, new: bytes, me
     path.write_bytes(path.read_bytes().replace(old, new, 1))
     seal(folder)
     assert refused(other, folder, "csv").startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"rater,segment,system,value\n"), "x.csv is a gzip file: unpack it"),
+        (
+            b"PK\x03\x04" + bytes(30),
+            "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save",
+        ),
+        ("rater,segment".encode("utf-16"), "x.csv is UTF-16 text: save it as UTF-8"),
+        (b"rater;segment;system;value\nann;0;A;3,4\n", "x.csv, line 1: semicolons between the cells"),
+        (b"rater\tsegment\tsystem\tvalue\nann\t0\tA\t3\n", "x.csv, line 1: tabs between the cells"),
+        (b"rater,segment,system,value\rann,0,A,80\r", "x.csv, line 1: a carriage return (CR)"),
+        (b"rater,segment,system,value\nann,0,A,\n", "x.csv, line 2, column value: found nothing"),
+        (b"rater,segment,system,valeu\nann,0,A,3\n", "x.csv, line 1, column valeu: found an unknown column"),
+    ],
+)
+def test_a_message_names_the_cause_as_the_file_shows_it(
+    other: Database, tmp_path: Path, content: bytes, message: str
+) -> None:
+    """Not a column that the file does not have, nor "not UTF-8" of what is no text."""
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        import_campaign(other, tmp_path / "x.csv", "csv", ImportFacts("x", "da"), "test")
+    assert str(caught.value).startswith(message)
+    assert "payload: " not in str(caught.value)
+
+
+def test_an_error_that_ends_before_it_begins_is_named_in_the_files_terms(
+    other: Database, tmp_path: Path
+) -> None:
+    """Appraise's file has no column payload, and no spans."""
+    error = '"[{""start_i"":9,""end_i"":4,""severity"":""major""}]"'
+    (tmp_path / "x.csv").write_text(f"r1,A,1,TGT,eng,deu,40,d#A,False,{error},1,2\n")
+    with pytest.raises(InputError, match=r"^x\.csv, line 1: error 1: ends before it begins$"):
+        import_campaign(other, tmp_path / "x.csv", "appraise", ImportFacts("x", "esa"), "test")
 
 
 def test_an_empty_csv(folder: Path, other: Database) -> None:

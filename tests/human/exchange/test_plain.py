@@ -59,6 +59,16 @@ def test_da_has_an_item_for_each_output(tmp_path: Path) -> None:
     assert [(item.segment, item.systems) for item in content.items] == [(1, ("a",)), (1, ("b",))]
 
 
+def test_names_that_look_alike_are_said(database: Database, tmp_path: Path) -> None:
+    text = "rater,segment,system,value\nJos\u00e9,0,A,80\nJose\u0301,1,A,70\nJos\u00e9,2,B\u00e9,80\n"
+    text += "Jos\u00e9,3,Be\u0301,70\n"
+    done = import_campaign(database, written(tmp_path, text), "csv", facts("da"), "test")
+    assert [(note.count, note.what.split(" that")[0]) for note in done.notices] == [
+        (2, "names of systems"),
+        (2, "names of raters"),
+    ]
+
+
 def test_rows_that_repeat_another_are_counted_and_kept_once(tmp_path: Path) -> None:
     text = "rater,segment,system,value\nann,1,a,70\nann,1,b,60\nann,1,a,70\nann,2,a,70\nann,1,a,70\n"
     content, not_kept = read_ratings(written(tmp_path, text), "csv", facts("da"), NOW)

@@ -10,6 +10,7 @@ from creamtea.human import rights
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.submission import would_cancel
 from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written
+from creamtea.regular import decode
 from creamtea.settings import Settings
 from creamtea_webapp import session
 from creamtea_webapp.markup import show, show_styles
@@ -58,9 +59,9 @@ def _take_file() -> None:
     if file is None:
         return
     try:
-        st.session_state[TEXT] = file.getvalue().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        st.session_state[REFUSED] = f"{file.name} is not UTF-8 text: save it as UTF-8 and choose it again"
+        st.session_state[TEXT] = decode(file.getvalue(), file.name, "save it as UTF-8 and choose it again")
+    except InputError as error:
+        st.session_state[REFUSED] = str(error)
 
 
 def _check(text: str) -> WrittenStudy | None:

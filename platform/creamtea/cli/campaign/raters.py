@@ -16,6 +16,7 @@ from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.errors import InputError
 from creamtea.human import access, campaigns, raters, sign_in
 from creamtea.human.invitations import invite, links_csv, recruit, recruiting_address
+from creamtea.regular import lines_of
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
 from creamtea.wording import counted
@@ -106,7 +107,7 @@ def link(
         if campaign.state == "closed" and not organiser:
             raise InputError(f"campaign {name!r} is closed, and nobody can rate in it: no link was made")
         if many is not None or count is not None or len(named) > 1 or (csv and named and subject is None):
-            listed = [line for line in text_of("--raters", many).splitlines() if line.strip()]
+            listed = [line for line in lines_of(text_of("--raters", many)) if line.strip()]
             wanted = count if count is not None else named or listed
             text = links_csv(invite(database, name, ACTOR, wanted), url).rstrip("\n")
         elif participants:

@@ -35,6 +35,7 @@ class ScoredRating:
     answer: ScoredAnswer | None
 
 
+ANSWERS = ("step", "value", "payload")  # columns, of which one is enough
 Revisions = list[dict[str, ScoredRating]]  # in their order; each by system
 
 
@@ -147,7 +148,9 @@ def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
         if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways
             given = replace(given, payload=scored.payload)
     except ValueError as error:
-        raise InputError(f"{given.place.column(column)}: {error}") from None
+        # other tools' files have no such columns
+        where = given.place.column(column) if column in given.columns else str(given.place)
+        raise InputError(f"{where}: {error}") from None
     return ScoredRating(given, scored)
 
 
@@ -161,7 +164,8 @@ def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
     for scored in group:
         given = scored.given
         if scored.answer is None and not skipped:
-            raise given.refuse("step", "a step; only a skipped item (skipped_at) has none")
+            column = next((name for name in ANSWERS if name in given.columns), "step")
+            raise given.refuse(column, f"a {column}; only a skipped item (skipped_at) has none")
         for column, moment in (("submitted_at", given.submitted_at), ("rated_at", given.rated_at)):
             if moment is None and not skipped:
                 raise given.refuse(column, "a moment; the row has a score")

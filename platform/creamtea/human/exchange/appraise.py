@@ -39,7 +39,7 @@ from typing import Any, TypeVar
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
 from creamtea.human.exchange.elsewhere import given_cost
-from creamtea.human.exchange.files import csv_records, read_text
+from creamtea.human.exchange.files import csv_records, other_separator, read_text
 from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.base import Protocol
 from creamtea.human.protocols.da import Da
@@ -195,6 +195,8 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
 
 def _counted(file: str, line: int, cells: list[str], allowed: tuple[int, ...]) -> list[str]:
     if len(cells) not in allowed:
+        if (wrong := other_separator(cells, allowed)) is not None:
+            raise InputError(f"{file}, line {line}: {wrong}")
         layouts = " or ".join(map(str, allowed))
         raise InputError(
             f"{file}, line {line}: found {counted(len(cells), 'field')}; allowed: {layouts} "

@@ -27,6 +27,7 @@ from creamtea.human.exchange.losses import (
     MT_METRICS_EVAL,
     PEARMUT,
     NotKept,
+    look_alikes,
     not_held,
     repeats_kept,
 )
@@ -215,7 +216,7 @@ def import_campaign(
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
     check_lengths(content)
-    notices = (*repeats_kept(content), *error_notices(content))
+    notices = (*look_alikes(content), *repeats_kept(content), *error_notices(content))
     media = MediaFiles()
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path

@@ -7,20 +7,22 @@ order; unknown, missing and repeated ones are refused, not guessed.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from creamtea.document.mistakes import one_of
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import Column
+from creamtea.regular import decode, lines_of
 from creamtea.wording import counted, file_name
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -101,27 +103,19 @@ def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str,
 
 
 def read_text(path: Path) -> str:
-    """The file's text without a byte-order mark, with every line end as it is. InputError: no such file, not
-    UTF-8 (with the line)."""
+    """Read a file's text as `regular.decode` does. InputError: no such file, not text, not UTF-8."""
     try:
-        data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+        content = path.read_bytes()
     except OSError as error:
         raise InputError(
             f"{file_name(path)}: {error.strerror or error}; give a file that can be read"
         ) from None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputError(f"{path.name}, line {line}: not UTF-8; convert the file (iconv -t UTF-8)") from None
+    return decode(content, path.name, "save it as UTF-8 (iconv -t UTF-8)")
 
 
 def text_lines(path: Path) -> list[str]:
-    """The lines of a text file without their ends, LF or CR LF. InputError as `read_text`."""
-    lines = read_text(path).split("\n")
-    if lines[-1] == "":  # behind the last line's end
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    """The lines of a text file without their ends. InputError as `read_text`."""
+    return lines_of(read_text(path))
 
 
 def read_records(
@@ -141,6 +135,8 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
         line, header = next(records)
     except StopIteration:
         raise InputError(f"{path.name}: an empty file; its first line names the columns") from None
+    if (wrong := other_separator(header, columns)) is not None:
+        raise InputError(f"{path.name}, line {line}: {wrong}")
     _check_names(f"{path.name}, line {line}", header, columns, required)
     read = []
     for line, cells in records:
@@ -158,6 +154,20 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
     return read
 
 
+def other_separator(cells: list[str], allowed: Collection[object]) -> str | None:
+    """Say that something else than commas separates a line's cells, if that is so; `allowed`: names of
+    columns, or numbers of cells."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        parts = separator.join(cells).split(separator)  # a comma may be the decimal one
+        known = len(cells) == 1 or len(parts) in allowed or any(part.strip('" ') in allowed for part in parts)
+        if len(parts) > len(cells) and known:
+            return (
+                f"{name} between the cells; save the file with commas (in a spreadsheet: save as CSV, and "
+                "choose the comma as field separator; decimal numbers have a point)"
+            )
+    return None
+
+
 def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of a CSV without the checks of columns: (line, cells); blank lines are left out."""
     csv.field_size_limit(MAX_CELL)
@@ -170,11 +180,19 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(
-                f"{path.name}, line {line}: not CSV: {error}; quote the cell, double its quotes"
-            ) from None
+            raise InputError(f"{path.name}, line {line}: {_not_csv(text, error)}") from None
         if cells:
             yield line, cells
+
+
+def _not_csv(text: str, error: csv.Error) -> str:
+    """What is wrong with a text, and what to do."""
+    if "\r" in text.replace("\r\n", ""):
+        return (
+            "a carriage return (CR) that ends a line, or stands in a cell without quotes: lines of a CSV end "
+            "with LF or CR LF; save the file anew, as CSV with Unix or Windows line ends"
+        )
+    return f"not CSV: {error}; put the cell into quotes, and double those in it"
 
 
 def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
@@ -214,9 +232,13 @@ def _check_names(
 ) -> None:
     for name in names:
         if name not in columns:
-            raise InputError(
-                f"{place}, column {name}: found an unknown column; allowed: {', '.join(columns)}"
-            )
+            if required is None or len(required) == len(columns):
+                allowed = f"allowed: {one_of(columns, name)}"
+            else:
+                like = get_close_matches(name, columns, n=1, cutoff=0.75)
+                allowed = f"needed: {', '.join(required)} and a score (value, step or payload)"
+                allowed += f"; did you mean {like[0]}?" if like else "; docs/exchange.md has the others"
+            raise InputError(f"{place}, column {name}: found an unknown column; {allowed}")
         if names.count(name) > 1:
             raise InputError(f"{place}, column {name}: found twice; allowed: each column once")
     for name in columns if required is None else required:

@@ -6,7 +6,7 @@ docs/exchange.md shows the whole (`table`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from creamtea.human.exchange.pearmut import category_of, written_category
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
 from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.words import look
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,22 @@ def repeats_kept(content: Content) -> tuple[NotKept, ...]:
             ),
         }
     )
+
+
+def look_alikes(content: Content) -> tuple[NotKept, ...]:
+    """Names that people cannot tell apart: of systems, and of raters."""
+    found = []
+    kinds = {"systems": content.systems, "raters": [person.pseudonym for person in content.raters]}
+    for what, names in kinds.items():
+        alike: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            alike[look(name)].append(name)
+        groups = [" and ".join(map(ascii, group)) for group in alike.values() if len(group) > 1]
+        if groups:
+            why = "that look alike, and count as different: write them alike if they are one"
+            number = sum(len(group) for group in alike.values() if len(group) > 1)
+            found.append(NotKept(number, f"names of {what} {why} ({'; '.join(groups[:3])})"))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

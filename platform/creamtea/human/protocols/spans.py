@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from creamtea.document.mistakes import mistakes_in_line
+from creamtea.document.mistakes import Mistake, mistakes_in_line, mistakes_of_pydantic
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position
 from creamtea.errors import InputError
@@ -64,12 +65,21 @@ def read_marked(answer: Any, output: str) -> MarkedErrors:
     try:
         marked = MarkedErrors.model_validate(answer)
     except ValidationError as error:
-        raise ValueError(mistakes_in_line(error, MarkedErrors, answer)) from None
+        found = mistakes_of_pydantic(error.errors(), MarkedErrors, answer)
+        raise ValueError("; ".join(dict.fromkeys(map(_in_words, found)))) from None
     if output:
         for span in marked.spans:
             if span.end is not None and not span.in_source and span.end >= len(output):
                 raise ValueError(f"an error ends at character {span.end} of an output of {len(output)}")
     return marked
+
+
+def _in_words(mistake: Mistake) -> str:
+    """Name an error by its number, from 1, as no file but creamtea's own calls it `spans`."""
+    match mistake.path:
+        case ("spans", int(number), *rest):
+            return f"error {number + 1}: {replace(mistake, path=tuple(rest)).line()}"
+    return mistake.line()
 
 
 class MarksErrors(Protocol):

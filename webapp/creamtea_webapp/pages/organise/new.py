@@ -24,6 +24,7 @@ from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.human.questions import read_questions
 from creamtea.human.settings import ProposedBy, settings_of
 from creamtea.human.tutorial import read_tutorial
+from creamtea.regular import decode
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study, study_names
 from creamtea.store.row_ids import row_id
@@ -185,11 +186,5 @@ def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
 
 
 def _documents(file: Any) -> Documents:
-    try:
-        return read_documents(file.getvalue().decode(), file.name)
-    except InputError as error:
-        raise InputError(str(error), about="documents") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            "the file of documents is not UTF-8 text: save it as UTF-8", about="documents"
-        ) from None
+    with about("documents"):
+        return read_documents(decode(file.getvalue(), file.name), file.name)

@@ -11,6 +11,7 @@ from creamtea.human import access, invitations, raters, rights
 from creamtea.human.campaigns import CampaignSummary
 from creamtea.human.quality import RaterReport, described_in_words
 from creamtea.human.raters import RaterProgress
+from creamtea.regular import lines_of
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
 from creamtea.wording import counted
@@ -133,7 +134,7 @@ def _many(campaign: CampaignSummary) -> None:
 
 def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     state = st.session_state
-    names = [line.strip() for line in str(state.get("many-pseudonyms", "")).splitlines() if line.strip()]
+    names = [line.strip() for line in lines_of(str(state.get("many-pseudonyms", ""))) if line.strip()]
     count = int(state.get("many-count") or 0)
     if bool(names) == bool(count):
         raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
