@@ -45,7 +45,8 @@ def random_sentences(vocabulary: int) -> list[list[int]]:
 
 @torch.inference_mode()
 def threshold_for(model: Transformer, sentences: Sequence[list[int]], size: int) -> float:
-    """The probability above which the head has `size` subwords per sentence, on average."""
+    """The probability above which the head has `size` subwords per sentence, on average. It lies between the
+    logits of two subwords: on one of them, rounding would decide whether that subword is selected."""
     logits = [model.nvs_logits(model.encode(source_batch([s], torch.device("cpu"))))[0] for s in sentences]
-    value = torch.cat(logits).topk(size * len(sentences)).values[-1]
-    return float(torch.sigmoid(value.double()))
+    *_, last, next_ = torch.cat(logits).topk(size * len(sentences) + 1).values.double().tolist()
+    return float(torch.sigmoid(torch.tensor((last + next_) / 2, dtype=torch.float64)))

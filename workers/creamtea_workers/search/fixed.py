@@ -4,9 +4,9 @@ A program (`models.graphs`) serves all batches of at most so many sentences, sou
 positions and selected subwords. Sentences that are done go on until all are, and change nothing. Nothing is
 read back but whether any sentence is still running, and that one step late, so that the GPU never waits.
 
-Translations are those of the loops in `greedy`, `beam` and `sample`, which give up memory and work as rows
-are completed and are faster on a CPU. These loops also serve what has no state of fixed shape: ensembles, and
-beams and samples too wide for one attention over all rows of a sentence.
+Translations are those of the loops in `beam` and `columns`, which give up memory and work as rows are
+completed and are faster on a CPU. These loops also serve what has no state of fixed shape: ensembles, and beams
+and samples too wide for one attention over all rows of a sentence.
 """
 
 from __future__ import annotations
