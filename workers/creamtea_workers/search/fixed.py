@@ -5,8 +5,8 @@ positions and selected subwords. Sentences that are done go on until all are, an
 read back but whether any sentence is still running, and that one step late, so that the GPU never waits.
 
 Translations are those of the loops in `beam` and `columns`, which give up memory and work as rows are
-completed and are faster on a CPU. These loops also serve what has no state of fixed shape: ensembles, and beams
-and samples too wide for one attention over all rows of a sentence.
+completed and are faster on a CPU. These loops also serve what has no state of fixed shape: ensembles, and
+beams and samples too wide for one attention over all rows of a sentence.
 """
 
 from __future__ import annotations
