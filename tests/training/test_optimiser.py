@@ -135,6 +135,18 @@ def test_constant_with_and_without_warm_up() -> None:
     assert rates([1, 1000], schedule="constant", learning_rate=0.1, warmup=0) == [0.1, 0.1]
 
 
+def test_trainings_are_deterministic_on_cpus_unless_the_study_says_otherwise() -> None:
+    chosen = {value: Training(deterministic=value) for value in (None, True, False)}
+    assert [chosen[value].is_deterministic(on_gpu=False) for value in chosen] == [True, True, False]
+    assert [chosen[value].is_deterministic(on_gpu=True) for value in chosen] == [False, True, False]
+    assert "deterministic" not in chosen[None].model_dump()  # keys of earlier trainings stay
+    assert chosen[True].model_dump()["deterministic"] is True
+    prepare_torch(torch.get_num_threads(), deterministic=False)
+    assert torch.get_deterministic_debug_mode() == 0
+    prepare_torch(torch.get_num_threads())
+    assert torch.get_deterministic_debug_mode() == 1
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "lamb"])
 def test_no_training_imports_torchs_compiler(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("torch._dynamo", "torch._inductor", "torch._inductor.config"):

@@ -19,7 +19,7 @@ from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.best import average_best, keep_best, slot_name
 from creamtea_workers.training.checkpoint import Best, Saver
 from creamtea_workers.training.evaluate import Evaluation
-from creamtea_workers.training.trainer import TrainingResult
+from creamtea_workers.training.trainer import Trainer, TrainingResult
 
 SHORT = {"batch_tokens": 60, "learning_rate": 0.003, "warmup": 10, "max_epochs": 3, "checkpoint_every": 7}
 
@@ -92,6 +92,29 @@ def test_a_training_gives_way_after_a_checkpoint_and_goes_on_with_the_same_bits(
     assert resumed.state.update == asked[2]
     weights = trainer(params, pairs, tmp_path / "pieces").run().model.state_dict()
     assert all(torch.equal(weights[name], value) for name, value in whole.model.state_dict().items())
+
+
+def test_packed_batches_resume_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, with bf16 copies of the matrices; here by operations that are the same each time."""
+    resume = Trainer.resume
+
+    def packed(self: Trainer) -> None:
+        self.pack()
+        resume(self)
+
+    monkeypatch.setattr(Trainer, "resume", packed)
+    monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
+    params = parameters(
+        {**SHORT, "accumulate": 2, "max_epochs": 2},
+        {"dropout": 0.1, "attention_dropout": 0.1},
+        nvs={"positive_weight": 10.0},
+    )
+    pairs = reversals(70, 6, seed=1)
+    whole = trainer(params, pairs, tmp_path / "whole").run()
+    pieces = interrupted(params, pairs, tmp_path / "pieces", [2, whole.position.update])
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    assert series(whole) == series(pieces)
 
 
 def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
