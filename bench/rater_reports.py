@@ -20,6 +20,7 @@ The bad raters take an accepted annotator's place, items, controls and order, an
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import tempfile
 import time
@@ -27,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +48,18 @@ from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Campaign
 
 Steps = NDArray[np.int64]
-CAMPAIGNS = {
-    "crowd DA": ("wmt22-da-de-en/ad-deen-good-stnd-redup.csv", "da"),
-    "ESA": ("wmt23-esa-en-de/campaign/240520rc6ESA.scores.csv", "esa"),
-    "MQM": ("wmt23-esa-en-de/campaign/240521rc6MQM.scores.csv", "mqm"),
+ESA, MQM = (
+    ("wmt23-esa-en-de/campaign/240520rc6ESA.scores.csv", "esa"),
+    ("wmt23-esa-en-de/campaign/240521rc6MQM.scores.csv", "mqm"),
+)
+CAMPAIGNS = {  # by name: the file of scores, the protocol, and whether sources and outputs are read, too
+    "crowd DA": ("wmt22-da-de-en/ad-deen-good-stnd-redup.csv", "da", False),
+    "ESA": (*ESA, False),
+    "ESA, with texts": (*ESA, True),
+    "MQM": (*MQM, False),
+    "MQM, with texts": (*MQM, True),
 }
+TEXTS = "wmt23-esa-en-de"
 STATISTICS = "wmt22-da-de-en/ad-deen-trk-mean-sd.txt"
 EACH = 60  # bad raters of a kind in a campaign
 
@@ -106,12 +115,24 @@ class Rate:
         return f"{self.count} of {self.of} ({share:.1f} % [{100 * low:.1f}, {100 * high:.1f}])"
 
 
-def answers_of(path: Path, protocol: str, statistics: Path | None) -> list[RaterAnswer]:
-    """The campaign's answers by way of an import into a scratch database."""
+def texts_of(folder: Path, scores: Path) -> dict[str, Any]:
+    """The sources, the documents, and the outputs of the systems that the scores name."""
+    with scores.open(encoding="utf-8", newline="") as file:
+        systems = {row[1] for row in csv.reader(file)}
+    outputs = {f"wmt23.{path.stem}": path for path in (folder / "system-outputs" / "en-de").glob("*.txt")}
+    return {
+        "sources": folder / "sources" / "en-de.txt",
+        "documents": folder / "documents" / "en-de.docs",
+        "outputs": {system: path for system, path in outputs.items() if system in systems},
+    }
+
+
+def answers_of(path: Path, protocol: str, **files: Any) -> list[RaterAnswer]:
+    """The campaign's answers by way of an import into a scratch database. `files`: of ImportFacts."""
     with tempfile.TemporaryDirectory(prefix="creamtea-reports-") as folder:
         database = open_database(f"sqlite:///{Path(folder) / 'scratch.db'}")
         try:
-            facts = ImportFacts(name="published", protocol=protocol, statistics=statistics)
+            facts = ImportFacts(name="published", protocol=protocol, **files)
             exporting.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
             with database.session() as session:
                 return read_answers(session, session.scalars(select(Campaign.id)).one())
@@ -190,12 +211,12 @@ def main() -> None:
         return print_times([int(size) for size in arguments.time.split(",")])
     rng = np.random.default_rng(12345)
     rows = []
-    for name, (path, protocol_name) in CAMPAIGNS.items():
-        statistics = arguments.data / STATISTICS if protocol_name == "da" else None
-        answers, protocol = (
-            answers_of(arguments.data / path, protocol_name, statistics),
-            find_protocol(protocol_name),
-        )
+    for name, (path, protocol_name, with_texts) in CAMPAIGNS.items():
+        scores = arguments.data / path
+        files = texts_of(arguments.data / TEXTS, scores) if with_texts else {}
+        if protocol_name == "da":
+            files["statistics"] = arguments.data / STATISTICS
+        answers, protocol = answers_of(scores, protocol_name, **files), find_protocol(protocol_name)
         groups = {"accepted": accepted(answers, protocol)}
         groups |= {kind: impostors(answers, protocol, kind, arguments.each, rng) for kind in BAD}
         for kind, reports in groups.items():
@@ -213,7 +234,7 @@ def main() -> None:
                 print(json.dumps(row), flush=True)
                 continue
             flagged, described = (Rate(row[what], len(reports)) for what in ("flagged", "described"))
-            print(f"{name:9} {kind:16} flagged {flagged!s:30} described {described!s:30}", flush=True)
+            print(f"{name:15} {kind:16} flagged {flagged!s:30} described {described!s:30}", flush=True)
             print(" " * 12, dict(row["signs"]), dict(row["checks"]) if kind == "accepted" else "", flush=True)
 
 

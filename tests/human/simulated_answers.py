@@ -1,8 +1,9 @@
-"""Answers of simulated raters, honest ones and four other kinds, for one contrastive campaign.
+"""Answers of simulated raters, honest ones and five other kinds, for one contrastive campaign.
 
 The model: score = 4.2 + item (sd 0.6) + system + item × system (sd 0.6) + severity (sd 0.4) + noise (sd 0.8),
 in points of the 1-to-6 scale; a spoilt text loses 1.5 points (sd 0.6). Two honest raters correlate at about
 0.55. They need 8 s and the time to read an item at 110 words a minute (times e^±0.3); a fast one 1.5 to 6 s.
+A fast reader scores as honest ones do, one who is too fast at random.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from creamtea.human.quality import RaterAnswer
 from creamtea.store.item_kinds import ItemKind
 
-KINDS = ("honest", "too fast", "straight-lining", "scale reversed", "at random")
+KINDS = ("honest", "fast reader", "too fast", "straight-lining", "scale reversed", "at random")
 EFFECTS = np.array((0.3, 0.0, -0.2, -0.5))  # of the systems, points
 SYSTEMS = len(EFFECTS)
 GROUPS = tuple((system,) for system in range(SYSTEMS))
@@ -48,9 +49,9 @@ def _answers(
         scores = 7 - scores
     steps = np.clip(np.round((scores - 1) / 0.2), 0, 25).astype(int)
     seconds = 8 + 60 * WORDS / (110 * np.exp(rng.normal(0, 0.3, n)))
-    if kind == "too fast":
+    if kind in ("fast reader", "too fast"):
         seconds = rng.uniform(1.5, 6, n)
-    elif kind == "at random":
+    if kind in ("too fast", "at random"):
         steps = rng.integers(0, 26, (n, SYSTEMS))
     elif kind == "straight-lining":  # one value, of which one output in 20 is a step off
         steps = rng.integers(1, 25) + (rng.random((n, SYSTEMS)) < 0.05)

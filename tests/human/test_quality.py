@@ -213,6 +213,36 @@ def test_excluded_raters_are_judged_and_judge_nobody() -> None:
     assert check(marked[2], "agreement").value == pytest.approx(stats.pearsonr(scores[2], both)[0])
 
 
+def test_speed_describes_nobody_who_shows_signs_of_reading() -> None:
+    """Times of clicks are too short for reading, and the scores go with the texts all the same."""
+
+    def scored(rater: int, good: bool, seconds: float) -> list[RaterAnswer]:
+        order = range(30) if good else np.random.default_rng(1).permutation(30).tolist()
+        return [answer(rater, i, 3 * order[i], seconds=seconds) for i in range(30)]
+
+    others = [*scored(2, True, 60.0), *scored(3, True, 60.0), *scored(4, True, 60.0)]
+    reader, clicker = (report_of([*scored(1, good, 1.0), *others], protocol="da") for good in (True, False))
+    assert check(reader, "speed").state == check(clicker, "speed").state == "flagged"
+    assert (reader.signs, clicker.signs) == ((), ("too fast", "at random"))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_raters_who_differ_neither_is_accused(turned: bool) -> None:
+    """Of the two, either may be the one who scores at random, or has the scale reversed."""
+    rng = np.random.default_rng(3)
+    one = rng.integers(0, 101, 40)
+    other = 100 - one if turned else rng.permutation(one)
+    answers = [answer(rater, i, int(own[i])) for rater, own in ((1, one), (2, other)) for i in range(40)]
+    for report in rater_reports(answers, DA):
+        assert report.signs == ()
+        assert "flagged" not in {one.state for one in report.checks}
+        assert check(report, "reading").state == "unknown"
+        assert "one other rater" in check(report, "reading").shown
+    more = [answer(rater, i, int(one[i])) for rater in (3, 4) for i in range(40)]
+    signs = {report.rater_id: report.signs for report in rater_reports([*answers, *more], DA)}
+    assert signs == {1: (), 2: ("scale reversed" if turned else "at random",), 3: (), 4: ()}
+
+
 # ---------------------------------------------------------------- too little to judge by
 
 
@@ -265,9 +295,10 @@ def test_simulated_raters_are_told_apart() -> None:
     assert raters == {"honest": 16 * CAMPAIGNS, **dict.fromkeys(simulated_answers.KINDS[1:], CAMPAIGNS)}
     for kind in simulated_answers.KINDS[1:]:
         assert flagged[kind] >= 0.95 * raters[kind]
-        # at random: p ≥ 0.1 of a test that one in ten passes by chance
-        assert signs[kind, kind] >= (0.75 if kind == "at random" else 0.95) * raters[kind]
-        for other in set(simulated_answers.KINDS[1:]) - {kind}:
+        if kind != "fast reader":  # who shows signs of reading
+            # at random: p ≥ 0.1 of a test that one in ten passes by chance
+            assert signs[kind, kind] >= (0.75 if kind in ("at random", "too fast") else 0.95) * raters[kind]
+        for other in {*simulated_answers.KINDS[1:]} - {kind, "at random" if kind == "too fast" else kind}:
             assert signs[kind, other] <= 0.05 * raters[kind], (kind, other)
     assert sum(signs["honest", sign] for sign in simulated_answers.KINDS[1:]) <= 0.02 * raters["honest"]
     assert flagged["honest"] <= 0.03 * raters["honest"]

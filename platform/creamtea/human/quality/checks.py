@@ -7,7 +7,7 @@ to judge by says so; it never passes for want of data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -36,6 +36,8 @@ MIN_RUN = 10
 NARROW = 1 / 3
 OF_USUAL = 0.5
 SEVERE = 0.3  # of the scale's range
+AGAINST_OTHERS = ("reading", "agreement", "severity")  # checks that take the others for right
+ONE_OTHER = "with one other rater nobody can tell which of the two it is"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,16 @@ def judge(own: Measures, comparison: Comparison) -> list[Check]:
     checks += [agreement(own, comparison)]
     if not comparison.protocol.relative:
         checks.append(severity(own, comparison))
+    if comparison.one_other:
+        checks = [_undecided(check) if check.name in AGAINST_OTHERS else check for check in checks]
     return checks
+
+
+def _undecided(check: Check) -> Check:
+    """A check that would flag a rater for being unlike the only other one, of whom the same is true."""
+    if check.state != "flagged":
+        return check
+    return replace(check, state="unknown", shown=f"{check.shown}; {ONE_OTHER}")
 
 
 def reading(own: Measures, comparison: Comparison) -> Check:
@@ -246,8 +257,8 @@ def longest_run(own: Measures) -> Check:
 
 def spread(own: Measures, comparison: Comparison) -> Check:
     """The standard deviation of the scores beside the others'."""
-    usual = comparison.usual(_spread)
-    # without others: a twentieth of the scale
+    # without others, or beside one who may use too much of it: a twentieth of the scale
+    usual = None if comparison.one_other else comparison.usual(_spread)
     threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
     title, bound = "use of the scale", f"standard deviation below {threshold:.2f} points"
     reason = (

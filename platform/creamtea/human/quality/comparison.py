@@ -57,6 +57,11 @@ class Comparison:
         return float(np.median(known)) if len(known) else None
 
     @property
+    def one_other(self) -> bool:
+        """Whether a single other rater counts: where the two differ, either may be the one who errs."""
+        return len(self.counting.measures.keys() - {self.rater}) == 1
+
+    @property
     def points_range(self) -> float:
         scale = self.protocol.scale
         return float(scale.highest - scale.lowest)

@@ -23,7 +23,7 @@ TOO_FAST, STRAIGHT, REVERSED, RANDOM = SIGNS = (
     "at random",
 )
 REVERSED_BY_CHANCE = 0.01  # p against the rater's own answers in another order
-RANDOM_BY_CHANCE = 0.1  # likewise: twice the bound of the check
+BY_CHANCE = 0.1  # likewise: twice the bound of the check; below, something shows reading
 
 
 @dataclass(frozen=True)
@@ -87,22 +87,25 @@ def report_of(rater: int, own: Measures, comparison: Comparison) -> RaterReport:
 def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
     """What flagged checks mean together.
 
-    Too fast: by the time. The others need that nothing shows reading (stats/reading.py). Scale reversed:
-    scores that significantly go the other way. Straight-lining: one answer nearly throughout, equal scores, a
-    run, or a narrow use of the scale. At random: neither, and answers that would do as well in another
-    order, bad references not recognised.
+    All need that nothing shows reading (stats/reading.py). Too fast: by the time. Scale reversed: scores that
+    significantly go the other way. Straight-lining: one answer nearly throughout, equal scores, a run, or a
+    narrow use of the scale. At random: neither, and answers that would do as well in another order, bad
+    references not recognised.
     """
     flagged = {check.name for check in checks if check.state == "flagged"}
     by_name = {check.name: check for check in checks}
-    signs = [TOO_FAST] if "speed" in flagged else []
-    if own.reading.reversed is not None and own.reading.reversed < REVERSED_BY_CHANCE:
+    by_chance = own.reading.reads is None or own.reading.reads >= BY_CHANCE
+    signs = [TOO_FAST] if "speed" in flagged and by_chance else []
+    # where a single other rater says so, the scale of either may be the reversed one
+    known = bool(flagged & {"reading", "bad-references"})
+    if known and own.reading.reversed is not None and own.reading.reversed < REVERSED_BY_CHANCE:
         return (*signs, REVERSED)
     if "one-answer" in flagged:
         return (*signs, STRAIGHT)
     if by_name["reading"].state != "ok":
         if flagged & {"equal-scores", "run", "spread"}:
             signs.append(STRAIGHT)
-        elif "reading" in flagged and (own.reading.reads or 1.0) >= RANDOM_BY_CHANCE:
+        elif "reading" in flagged and by_chance:
             signs += [RANDOM] if by_name["bad-references"].state != "ok" else []
     return tuple(signs)
 
