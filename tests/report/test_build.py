@@ -156,6 +156,13 @@ def test_plug_ins_that_steps_ran_with_are_in_the_provenance(filled: Database, fi
     assert known["plug-ins"] == ("another 2.1", "creamtea-lab 1.0")
 
 
+def test_trainings_whose_weights_a_resume_may_change_are_named(filled: Database, fill: Fill) -> None:
+    gpu = {"device": "H200", "threads": 2, "deterministic": False}
+    fill(filled, changes={"train/softmax": {"facts": gpu}})
+    hardware = facts(build_report(filled, "teatime"), "versions")["hardware"]
+    assert hardware[:2] == ("training: H200, 2 threads, not deterministic", "training: cpu, 2 threads")
+
+
 def test_curves_of_training_and_recall(complete: Document) -> None:
     drawn = figures(complete)
     names = {(path, row["run"]) for path, one in drawn.items() if "learning" in path for row in one.rows}

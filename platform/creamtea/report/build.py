@@ -206,7 +206,10 @@ def _hardware(material: Material) -> tuple[str, ...]:
     for training in material.of("train"):
         if device := training.node.facts.get("device"):
             threads = training.node.facts.get("threads")
-            machines[f"training: {device}" + (f", {threads_in_words(threads)}" if threads else "")] = None
+            words = [f"training: {device}", *([threads_in_words(threads)] if threads else [])]
+            if training.node.facts.get("deterministic") is False:
+                words.append("not deterministic")
+            machines[", ".join(words)] = None
     for timing in material.of("latency"):
         for metric in timing.metrics:
             if hardware := metric.detail.get("hardware"):
