@@ -143,6 +143,27 @@ def test_shares_add_up_and_fit(sizes: list[int], data: st.DataObject) -> None:
         assert count == 1 or count < share + 1  # only the smallest are above their share
 
 
+def furthest_below(sizes: list[int], total: int) -> list[int]:
+    """The same one at a time, looking at all sizes again for each."""
+    counts = [1] * len(sizes)
+    for _ in range(total - len(sizes)):
+        with_room = [at for at, size in enumerate(sizes) if counts[at] < size]
+        counts[max(with_room, key=lambda at: total * sizes[at] / sum(sizes) - counts[at])] += 1
+    return counts
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
+def test_shares_are_those_of_one_at_a_time(sizes: list[int], data: st.DataObject) -> None:
+    total = data.draw(st.integers(len(sizes), sum(sizes)))
+    assert proportional(sizes, total) == furthest_below(sizes, total)
+
+
+def test_many_strata_do_not_hold_a_transaction() -> None:
+    """Looking at all of them for each item took seconds for 500; these would take hours."""
+    sizes = [10 + at % 7 for at in range(20_000)]
+    assert sum(proportional(sizes, 120_000)) == 120_000
+
+
 # ---------------------------------------------------------------- disagreement
 
 

@@ -113,6 +113,15 @@ def test_of_a_draft(visit: Visit, key: str, value: str, words: str, after: str) 
     assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
 
 
+def test_one_and_a_half_controls_are_refused(visit: Visit) -> None:
+    """From 1 on the field has a number of items: 1.5 is not one of them."""
+    app = visit(campaigns="new")
+    app.text_input(key="campaign-name").set_value("other")
+    app.number_input(key="campaign-bad_references").set_value(1.5)
+    app = pressed(app, "make")
+    assert place_of_error(app, "bad_references: found 1.5") == "campaign-context"  # the last of the row
+
+
 def test_of_a_drafts_documents(visit: Visit) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("other")

@@ -12,6 +12,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from itertools import combinations, groupby
 from statistics import fmean
 from typing import Any
@@ -220,11 +221,18 @@ def _strata(
 def proportional(sizes: Sequence[int], total: int) -> list[int]:
     """`total` shared out in proportion to `sizes`, by largest remainders; at least 1 and at most its size
     each. `total` lies between the number of sizes and their sum."""
-    counts = [1] * len(sizes)
+    counts, whole = [1] * len(sizes), sum(sizes)
+    shares = [total * size / whole for size in sizes]
+    # how far each lies above its share, of those with room: the lowest gets the next, the first of equals
+    above = [(1 - share, at) for at, (share, size) in enumerate(zip(shares, sizes, strict=True)) if size > 1]
+    heapify(above)
     for _ in range(total - len(sizes)):
-        # the one that is furthest below its share, the first of equals
-        with_room = [at for at, size in enumerate(sizes) if counts[at] < size]
-        counts[max(with_room, key=lambda at: total * sizes[at] / sum(sizes) - counts[at])] += 1
+        _, at = above[0]
+        counts[at] += 1
+        if counts[at] < sizes[at]:
+            heapreplace(above, (counts[at] - shares[at], at))
+        else:
+            heappop(above)
     return counts
 
 

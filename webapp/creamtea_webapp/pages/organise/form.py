@@ -100,8 +100,8 @@ def form_values(state: Any) -> dict[str, Any]:
     values["select"] = state[key("select", protocol)]
     values["differ_between"] = state.get(key("differ_between", study), [])
     values["proposals_from"] = state.get(key("proposals_from", study))
-    for name in ("bad_references", "repeats"):  # below 1 a share, from 1 a number of items
-        values[name] = values[name] if values[name] < 1 else int(values[name])
+    for name in ("bad_references", "repeats"):  # below 1 a share, from 1 a whole number of items
+        values[name] = int(values[name]) if values[name] >= 1 and values[name] % 1 == 0 else values[name]
     return values
 
 
