@@ -59,17 +59,23 @@ def files(creamtea) -> None:
         (creamtea.folder / name).write_text(f"{name}\njam\n")
 
 
-def test_only_a_study_of_a_file_can_be_queued_behind_another(creamtea, study: Path, files: None) -> None:
+def test_a_run_is_refused_beside_another_and_a_comparison_waits_for_it(
+    creamtea, study: Path, files: None
+) -> None:
     database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    leases.acquire(database, "", 1)
+    lease = leases.acquire(database, "", 1)
     run = creamtea("run", study, "--executor", "inline")
-    compared = creamtea(*COMPARE)
-    database.close()
-    for done in (run, compared):
-        assert done.returncode == 2
-        assert done.stderr.startswith("creamtea: another controller is working on this database: process ")
+    assert run.returncode == 2
+    assert run.stderr.startswith("creamtea: another controller is working on this database: process ")
     assert "`creamtea submit`" in run.stderr
-    assert "submit" not in compared.stderr
+    compared = creamtea.start(*COMPARE, "--quiet")
+    assert compared.stderr is not None
+    assert "waiting for another study to end" in compared.stderr.readline()
+    assert compared.poll() is None
+    leases.release(database, lease)
+    database.close()
+    printed, _ = compared.communicate()
+    assert (compared.returncode, "ours" in printed) == (0, True)
 
 
 def test_files_are_compared_by_the_controller_that_serves_all(creamtea, files: None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from creamtea.orders.submission import Submission
     from creamtea.store.database import Database
 
+WAIT_SECONDS = 1.0  # between looks whether another study has ended
 RATED = 4  # systems in the campaign that the last line suggests: as many as one screen compares well
 
 EXAMPLES = """Examples:
@@ -122,10 +125,12 @@ def compare(
 
 
 def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
-    """In this process, as there is nothing to train, or by the controller that serves this database."""
+    """In this process, as there is nothing to train, or by the controller that serves this database. Another
+    `compare` or `run`, which serves nobody else, is waited for."""
     from creamtea.cli.follow import follow_shown
     from creamtea.cli.run import control
     from creamtea.document.canonical import digest
+    from creamtea.engine.lease import AnotherController
     from creamtea.orders.controllers import live_controller
     from creamtea.orders.submission import submit
 
@@ -135,12 +140,20 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     def queue() -> Submission:
         return submit(database, store, planned, spec, digest(spec))
 
-    live = live_controller(database)
-    if live is not None and live.study_id is None:
-        submission = queue()
-        follow_shown(database, store, submission, "the controller's log", quiet)
-        return submission
-    return control(database, store, workplace.make_executor("inline", None), queue, quiet=quiet)
+    announced = False
+    while True:
+        live = live_controller(database)
+        if live is None:
+            with suppress(AnotherController):  # one that began at the same moment
+                return control(database, store, workplace.make_executor("inline", None), queue, quiet=quiet)
+        elif live.study_id is None:
+            submission = queue()
+            follow_shown(database, store, submission, "the controller's log", quiet)
+            return submission
+        elif not announced:
+            say(f"creamtea: waiting for another study to end ({live}); Control-C ends the waiting", err=True)
+            announced = True
+        time.sleep(WAIT_SECONDS)
 
 
 def _next_steps(made: Comparison) -> list[str]:
