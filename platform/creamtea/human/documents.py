@@ -1,8 +1,10 @@
 """The file that says of each segment of a test set which document it belongs to, as WMT and mt-metrics-eval
-have it: `DOMAIN TAB DOCUMENT` a line, or `DOCUMENT` alone."""
+have it: `DOMAIN TAB DOCUMENT` a line, or `DOCUMENT` alone. Instead of the tab there may be blanks, as
+mt-metrics-eval allows, where each line has two words: of other lines, blanks are part of the name."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,8 +40,10 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
     names: list[str] = []
     domains: dict[str, str] = {}
     alone = False  # whether documents stand without a domain
-    for number, line in enumerate(text.removeprefix("\ufeff").removesuffix("\n").split("\n"), start=1):
-        words = [word.strip() for word in line.split("\t")]
+    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    by_blanks = all(len(line.split()) == 2 or line.strip() == ABSENT for line in lines)
+    for number, line in enumerate(lines, start=1):
+        words = line.split() if by_blanks else [word.strip() for word in re.split(r"\t+", line.strip(" \r"))]
         if words == [ABSENT]:
             names.append("")
             continue

@@ -131,6 +131,10 @@ class CampaignSettings(Strict):
     taxonomy: Taxonomy | None = None  # of marked errors; None: the protocol's usual one
     # of scores of MQM in an import whose errors cost hundredths, say; None: one
     decimals: Decimals = None
+    # of an import: the number that its file gives a first segment; reports name segments as the file does
+    first_segment: Annotated[int, Field(ge=0, le=1, exclude_if=lambda number: number == 1)] = 1
+    # of an import: whether proposals are only those that raters left, so that nobody knows what they deleted
+    proposals_left: Annotated[bool, Field(exclude_if=lambda left: not left)] = False
     proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or those of a file
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
@@ -148,6 +152,10 @@ class CampaignSettings(Strict):
     )
     references: list[Written] = Field(default_factory=list)  # systems that are human translations
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
+
+    def segment_name(self, index: int) -> str:
+        """What reports call a segment: its number in the test set, or in the file of an import."""
+        return f"segment {index + self.first_segment}"
 
     @property
     def by_documents(self) -> bool:

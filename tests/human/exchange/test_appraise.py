@@ -20,7 +20,6 @@ from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.losses import NotKept
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
-from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import Mqm
 from creamtea.report.human.build import build_human
 from creamtea.report.values import to_values
@@ -50,19 +49,19 @@ def test_scores_by_segment(tmp_path: Path) -> None:
     assert content.systems == ("one.txt", "reference", "two.txt")
     assert (content.source_language, content.target_language) == ("eng", "ces")
     items = {(item.kind, item.segment, item.systems[0]): item for item in content.items}
-    original = items["rated", 4, "one.txt"]
-    assert items["bad-reference", 4, "one.txt"].degraded == "one.txt"
-    assert items["repeat", 4, "one.txt"].degraded is None
+    original = items["rated", 3, "one.txt"]
+    assert items["bad-reference", 3, "one.txt"].degraded == "one.txt"
+    assert items["repeat", 3, "one.txt"].degraded is None
     # "two.txt" of segment 9 was never rated itself: its bad reference still has an original
-    assert items["bad-reference", 9, "two.txt"].original == items["rated", 9, "two.txt"].position
-    assert items["rated", 9, "reference"].original is None
+    assert items["bad-reference", 8, "two.txt"].original == items["rated", 8, "two.txt"].position
+    assert items["rated", 8, "reference"].original is None
     first = [item for item in content.items if (item.kind, item.systems[0]) == ("rated", "one.txt")]
-    assert [item.segment for item in first] == [4, 4]  # engces02 rated it twice
+    assert [item.segment for item in first] == [3, 3]  # engces02 rated it twice
     assert {item.original for item in content.items if item.kind in ("repeat", "bad-reference")} == {
         first[0].position,
-        items["rated", 9, "two.txt"].position,
+        items["rated", 8, "two.txt"].position,
     }
-    assert original.segment == 4
+    assert content.segment_name(original.segment) == "segment 4", "as the file calls it"
     answers = [answer for answer in content.answers if answer.rater == "engces02"]
     assert [answer.active_ms for answer in answers] == [None, 24409, 1000]
     assert answers[1].scores[0].at == datetime(2022, 10, 14, 10, 43, 36, 414000, tzinfo=UTC)
@@ -155,19 +154,6 @@ def test_places_are_indices_of_a_javascript_string_without_outer_white_space(
     assert (first["start"], first["end"]) == (10, 10)
     export_campaign(database, "wmt", "appraise", tmp_path / "out", "test")
     assert '""start_i"": 9, ""end_i"": 10' in (tmp_path / "out/scores.csv").read_text()
-    beyond = tmp_path / "beyond"
-    beyond.mkdir()
-    file = written(beyond, f"ann,A,1,TGT,eng,deu,60,news,False,{errors.replace('10', '12')},3,4\n")
-    with pytest.raises(
-        InputError, match="csv, line 1, field errors: found place 12 of a text that has 0 to 11"
-    ):
-        import_campaign(
-            database,
-            file,
-            "appraise",
-            options(name="more", protocol="esa", outputs={"A": tmp_path / "A.txt"}),
-            "test",
-        )
 
 
 def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
@@ -178,7 +164,7 @@ def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
         for answer in content.answers
     }
     assert values == {("A", "ann"): -6.0, ("B", "ann"): 0.0, ("B", "bob"): 0.0} | values
-    with pytest.raises(InputError, match="4 errors are marked, which are the ratings: --protocol mqm"):
+    with pytest.raises(InputError, match="all scores are 0, and the ratings are 4 marked errors; mqm fits"):
         campaign(tmp_path, zeros)
     kept = read_appraise_campaign(written(tmp_path, ESA), options(), NOW)
     assert kept[1][1] == NotKept(4, "marked errors (--protocol esa keeps them)")
@@ -188,9 +174,10 @@ def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
     ("error", "said"),
     [
         ('{""start_i"": 3, ""severity"": ""minor""}', "field errors"),
-        ('{""start_i"": 3, ""end_i"": 2, ""severity"": ""minor""}', "ends before it begins"),
+        ('{""start_i"": 3, ""end_i"": 2, ""severity"": ""minor""}', "found an error from 3 to 2"),
+        ('{""start_i"": 3, ""end_i"": 4.5, ""severity"": ""minor""}', "found an error from 3 to 4.5"),
         ('{""start_i"": 3, ""end_i"": 4, ""severity"": ""awful""}', "errors of unknown severities: 'awful'"),
-        ('{""start_i"": ""missing"", ""end_i"": 4, ""severity"": ""minor""}', "start"),
+        ('{""start_i"": ""missing"", ""end_i"": 4, ""severity"": ""minor""}', "an error from 'missing' to 4"),
         ("3", "field errors"),
         ("[" * 100_000, "field errors"),
     ],
@@ -203,7 +190,7 @@ def test_errors_that_cannot_be(tmp_path: Path, error: str, said: str) -> None:
 
 def test_a_header_may_stand_on_top(tmp_path: Path) -> None:
     header = "username,system,itemId,itemType,srcLang,trgLang,score,timeStart,timeEnd\n"
-    assert len(read_appraise(written(tmp_path, header + BY_SEGMENT), Da()).ratings) == 8
+    assert len(read_appraise(written(tmp_path, header + BY_SEGMENT)).placed.ratings) == 8
 
 
 def test_texts_come_from_files(tmp_path: Path) -> None:
@@ -291,13 +278,92 @@ def test_a_mistake_is_named(database: Database, tmp_path: Path, text: str, messa
         assert session.scalar(select(func.count()).select_from(Campaign)) == 0
 
 
+WITHOUT_DOCUMENTS = "ann,A,1,TGT,eng,deu,60,1.0,2.5"
+WITH_DOCUMENTS = "ann,A,1,TGT,eng,deu,60,news,False,1.0,2.5"
+WITH_ERRORS = "ann,A,1,TGT,eng,deu,60,news,False,[],1.0,2.5"
+
+
+@pytest.mark.parametrize("more", [",3,1234", ",3,1234,0"])
+@pytest.mark.parametrize(
+    ("layout", "document"), [(WITHOUT_DOCUMENTS, ""), (WITH_DOCUMENTS, "news"), (WITH_ERRORS, "news")]
+)
+def test_batch_info(database: Database, tmp_path: Path, layout: str, document: str, more: str) -> None:
+    """ExportSystemScoresToCSV --batch-info adds the numbers of batch and item, and of pairs a third."""
+    facts = options(protocol="esa" if layout is WITH_ERRORS else "da")
+    done = import_campaign(database, written(tmp_path, f"{layout}{more}\n"), "appraise", facts, "test")
+    assert done.not_kept == (NotKept(1, "numbers of batches and items (--batch-info)"),)
+    [row] = rows_of(collect(database, "wmt"))
+    assert (row.value, row.document, row.active_ms) == ("60", document, 1500)
+
+
+UNTYPED = '"[{""start_i"": 0, ""end_i"": 3, ""severity"": ""major"", ""error_type"": null}]"'
+TYPED = UNTYPED.replace("null", '[""Accuracy"", ""Omission""]')
+
+
+@pytest.mark.parametrize(
+    ("protocol", "lines", "said"),
+    [
+        (
+            "mqm",
+            ("87,{},[]", "12,{},[]"),
+            "it has 2 scores above 0, and no error with a category; esa, da or da-sqm",
+        ),
+        (
+            "mqm",
+            (f"87,{{}},{UNTYPED}", "12,{},[]"),
+            "2 scores above 0, and no error with a category; esa fits",
+        ),
+        (
+            "esa",
+            (f"0,{{}},{TYPED}", "0,{},[]"),
+            "all scores are 0, and the ratings are 1 marked error; mqm fits",
+        ),
+        (
+            "da",
+            (f"0,{{}},{UNTYPED}", "0,{},[]"),
+            "all scores are 0, and the ratings are 1 marked error; mqm fits",
+        ),
+        ("esa", ("87,{}", "12,{}"), "its lines have no field for marked errors; da or da-sqm fits"),
+        ("mqm", ("0,{}", "0,{}"), "its lines have no field for marked errors; da or da-sqm fits"),
+    ],
+)
+def test_a_protocol_that_the_file_contradicts(
+    tmp_path: Path, protocol: str, lines: tuple[str, str], said: str
+) -> None:
+    text = "".join(
+        f"r1,{system},{at},TGT,eng,deu,{line.replace('{}', 'd,False')},1711190830.6,1711190870.5\n"
+        for at, (system, line) in enumerate(zip("AB", lines, strict=True), start=1)
+    )
+    with pytest.raises(
+        InputError, match=f"--protocol {protocol}: scores.csv contradicts it: .*{re.escape(said)}"
+    ):
+        campaign(tmp_path, text, protocol=protocol)
+
+
+def test_scores_beside_errors_of_mqm_are_named(tmp_path: Path) -> None:
+    text = f"r1,A,1,TGT,eng,deu,80,d,False,{TYPED},1,2\n"
+    content, not_kept = read_appraise_campaign(written(tmp_path, text), options(protocol="mqm"), NOW)
+    assert [row.value for row in rows_of(content)] == ["-5.0"]
+    assert not_kept == (NotKept(1, "scores beside errors of MQM, from which its score follows"),)
+
+
+def test_what_is_left_out_is_of_the_language_pair(database: Database, tmp_path: Path) -> None:
+    lines = "r1,A,1,TGT,eng,deu,40,d,False,1,9\nr1,A,1,TGT,eng,ces,40,d,True,1,9\n"
+    facts = options(source_language="eng", target_language="deu")
+    done = import_campaign(database, written(tmp_path, lines), "appraise", facts, "test")
+    assert done.not_kept == ()
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"protocol": "preference"}, "--protocol preference: Appraise's scores are of da or da-sqm"),
         ({"outputs": {"B": "a"}}, "--output-of B: the file has no such system; it has A"),
-        ({"sources": "two"}, "--sources: 1 line in the file, none for segment 1"),
-        ({"sources": "a", "first_segment": 5}, "segment 1 is not in the test set: --first-segment says"),
+        (
+            {"sources": "two"},
+            "segment 1 is not in the test set, of which --sources has 1 line: --first-segment says",
+        ),
+        ({"sources": "a", "first_segment": 5}, "segment 1 is not in the test set, of which --sources has 1"),
         ({"documents": "docs"}, "--documents: no document '' in it, which the scores name"),
         ({"documents": "a"}, "a, line 1: found 'a0'; allowed: DOMAIN TAB DOC"),
     ],

@@ -165,8 +165,8 @@ def test_formats_without_a_protocol_refuse_it(other: Database, tmp_path: Path) -
     [
         ({"document": "a#b"}, "appraise", "ends the name of a document"),
         ({"document": "tutorial 1"}, "appraise", "marks practice"),
-        ({"source": "a\tb"}, "mqm", r"segment 7 of A: found '\\t'"),
-        ({"outputs": ("a <v>b", "text")}, "mqm", "segment 7 of A: found '<v>'"),
+        ({"source": "a\tb"}, "mqm", r"segment 8 of A: found '\\t'"),
+        ({"outputs": ("a <v>b", "text")}, "mqm", "segment 8 of A: found '<v>'"),
     ],
 )
 def test_what_a_format_would_take_for_something_else(

@@ -56,15 +56,15 @@ def test_errors_become_scores_and_stay_where_they_are(database: Database, tmp_pa
     content = collect(database, "ted")
     rows = {(row.system, row.segment, row.rater): row for row in rows_of(content)}
     assert {key: float(row.value) for key, row in rows.items()} == {
-        ("A", 84, "ann"): -6.0,
-        ("A", 84, "bob"): 0.0,
-        ("B", 84, "ann"): -0.1,
-        ("B", 85, "ann"): 0.0,
+        ("A", 83, "ann"): -6.0,
+        ("A", 83, "bob"): 0.0,
+        ("B", 83, "ann"): -0.1,
+        ("B", 84, "ann"): 0.0,
     }
-    verb, omission = rows["A", 84, "ann"].payload["spans"]
+    verb, omission = rows["A", 83, "ann"].payload["spans"]
     assert verb == {"start": 3, "end": 6, "severity": "major", "category": ["Fluency", "Grammar"]}
     assert (omission["start"], omission["end"], omission["in_source"]) == (3, 6, True)
-    assert rows["B", 84, "ann"].payload["spans"][0]["end"] == 1, "a mark that is not closed goes to the end"
+    assert rows["B", 83, "ann"].payload["spans"][0]["end"] == 1, "a mark that is not closed goes to the end"
     assert {row.document for row in rows.values()} == {"talk"}
     assert content.items[0].outputs == ("He goed home.",)
 
@@ -85,16 +85,19 @@ def test_side_by_side_files(tmp_path: Path) -> None:
     )
     header = "\t".join(FIELDS).replace("doc_id\tseg_id", "docSegId\tglobalSegId") + "\tmetadata"
     content, not_kept = read_mqm(written(tmp_path, lines, header), FACTS, NOW)
-    assert [(item.segment, item.outputs) for item in content.items] == [(5, ("Goood.",))]
+    assert [(item.segment, item.outputs) for item in content.items] == [(4, ("Goood.",))]
     assert {row.rater: row.payload["spans"] for row in rows_of(content)} == {
         "ann": [{"start": 0, "end": 4, "severity": "major", "category": ["Fluency", "Spelling"]}],
         "bob": [{"start": 5, "end": 5, "severity": "minor", "category": ["Fluency", "Punctuation"]}],
         "cy": [{"severity": "minor", "category": ["Fluency", "Punctuation"]}],
     }
-    assert [(one.count, one.what) for one in not_kept] == [
+    assert {(one.count, one.what) for one in not_kept} == {
         (3, "comments on errors, or what else is said of them"),
         (2, "errors planted to test raters"),
-    ]
+        (1, "numbers of segments within documents"),
+        (2, "texts with other white space at their ends than in an earlier line, which counts"),
+        (2, "places of errors in white space that an earlier line does not have"),
+    }
 
 
 def test_names_in_other_spellings(database: Database, tmp_path: Path) -> None:
@@ -109,7 +112,7 @@ def test_names_in_other_spellings(database: Database, tmp_path: Path) -> None:
     )
     done = import_campaign(database, written(tmp_path, lines), "mqm", FACTS, "test")
     rows = {(row.segment, row.rater): row.value for row in rows_of(collect(database, "ted"))}
-    assert [rows[segment, "r1"] for segment in (1, 2, 3, 4, 5)] == ["-25.0", "-25.0", "-25.0", "0.0", "-1.0"]
+    assert [rows[segment, "r1"] for segment in range(5)] == ["-25.0", "-25.0", "-25.0", "0.0", "-1.0"]
     assert done.notices == (
         NotKept(
             2,
@@ -117,6 +120,113 @@ def test_names_in_other_spellings(database: Database, tmp_path: Path) -> None:
             "--taxonomy FILE gives others): Fluency/Wobble (2)",
         ),
     )
+
+
+HEADER = "system|doc|docSegId|globalSegId|rater|source|target|category|severity|metadata".replace("|", "\t")
+
+
+def test_segments_that_are_counted_within_documents(tmp_path: Path) -> None:
+    """ "If you do not have such numbering available, set this to a constant value" (README of Marot)."""
+    lines = (
+        "A|d|10|0|r1|Ten.|Zehn.|No-error|No-error\n"
+        "A|d|2|0|r1|Two.|Zwei.|No-error|No-error\n"
+        "A|e|1|0|r1|One.|Eins.|No-error|No-error\n"
+    )
+    content, not_kept = read_mqm(written(tmp_path, lines, HEADER), FACTS, NOW)
+    found = {item.segment: (item.document, item.source) for item in content.items}
+    assert found == {0: ("d", "Two."), 1: ("d", "Ten."), 2: ("e", "One.")}
+    assert [(part.count, part.what, part.note) for part in not_kept] == [
+        (2, "numbers of segments within documents", False),
+        (3, "segments numbered anew, document after document: the file counts them within documents", True),
+    ]
+    zero, _ = read_mqm(written(tmp_path, lines[: lines.index("\n") + 1], HEADER), FACTS, NOW)
+    assert (zero.items[0].segment, zero.segment_name(0)) == (0, "segment 0")
+
+
+def test_lines_without_a_rater_have_metadata_of_a_segment(tmp_path: Path) -> None:
+    lines = "A|d|1|1|r1|One.|Eins.|No-error|No-error|\nA|d|1|1||One.|Eins.|||{}\nB|d|1|1||One.|Ein.|||\n"
+    content, not_kept = read_mqm(written(tmp_path, lines, HEADER), FACTS, NOW)
+    assert [(item.systems, item.outputs) for item in content.items] == [
+        (("A",), ("Eins.",)),
+        (("B",), ("Ein.",)),
+    ]
+    assert len(content.answers) == 1
+    assert [(part.count, part.what) for part in not_kept] == [
+        (1, "comments on errors, or what else is said of them"),
+        (2, "lines of metadata, without a rater"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        HEADER,
+        HEADER.replace("docSegId", "doc_seg_id").replace("globalSegId", "global_seg_id"),
+        HEADER.upper(),
+    ],
+)
+def test_headers_that_files_have(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path, "A|d|1|7|r1|One.|<v>Eins</v>.|Other|Minor\n", header)
+    path.write_text(path.read_text().removeprefix("\n"))
+    content, not_kept = read_mqm(path, FACTS, NOW)
+    assert (content.items[0].outputs, content.segment_name(content.items[0].segment)) == (
+        ("Eins.",),
+        "segment 7",
+    )
+    assert not_kept == ()
+
+
+def test_fields_in_another_order(tmp_path: Path) -> None:
+    names = ["system", "doc", *reversed(FIELDS[2:]), "note"]
+    path = written(tmp_path, "A|d|Minor|Other|<v>Eins</v>.|One.|r1|7|1|so\n", "\t".join(names))
+    content, not_kept = read_mqm(path, FACTS, NOW)
+    [row] = rows_of(content)
+    assert (row.rater, row.value, row.document, row.source, row.output) == (
+        "r1",
+        "-1.0",
+        "d",
+        "One.",
+        "Eins.",
+    )
+    assert [part.count for part in not_kept] == [1]
+    with pytest.raises(InputError, match="line 1: the header has no rater; allowed: system doc"):
+        read_mqm(written(tmp_path, LINES, "\t".join(FIELDS).replace("rater", "who")), FACTS, NOW)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_cells_in_csv_quotes(tmp_path: Path, plain: bool) -> None:
+    """As 542 lines of mqm_newstest2020_ende.source-errors.tsv; a text that is just in quotes keeps them."""
+    quoted = 'S|d|1|1|r2|"He said ""yes"" to it."|"Er sagte <v>""ja""</v> dazu."|Other|Major\n'
+    lines = 'S|d|1|1|r1|He said "yes" to it.|Er sagte <v>"ja"</v> dazu.|Other|Major\n' if plain else ""
+    lines += quoted + 'S|d|2|2|r1|"Yes."|"Ja", "nein"|No-error|No-error\n'
+    content, not_kept = read_mqm(written(tmp_path, lines), FACTS, NOW)
+    assert [(item.source, item.outputs[0]) for item in content.items] == [
+        ('He said "yes" to it.', 'Er sagte "ja" dazu.'),
+        ('"Yes."', '"Ja", "nein"'),
+    ]
+    spans = {row.rater: (row.payload or {})["spans"] for row in rows_of(content) if row.segment == 0}
+    mark = {"start": 9, "end": 12, "severity": "major", "category": ["Other"]}
+    assert spans == {"r2": [mark], **({"r1": [mark]} if plain else {})}
+    assert NotKept(2, "texts in CSV quotes, read without them", note=True) in not_kept
+
+
+def test_what_lines_say_and_nobody_keeps_is_named(tmp_path: Path) -> None:
+    lines = (
+        "A|d|1|1|r1|<v>On</v>e.|<v>Eins</v>.|Other|Minor\n"
+        "A|d|1|1|r1|One.|Eins.<v></v>|Other|Minor\n"
+        "A|d|1|1|r1|One.|Ein<v>s.|Other|Minor\n"
+        "A|d|1|1|r1|One. |<v>Eins.</v>|No-error|No-error\n"
+    )
+    _, not_kept = read_mqm(written(tmp_path, lines), FACTS, NOW)
+    assert {(part.count, part.what, part.note) for part in not_kept} == {
+        (1, "marks in the source beside one in the target", False),
+        (1, "marks around nothing", False),
+        (1, "marks in lines that say no-error", False),
+        (1, "marks without </v>, which go to the end of the text", True),
+        (1, "texts with other white space at their ends than in an earlier line, which counts", True),
+        (1, "lines that say no-error beside errors of their rater, which count", True),
+    }
 
 
 @pytest.mark.parametrize(
@@ -143,7 +253,7 @@ def test_a_line_that_cannot_be_read(tmp_path: Path, lines: str, said: str) -> No
 
 
 def test_another_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 1: found 'rater,score'"):
+    with pytest.raises(InputError, match="line 1: found 1 field; allowed: system doc"):
         read_mqm(written(tmp_path, LINES, "rater,score"), FACTS, NOW)
     with pytest.raises(InputError, match="--format mqm are of mqm"):
         read_mqm(written(tmp_path, LINES), ImportFacts("ted", "da"), NOW)

@@ -193,11 +193,11 @@ def one_item(database: Database, systems: list[str], **fields: str) -> Rated:
     [
         (
             lambda db: one_item(db, ["a"], source="two\nlines"),
-            "segment 0, source: found a line end in 'two\\nlines'",
+            "segment 1, source: found a line end in 'two\\nlines'",
         ),
         (
             lambda db: one_item(db, ["a"], output="cr\rlf"),
-            "segment 0, output of a: found a line end in 'cr\\rlf'",
+            "segment 1, output of a: found a line end in 'cr\\rlf'",
         ),
         (lambda db: one_item(db, ["a"], output="[No translation supplied] "), "which means a missing text"),
         (lambda db: one_item(db, ["a b", "a/b"]), "the systems 'a b' and 'a/b' are both called 'a_b'"),
@@ -271,7 +271,7 @@ def test_references_with_a_line_end_are_refused(study_database: Database, tmp_pa
     rated = study_campaign(study_database)
     with study_database.transaction() as session:
         session.execute(update(Segment).where(Segment.index == 2).values(reference="a\nb"))
-    with pytest.raises(InputError, match="segment 2, reference: found a line end"):
+    with pytest.raises(InputError, match="segment 3, reference: found a line end"):
         export_campaign(study_database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
 
 

@@ -226,7 +226,7 @@ SEG = "human-scores/en-de.da.seg.score"
         ({SEG: "A 1\nA x\nA 2\n"}, facts("da"), "line 2: 'x' is not a number"),
         ({SEG: "A 1\nA inf\nA 2\n"}, facts("da"), "line 2: 'inf' is not a number"),
         ({SEG: "A 1\nA 1e999999999\nA 2\n"}, facts("da"), "line 2: '1e999999999' is not a number"),
-        ({SEG: "A 1\nA 1001\nA 2\n"}, facts("da"), "line 2, column payload: 1001 is beyond"),
+        ({SEG: "A 1\nA 1001\nA 2\n"}, facts("da"), "line 2: 1001 is beyond"),
         ({SEG: "A None\n" * 3}, facts("da"), "only None in it: no ratings"),
         (
             {"system-outputs/en-de/ .txt": "x\n" * 3},

@@ -255,7 +255,7 @@ def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
             "line 1: creamtea.systems: the item has no output of 'C'",
         ),
         ([line([{"A": {"score": "70"}}])], "line 1: annotation 0.A.score"),
-        ([line([{"A": response(101)}])], "line 1, column payload: "),
+        ([line([{"A": response(101)}])], "line 1: score: found 101"),
         ([line([{"A": response(1, (3, 2, "minor"))}])], "line 1: A: an error from 3 to 2"),
         ([line([{"A": response(1, (0, 1, "awful"))}])], "line 1: errors of unknown severities: .awful. .1.;"),
         ([line([{"A": response()}], user_id=" ")], "line 1: the line.user_id: .*blank"),

@@ -52,6 +52,28 @@ def test_four_columns_are_enough(tmp_path: Path) -> None:
     assert {row.rated_at for row in rows_of(content)} == {NOW}
 
 
+@pytest.mark.parametrize("written_value", ["-2.333333", "-1.6666666666666667", "1e-05", "70"])
+def test_scores_of_segments_are_values_too(database: Database, tmp_path: Path, written_value: str) -> None:
+    text = f"rater,segment,system,value\na,0,x,{written_value}\n"
+    import_campaign(database, written(tmp_path, text), "csv", facts("scores"), "test")
+    [row] = rows_of(collect(database, "old"))
+    assert row.payload == {"score": written_value}
+    export_campaign(database, "old", "csv", tmp_path / "out", "test")
+    again = ImportFacts("again")
+    import_campaign(database, tmp_path / "out" / "ratings.csv", "csv", again, "test")
+    assert [row.payload for row in rows_of(collect(database, "again"))] == [{"score": written_value}]
+
+
+@pytest.mark.parametrize(("protocol", "fits"), [("esa", "da or scores fits"), ("mqm", "scores fits")])
+def test_scores_alone_are_no_marked_errors(tmp_path: Path, protocol: str, fits: str) -> None:
+    text = "rater,segment,system,value\na,0,x,0\n"
+    with pytest.raises(
+        InputError,
+        match=f"line 2, column value: {protocol} needs the marked errors .*; for scores alone {fits}",
+    ):
+        read_ratings(written(tmp_path, text), "csv", facts(protocol), NOW)
+
+
 def test_da_has_an_item_for_each_output(tmp_path: Path) -> None:
     text = '{"rater": "ann", "segment": 1, "system": "a", "step": 70}\n'
     text += '{"rater": "ann", "segment": 1, "system": "b", "step": 7}\n'
@@ -163,7 +185,7 @@ def test_an_import_chooses_baseline_and_delta(database: Database, tmp_path: Path
     text = "rater,segment,system,value\nann,3,a,1.2\nann,3,b,6\n"
     chosen = ImportFacts("old", "contrastive-da", baseline="b", delta=0.4)
     import_campaign(database, written(tmp_path, text), "csv", chosen, "test")
-    assert collect(database, "old").settings == {"baseline": "b", "delta": 0.4}
+    assert collect(database, "old").settings == {"baseline": "b", "delta": 0.4, "first_segment": 0}
     with pytest.raises(InputError, match="--baseline c: no such system; there are a, b"):
         read_ratings(written(tmp_path, text), "csv", ImportFacts("o", "contrastive-da", baseline="c"), NOW)
 

@@ -126,9 +126,18 @@ class ImportOptions:
     documents: Annotated[
         Path | None, typer.Option(metavar="FILE", help="appraise: DOMAIN TAB DOCUMENT, a line per segment.")
     ] = None
+    segment_scores: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="appraise: SYSTEM SCORE per segment, as published; tells which lines of --documents the "
+            "campaign has.",
+        ),
+    ] = None
     first_segment: Annotated[
-        int, typer.Option(min=0, max=1, help="appraise: the number of a first segment.")
-    ] = 1
+        int | None,
+        typer.Option(min=0, max=1, help="appraise: the number of a first segment; 0 where the file has a 0."),
+    ] = None
     leave_out: Annotated[
         str | None,
         typer.Option(metavar="SYSTEM[,…]", help="Systems to leave out, with their ratings and pairs."),
@@ -165,6 +174,7 @@ def import_(name: str, options: ImportOptions) -> None:
         sources=options.sources,
         outputs=_files(options.output_of or []),
         documents=options.documents,
+        segment_scores=options.segment_scores,
         first_segment=options.first_segment,
     )
     with opened_database() as database:

@@ -21,6 +21,7 @@ from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.rows import GivenRating, RatingRow, rows_of
 from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
+from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import MarkedErrors, MarksErrors
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
@@ -136,13 +137,20 @@ def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
     step, column = given.step, "value"
     try:
         if given.value is not None:
-            written = protocol.scale.step_of(given.value)
-            given = replace(given, value=protocol.scale.label(written))
-            step = written if step is None else step
+            written = protocol.read_value(given.value)
+            given = replace(given, value=protocol.scale.label(written.step))
+            if given.payload is None and given.step is None:
+                given = replace(given, payload=written.payload)
+            step = written.step if step is None else step
         if given.payload is not None:
             column = "payload"
         elif given.step is not None:
             column = "step"
+        if step is not None and given.payload is None and protocol.marks_errors:
+            fits = "da or scores fits" if isinstance(protocol, Da) else "scores fits"
+            raise ValueError(
+                f"{protocol.name} needs the marked errors in a column payload; for scores alone {fits}"
+            )
         answer = step if given.payload is None else given.payload
         scored = None if answer is None else protocol.read_answer(answer, given.output)
         if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways

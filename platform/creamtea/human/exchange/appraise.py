@@ -8,6 +8,10 @@
 | 12 | HIT, worker, source, target, "ad", HIT number, system, rating, type, segment, score, seconds | MTurk, |
 |    | a header, fields parted by tabs and blanks | crowd DA |
 
+`--batch-info` adds two fields at the end, the numbers of batch and item, and where pairs were rated a third,
+the output's place in its pair. Of a width with two meanings, the one is meant that has numbers as start and
+end.
+
 Sources: https://github.com/wmt-conference/wmt22-news-systems/tree/main/humaneval (header.SegLvl.csv,
 header.DocLvl.csv; ad-*.csv of the MTurk layout),
 https://github.com/wmt-conference/wmt23-news-systems/blob/main/humaneval/DA+SQM/CSV-format.md and
@@ -21,7 +25,9 @@ but for their end: one page, sent twice. A rater who opens an output again and r
 (WMT's scripts average them), on an item of its own.
 
 Places of errors are those of Appraise's page: indices of a JavaScript string, from 0, the last one included,
-in the text without white space at its ends (`code_units`).
+in the text without white space at its ends (`code_units`). Errors that were marked beforehand (ESA with AI)
+have no `error_type` while the rater leaves them where they are, and their `end_i` is one past the last
+character; those behind the text are omissions. What the rater deleted is not in the file.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -41,7 +47,6 @@ from creamtea.human.exchange.columns import checked_name, checked_text, checked_
 from creamtea.human.exchange.elsewhere import given_cost
 from creamtea.human.exchange.files import csv_records, other_separator, read_text
 from creamtea.human.exchange.statistics import RaterStatistics
-from creamtea.human.protocols.base import Protocol
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, option
@@ -57,11 +62,13 @@ KINDS = {
 MTURK_TYPES = {"SYSTEM": "TGT", "BAD_REF": "BAD", "REPEAT": "REP", "REF": "REF"}
 MTURK_HEADER = "HITId"
 APPRAISE = ("user", "system", "segment", "type", "source language", "target language", "score")
-LAYOUTS: dict[int, tuple[str, ...]] = {
-    9: (*APPRAISE, "start", "end"),
-    11: (*APPRAISE, "document", "is document", "start", "end"),
-    12: (*APPRAISE, "document", "is document", "errors", "start", "end"),
-}
+TIMES = ("start", "end")
+BATCH = ("batch", "number of the item", "place in the pair")  # --batch-info; the third only of pairs
+LAYOUTS = [
+    (*APPRAISE, *before, *TIMES, *BATCH[:more])
+    for before in ((), ("document", "is document"), ("document", "is document", "errors"))
+    for more in (0, 2, 3)
+]
 MTURK = (
     "HIT",
     "user",
@@ -100,12 +107,17 @@ class Rated:
     kind: ItemKind
     segment: int
     document: str
-    answer: int | dict[str, Any]  # a step, or a payload with the marked errors
-    errors: int  # marked
+    score: int  # from 0 to 100
+    errors: Sequence[Mapping[str, Any]]  # marked
     source_language: str
     target_language: str
     start: datetime | None
     end: datetime | None
+    batch: bool = False  # with numbers of batch and item
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.source_language, self.target_language
 
     @property
     def active_ms(self) -> int | None:
@@ -113,18 +125,26 @@ class Rated:
 
 
 @dataclass(frozen=True)
+class Placed:
+    """Ratings by their segments within documents."""
+
+    ratings: tuple[Rated, ...]
+    per_document: bool  # whether the campaign calls documents DOCUMENT#SYSTEM
+    guessed: int = 0  # ratings of parts that may be a document's beginning or its end
+
+
+@dataclass(frozen=True)
 class AppraiseFile:
     name: str
-    ratings: tuple[Rated, ...]
+    placed: Placed
     sent_twice: tuple[int, ...]  # lines that differ from an earlier one at most in their end, left out
-    document_scores: int  # left out
-    practice: int  # scores of tutorials, left out
-    filling: int  # scores of documents that fill a task up, left out
+    left_out: Mapping[tuple[str, str], Counter[str]]  # by language pair: what else
     crowd: bool  # of Mechanical Turk
+    has_errors: bool  # whether the lines have a field for marked errors
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        return sorted({(rating.source_language, rating.target_language) for rating in self.ratings})
+        return sorted({rating.pair for rating in self.placed.ratings})
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
@@ -133,18 +153,15 @@ def milliseconds(start: datetime, end: datetime) -> int | None:
     return passed if 0 < passed <= DAY * 1000 else None
 
 
-def read_appraise(
-    path: Path, protocol: Protocol, statistics: Mapping[str, RaterStatistics] | None = None
-) -> AppraiseFile:
+def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None = None) -> AppraiseFile:
     """The scores in the file. InputError with file, line, field, what was found and what is allowed.
 
-    Marked errors are read where the `protocol` has them, and counted elsewhere. Where documents are called
-    DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from 1. `statistics`: of the
-    raters, by whose means and deviations the file's scores were standardised (z).
+    Where documents are called DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from
+    1. `statistics`: of the raters, by whose means and deviations the file's scores were standardised (z).
     """
     ratings: list[Rated] = []
     sent_twice: list[int] = []
-    document_scores = practice = filling = 0
+    left_out: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     names: tuple[str, ...] = ()
     known: set[tuple[str, ...]] = set()
     for line, names, cells in _lines(path):
@@ -154,24 +171,17 @@ def read_appraise(
             continue
         known.add(sent)
         reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
-        if "is document" in names and reading.field("is document", _truth, "True or False"):
-            document_scores += 1
-            continue
-        if PRACTICE in reading.cells.get("document", ""):
-            practice += 1
-            continue
-        if any(part.startswith(FILLING) for part in reading.cells.get("document", "").split(PART)[1:]):
-            filling += 1
+        if (why := reading.left_out()) is not None:
+            left_out[reading.pair][why] += 1
             continue
         if statistics is not None:
             reading = reading.with_raw_score(statistics)
-        ratings.append(reading.rated(line, protocol))
+        ratings.append(reading.rated(line))
     if not ratings:
         raise InputError(f"{path.name}: no scores of segments in it")
+    crowd, has_errors = "HIT" in names, "errors" in names
     placed = within_documents(ratings)
-    return AppraiseFile(
-        path.name, tuple(placed), tuple(sent_twice), document_scores, practice, filling, crowd="HIT" in names
-    )
+    return AppraiseFile(path.name, placed, tuple(sent_twice), left_out, crowd, has_errors)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -183,25 +193,40 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
     if first[1][0].split()[0:1] == [MTURK_HEADER]:
         for line, text in enumerate(read_text(path).split("\n")[1:], start=2):
             if cells := [cell.strip('"') for cell in text.replace(",", " ").split()]:
-                yield line, MTURK, _counted(path.name, line, cells, (len(MTURK),))
+                yield line, MTURK, _of_crowd(path.name, line, cells)
         return
     if first[1][0] in HEADERS:
         first = next(records, None)  # the releases keep the header in a file of its own; it may be put on top
     while first is not None:
         line, cells = first
-        yield line, LAYOUTS[len(_counted(path.name, line, cells, tuple(LAYOUTS)))], cells
+        yield line, _layout(path.name, line, cells), cells
         first = next(records, None)
 
 
-def _counted(file: str, line: int, cells: list[str], allowed: tuple[int, ...]) -> list[str]:
-    if len(cells) not in allowed:
-        if (wrong := other_separator(cells, allowed)) is not None:
+def _layout(file: str, line: int, cells: list[str]) -> tuple[str, ...]:
+    """The names of the fields."""
+    fitting = [layout for layout in LAYOUTS if len(layout) == len(cells)]
+    if not fitting:
+        if (wrong := other_separator(cells, {len(layout) for layout in LAYOUTS})) is not None:
             raise InputError(f"{file}, line {line}: {wrong}")
-        layouts = " or ".join(map(str, allowed))
         raise InputError(
-            f"{file}, line {line}: found {counted(len(cells), 'field')}; allowed: {layouts} "
-            "(docs/exchange.md)"
+            f"{file}, line {line}: found {counted(len(cells), 'field')}; allowed: 9 or 11 or 12, and 2 or 3 "
+            "more with Appraise's --batch-info (docs/exchange.md)"
         )
+    numbered = (one for one in fitting if all(_is_number(cells[one.index(time)]) for time in TIMES))
+    return next(numbered, fitting[-1])
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _of_crowd(file: str, line: int, cells: list[str]) -> list[str]:
+    if len(cells) != len(MTURK):
+        raise InputError(f"{file}, line {line}: found {counted(len(cells), 'field')}; allowed: {len(MTURK)}")
     return cells
 
 
@@ -218,6 +243,21 @@ class _Reading:
 
     place: str
     cells: dict[str, str]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.cells["source language"], self.cells["target language"]
+
+    def left_out(self) -> str | None:
+        """What the line is that no campaign keeps; None for a score of an output."""
+        document = self.cells.get("document", "")
+        if "is document" in self.cells and self.field("is document", _truth, "True or False"):
+            return "scores of whole documents"
+        if PRACTICE in document:
+            return "scores of practice (tutorials)"
+        if any(part.startswith(FILLING) for part in document.split(PART)[1:]):
+            return "scores of documents that fill a task up (#incomplete, #dup)"
+        return None
 
     def field(self, name: str, parse: Callable[[str], T], allowed: str) -> T:
         try:
@@ -244,7 +284,7 @@ class _Reading:
             )
         return replace(self, cells={**self.cells, "score": str(round(score))})
 
-    def rated(self, line: int, protocol: Protocol) -> Rated:
+    def rated(self, line: int) -> Rated:
         mturk = "HIT" in self.cells
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
@@ -260,46 +300,56 @@ class _Reading:
             kind=KINDS[kind],
             segment=self.field("segment", checked_whole, "a whole number"),
             document=self.field("document", checked_text, "text") if "document" in self.cells else "",
-            answer=self._answer(self.field("score", Da.scale.step_of, scale), protocol),
-            errors=len(self._errors()),
+            score=self.field("score", Da.scale.step_of, scale),
+            errors=self._errors(),
             source_language=self.field("source language", checked_name, name),
             target_language=self.field("target language", checked_name, name),
             start=None if mturk else self.field("start", _moment, moment),
             end=None if mturk else self.field("end", _moment, moment),
+            batch="batch" in self.cells,
         )
 
-    def _answer(self, score: int, protocol: Protocol) -> int | dict[str, Any]:
-        if not protocol.marks_errors:
-            return score
-        own = {"score": score} if isinstance(protocol, Da) else {}
-        return {**own, "spans": self._errors()}
-
     def _errors(self) -> list[dict[str, Any]]:
-        """The marked errors as a payload has them."""
+        """The marked errors as spans, with places as Appraise counts; `prefilled` says that an error was
+        marked beforehand."""
         written = self.cells.get("errors", "").strip()
-        return self.field("errors", _spans, "a JSON list of errors") if written else []
+        try:
+            return [_span(**error) for error in json.loads(written)] if written else []
+        except (TypeError, AttributeError, RecursionError, json.JSONDecodeError):
+            allowed = "a JSON list of errors with start_i, end_i, severity and error_type"
+            raise InputError(
+                f"{self.place}, field errors: found {written[:60]!r}; allowed: {allowed}"
+            ) from None
+        except ValueError as error:
+            raise InputError(f"{self.place}, field errors: {error}") from None
 
 
-def _spans(cell: str) -> list[dict[str, Any]]:
-    try:
-        return [_span(**error) for error in json.loads(cell)]
-    except (TypeError, AttributeError, RecursionError):
-        raise ValueError from None
+_NO_TYPE: Any = object()
 
 
 def _span(
     start_i: int | str,
     end_i: int | str,
     severity: str,
-    error_type: Sequence[str] | str | None = None,
+    error_type: Any = _NO_TYPE,
     score: float | None = None,
 ) -> dict[str, Any]:
-    place = {} if start_i == end_i == MISSING else {"start": start_i, "end": end_i}
-    category = [error_type] if isinstance(error_type, str) else list(error_type or ())
-    return {**place, "severity": severity, "category": category, **given_cost(score)}
+    """ValueError for places that no error has."""
+    place = {}
+    if not start_i == end_i == MISSING:
+        if not (type(start_i) is int and type(end_i) is int and 0 <= start_i <= end_i):
+            raise ValueError(
+                f"found an error from {start_i!r} to {end_i!r}; allowed: its first and its last character, "
+                f"counted from 0, or {MISSING!r} for both"
+            )
+        place = {"start": start_i, "end": end_i}
+    prefilled = {"prefilled": True} if error_type is _NO_TYPE else {}
+    names = () if error_type is _NO_TYPE or error_type is None else error_type
+    category = [names] if isinstance(names, str) else list(names)
+    return {**place, "severity": severity, "category": category, **given_cost(score), **prefilled}
 
 
-def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
+def within_documents(ratings: Sequence[Rated]) -> Placed:
     """ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
     a rater's items throughout, a document's one after another. Here a segment is its place in the part of
     the document that the campaign has, from 1, so that systems share segments. Others stay as they are: files
@@ -308,13 +358,17 @@ def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
     A document that did not fit into a rater's hundred items goes on with the next rater: where the parts of
     several raters have together the length that the document has elsewhere, they are its beginning, its
     middle and its end in the order of the raters' names. (In WMT 2023's ESA campaign there are 32 such
-    parts of 16 documents; all have the published scores that way.)
+    parts of 16 documents; all have the published scores that way.) A part without the rest is the beginning,
+    which is a guess where the rater's items begin with it.
     """
     if not any(_of_system(rating) for rating in ratings):
-        return [replace(rating, document=rating.document.partition(PART)[0]) for rating in ratings]
+        named = (replace(rating, document=rating.document.partition(PART)[0]) for rating in ratings)
+        return Placed(tuple(named), per_document=False)
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    begins: dict[str, int] = {}  # rater → the number of their first item
     for rating in ratings:
         groups[rating.document, rating.rater].append(rating.segment)
+        begins[rating.rater] = min(begins.get(rating.rater, rating.segment), rating.segment)
     spans = {key: (min(segments), max(segments) - min(segments) + 1) for key, segments in groups.items()}
     longest: dict[str, int] = defaultdict(int)
     raters: dict[str, list[str]] = defaultdict(list)
@@ -323,12 +377,18 @@ def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
         longest[name] = max(longest[name], length)
         raters[document].append(rater)
     first = {key: number for key, (number, _) in spans.items()}
+    guessed = 0
     for document, people in raters.items():
         lengths = [spans[document, rater][1] for rater in people]
-        if len(people) > 1 and sum(lengths) == longest[document.partition(PART)[0]]:
+        whole = longest[document.partition(PART)[0]]
+        if len(people) > 1 and sum(lengths) == whole:
             for at, rater in enumerate(people):
                 first[document, rater] -= sum(lengths[:at])
-    return [
+            continue
+        for rater, length in zip(people, lengths, strict=True):
+            if length < whole and first[document, rater] == begins[rater]:
+                guessed += len(groups[document, rater])
+    placed = (
         replace(
             rating,
             document=rating.document.partition(PART)[0],
@@ -337,7 +397,8 @@ def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
         if PART in rating.document
         else rating
         for rating in ratings
-    ]
+    )
+    return Placed(tuple(placed), per_document=True, guessed=guessed)
 
 
 def _of_system(rating: Rated) -> bool:

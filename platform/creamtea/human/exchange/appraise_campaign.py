@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,12 +14,14 @@ from creamtea.human.documents import domain_settings, read_documents
 from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occurrences, read_appraise
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import Evidence, ImportFacts, Numbering, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text, text_lines
-from creamtea.human.exchange.losses import NotKept, counts, repeats
+from creamtea.human.exchange.losses import APPRAISE, NotKept, counts, repeats
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
+from creamtea.human.protocols.da import Da
+from creamtea.human.protocols.spans import Mqm
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, option
 
@@ -26,6 +29,7 @@ USUAL_PROTOCOL = "da"
 SENT_TWICE = "all that an earlier line says, but for the end"
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
 Key = tuple[ItemKind, str, int, str, int]
+Segment = tuple[str, int]  # document, number
 
 
 def read_appraise_campaign(
@@ -46,43 +50,54 @@ def read_appraise_campaign(
             f"{option('protocol')} {protocol}: Appraise's scores are of {known}", about="protocol"
         )
     statistics = None if facts.statistics is None else read_statistics(facts.statistics)
-    file = read_appraise(path, found, statistics)
+    file = read_appraise(path, statistics)
     ratings = _of_pair(file, facts.pair)
-    marked = 0 if found.marks_errors else sum(rating.errors for rating in ratings)
-    if marked and not any(rating.answer for rating in ratings):
-        raise InputError(
-            f"{file.name}: all scores are 0 and {marked} errors are marked, which are the ratings: "
-            f"{option('protocol')} mqm reads them",
-            about="protocol",
-        )
+    scores = sum(rating.score > 0 for rating in ratings)
+    errors = [error for rating in ratings for error in rating.errors]
+    categories = sum(bool(error["category"]) for error in errors)
+    Evidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
     systems = tuple(sorted({rating.system for rating in ratings}))
-    texts = _Texts(facts, systems, ratings)
-    numbers = _segment_numbers(ratings, texts)
+    texts = _Texts(facts, systems, file, ratings)
     keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
     positions = _positions([key for _, key in keyed])
-    pair = ratings[0].source_language, ratings[0].target_language
-    items = [_item(key, positions, numbers, texts) for key in positions]
-    outputs = {item.position: item.outputs[0] for item in items}
-    given = [
-        _given(Place(file.name, rating.line), rating, positions[key], outputs[positions[key]], now)
-        for rating, key in keyed
-    ]
-    content = made_elsewhere(facts, protocol, pair, systems, items, given)
+    items = {position: _item(key, positions, texts) for key, position in positions.items()}
+    reading = _Errors()
+    given = []
+    for rating, key in keyed:
+        item = items[positions[key]]
+        payload = None
+        if found.marks_errors:
+            own = {"score": rating.score} if isinstance(found, Da) else {}
+            payload = {**own, "spans": reading.spans(item, rating)}
+        given.append(_given(Place(file.name, rating.line), rating, item.position, payload, now))
+    listed = [replace(item, proposals=reading.proposals.get(item.position)) for item in items.values()]
+    content = made_elsewhere(facts, protocol, ratings[0].pair, systems, listed, given)
     settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
         settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
-    settings |= domain_settings(texts.domains, content.test_set)
+    settings |= domain_settings(texts.domains, content.test_set) | texts.numbering.settings
+    if reading.proposals:
+        settings["proposals_left"] = True
     content = replace(content, settings=settings)
     not_kept = counts(
         {
-            "scores of whole documents": file.document_scores,
-            "scores of practice (tutorials)": file.practice,
-            "scores of documents that fill a task up (#incomplete, #dup)": file.filling,
-            f"marked errors ({option('protocol')} esa keeps them)": marked,
-            "scores of other language pairs": len(file.ratings) - len(ratings),
+            **file.left_out.get(ratings[0].pair, {}),
+            f"marked errors ({option('protocol')} esa keeps them)": 0 if found.marks_errors else len(errors),
+            "scores beside errors of MQM, from which its score follows": (
+                scores if isinstance(found, Mqm) else 0
+            ),
+            "scores of other language pairs": len(file.placed.ratings) - len(ratings),
+            "numbers of batches and items (--batch-info)": sum(rating.batch for rating in ratings),
+            "numbers and times of Mechanical Turk's tasks": len(ratings) if file.crowd else 0,
+            f"scores of {option('segment-scores')}, which only tell the campaign's lines": texts.published,
         }
     )
-    return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept)
+    notes = {
+        "ratings of incomplete documents, read as the documents' beginnings": file.placed.guessed,
+        **reading.notes,
+    }
+    notices = (*texts.numbering.notes, *counts(notes, note=True))
+    return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept, *notices)
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
@@ -95,9 +110,7 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
             about="source-language",
         )
     wanted = pair or pairs[0]
-    ratings = tuple(
-        rating for rating in file.ratings if (rating.source_language, rating.target_language) == wanted
-    )
+    ratings = tuple(rating for rating in file.placed.ratings if rating.pair == wanted)
     if not ratings:
         raise InputError(f"{file.name}: no scores of {'-'.join(wanted)}; it has {known}")
     return ratings
@@ -121,46 +134,34 @@ def _positions(keys: list[Key]) -> dict[Key, int]:
     return {key: position for position, key in enumerate(wanted)}
 
 
-def _segment_numbers(ratings: tuple[Rated, ...], texts: _Texts) -> dict[tuple[str, int], int]:
-    """(document, segment) → number in the test set."""
-    places = dict.fromkeys((rating.document, rating.segment) for rating in ratings)
-    if texts.documents is not None:
-        return {place: texts.line(*place) for place in places}
-    if len({segment for _, segment in places}) == len(places):
-        return {place: place[1] for place in places}
-    documents = list(dict.fromkeys(document for document, _ in places))
-    ordered = sorted(places, key=lambda place: (documents.index(place[0]), place[1]))
-    return {place: number for number, place in enumerate(ordered)}
-
-
-def _item(
-    key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], int], texts: _Texts
-) -> ItemContent:
+def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
     kind, document, segment, system, _ = key
     bad = kind is ItemKind.BAD_REFERENCE
+    index = texts.numbering.indices[document, segment]
     return ItemContent(
         position=positions[key],
         kind=kind,
-        segment=numbers[document, segment],
+        segment=index,
         document=document,
-        source=texts.source(document, segment),
+        source=texts.sources[index] if texts.sources else "",
         systems=(system,),
-        outputs=("" if bad else texts.output(system, document, segment),),  # no file has the spoilt text
+        outputs=("" if bad or system not in texts.outputs else texts.outputs[system][index],),
         original=positions[_original(key)] if kind.is_control else None,
         degraded=system if bad else None,
     )
 
 
-def _given(place: Place, rating: Rated, position: int, output: str, now: datetime) -> GivenRating:
+def _given(
+    place: Place, rating: Rated, position: int, payload: dict[str, Any] | None, now: datetime
+) -> GivenRating:
     end = rating.end or now
-    answer = rating.answer
     return GivenRating(
         place=place,
         rater=rating.rater,
         item=position,
         system=rating.system,
-        step=answer if isinstance(answer, int) else None,
-        payload=None if isinstance(answer, int) else _in_characters(place, answer, output),
+        step=rating.score if payload is None else None,
+        payload=payload,
         assigned_at=rating.start or now,
         submitted_at=end,
         rated_at=end,
@@ -168,81 +169,205 @@ def _given(place: Place, rating: Rated, position: int, output: str, now: datetim
     )
 
 
-def _in_characters(place: Place, payload: dict[str, Any], output: str) -> dict[str, Any]:
-    """The answer with places that are characters of the output; as they stand in the file where nobody has
-    it."""
-    if not output:
-        return payload
-    units = CodeUnits(output, trimmed=True)
-    try:
-        spans = [
-            span
-            | {end: units.character(span[end]) for end in ("start", "end") if isinstance(span.get(end), int)}
-            for span in payload["spans"]
-        ]
-    except ValueError as error:
-        raise InputError(
-            f"{place}, field errors: found {error}; allowed: places of its text in {option('output-of')}",
-            about="output-of",
-        ) from None
-    return {**payload, "spans": spans}
+class _Errors:
+    """Marked errors with places that are characters of the output; those of a text that nobody has stay as
+    Appraise counts them. Errors that were marked beforehand become proposals of their items."""
+
+    def __init__(self) -> None:
+        self.proposals: dict[int, dict[str, list[dict[str, Any]]]] = {}
+        self.notes: Counter[str] = Counter()
+
+    def spans(self, item: ItemContent, rating: Rated) -> list[dict[str, Any]]:
+        output = item.outputs[0]
+        units = CodeUnits(output, trimmed=True) if output else None
+        taken: set[int] = set()  # proposals that errors of this rating came from
+        spans = []
+        for error in rating.errors:
+            span = dict(error)
+            if prefilled := span.pop("prefilled", False):
+                self.notes["errors that were marked beforehand, read as proposals"] += 1
+                if "end" in span:  # one past the last
+                    span["end"] = max(span["start"], span["end"] - 1)
+            if units is not None and "start" in span:
+                self._place(span, units)
+            if prefilled:
+                span["proposed"] = self._proposal(item, span, taken)
+            spans.append(span)
+        return spans
+
+    def _place(self, span: dict[str, Any], units: CodeUnits) -> None:
+        if span["start"] >= len(units):
+            self.notes["errors marked after the end of the text: read as omissions"] += 1
+            del span["start"], span["end"]
+            return
+        if span["end"] >= len(units):
+            self.notes["errors that end after the end of the text: they end with it here"] += 1
+        span["start"] = units.character(span["start"])
+        span["end"] = units.character(min(span["end"], len(units) - 1))
+
+    def _proposal(self, item: ItemContent, span: dict[str, Any], taken: set[int]) -> int:
+        """The number of the item's proposal at the place of an error, which may be a new one."""
+        known = self.proposals.setdefault(item.position, {}).setdefault(item.systems[0], [])
+        place = (span.get("start"), span.get("end"))
+        for number, proposal in enumerate(known):
+            if number not in taken and (proposal.get("start"), proposal.get("end")) == place:
+                break
+        else:
+            number = len(known)
+            known.append({name: span[name] for name in ("start", "end", "severity") if name in span})
+        taken.add(number)
+        return number
 
 
 class _Texts:
-    """Sources and outputs by document and segment; "" where no file was given."""
+    """Sources and outputs of the test set by their lines, and where the file's segments stand in it."""
 
-    def __init__(self, facts: ImportFacts, systems: tuple[str, ...], ratings: Sequence[Rated]) -> None:
-        unknown = sorted(set(facts.outputs) - set(systems))
-        if unknown:
+    def __init__(
+        self, facts: ImportFacts, systems: Sequence[str], file: AppraiseFile, ratings: Sequence[Rated]
+    ) -> None:
+        if unknown := sorted(set(facts.outputs) - set(systems)):
             raise InputError(
                 f"{option('output-of')} {unknown[0]}: the file has no such system; it has "
                 f"{', '.join(systems)}",
                 about="output-of",
             )
-        self.first = facts.first_segment
-        self.sources = None if facts.sources is None else text_lines(facts.sources)
-        self.outputs = {system: text_lines(path) for system, path in facts.outputs.items()}
-        self.documents: dict[str, list[int]] | None = None
+        self._facts, self._file = facts, file
+        self._segments = sorted({(rating.document, rating.segment) for rating in ratings})
         self.domains: Mapping[str, str] = {}
+        self.published = 0  # scores of --segment-scores
+        self._lines: dict[str, list[int]] | None = None  # of each document
+        self._size: tuple[str, int] | None = None  # of the test set, and which file says so
         if facts.documents is not None:
-            found = read_documents(read_text(facts.documents), facts.documents.name, with_domains=True)
-            self.domains = found.domains
-            places = {document: set(numbers) for document, numbers in found.lines.items()}
-            if any(rating.segment - self.first not in places.get(rating.document, ()) for rating in ratings):
-                self.documents = found.lines  # else segments are numbered as the test set's lines are
-
-    def line(self, document: str, segment: int) -> int:
-        """Where a segment stands in the test set, 0 for the first."""
-        offset = segment - self.first
-        if self.documents is None:
-            if offset >= 0:
-                return offset
-        elif document not in self.documents:
+            self._read_documents(facts.documents)
+        elif facts.segment_scores is not None:
             raise InputError(
-                f"{option('documents')}: no document {document!r} in it, which the scores name",
+                f"{option('segment-scores')} says which lines of {option('documents')} the campaign has: "
+                "give both",
+                about="segment-scores",
+            )
+        self.sources = self._read_lines("sources", option("sources"), facts.sources)
+        self.outputs = {
+            system: self._read_lines("output-of", f"{option('output-of')} {system}", path)
+            for system, path in facts.outputs.items()
+        }
+        self.numbering = self._numbered()
+        self._check_inside()
+
+    # ------------------------------------------------------------ files
+
+    def _read_documents(self, path: Path) -> None:
+        found = read_documents(read_text(path), path.name, with_domains=True)
+        self.domains, self._lines = found.domains, found.lines
+        self._size = option("documents"), len(found.names)
+        if self._facts.segment_scores is not None:
+            rated = self._rated_lines(self._facts.segment_scores, len(found.names))
+            kept = {name: [line for line in lines if line in rated] for name, lines in found.lines.items()}
+            self._lines = {name: lines for name, lines in kept.items() if lines}
+
+    def _rated_lines(self, path: Path, size: int) -> set[int]:
+        """The lines of the test set with a score of any system."""
+        rated: set[int] = set()
+        seen: Counter[str] = Counter()
+        for number, line in enumerate(text_lines(path), start=1):
+            words = line.split()
+            if len(words) != 2:
+                raise InputError(
+                    f"{path.name}, line {number}: found {line[:60]!r}; allowed: SYSTEM SCORE",
+                    about="segment-scores",
+                )
+            if words[1] != "None":
+                rated.add(seen[words[0]])
+                self.published += 1
+            seen[words[0]] += 1
+        for system, lines in seen.items():
+            if lines != size:
+                raise InputError(
+                    f"{path.name}: found {lines:,} scores of {system}; allowed: {size:,}, one for each line "
+                    f"of {option('documents')}",
+                    about="segment-scores",
+                )
+        return rated
+
+    def _read_lines(self, about: str, name: str, path: Path | None) -> list[str]:
+        if path is None:
+            return []
+        lines = text_lines(path)
+        if self._size is None:
+            self._size = name, len(lines)
+        elif len(lines) != self._size[1]:
+            raise InputError(
+                f"{name}: {path.name} has {counted(len(lines), 'line')}, and {self._size[0]} has "
+                f"{self._size[1]:,}; allowed: a line for each segment of the test set in both",
+                about=about,
+            )
+        return lines
+
+    # ------------------------------------------------------------ numbers
+
+    def _numbered(self) -> Numbering[Segment]:
+        told = self._facts.first_segment
+        by_number = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, told)
+        if self._lines is None:
+            unique = len({segment for _, segment in self._segments}) == len(self._segments)
+            return by_number if unique and not self._file.placed.per_document else self._anew()
+        if self._file.placed.per_document:
+            return self._by_document(1)
+        # numbers of the test set's lines tell by which number they begin
+        other = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, 1 - by_number.first)
+        for numbering in (by_number, other) if told is None else (by_number,):
+            if all(index in self._lines.get(key[0], ()) for key, index in numbering.indices.items()):
+                return numbering
+        return self._by_document(by_number.first)
+
+    def _anew(self) -> Numbering[Segment]:
+        """Without a file that says what lines a document has: a document after the other, as they appear."""
+        documents = list(dict.fromkeys(rating.document for rating in self._file.placed.ratings))
+        ordered = sorted(self._segments, key=lambda key: (documents.index(key[0]), key[1]))
+        many = len({name for name, _ in ordered}) > 1
+        if self._size is not None and (many or self._size[1] != len(ordered)):
+            raise InputError(
+                f"{self._size[0]}: {self._file.name} counts segments within documents: give "
+                f"{option('documents')}, which says what lines each document has",
                 about="documents",
             )
-        elif 0 <= offset < len(self.documents[document]):
-            return self.documents[document][offset]
-        raise InputError(
-            f"segment {segment}{f' of document {document!r}' if document else ''} is not in the test set: "
-            f"{option('first-segment')} says how the first segment is numbered, {option('documents')} which "
-            "lines a document has",
-            about="first-segment",
-        )
+        return Numbering({key: at for at, key in enumerate(ordered)}, renumbered=len(ordered) if many else 0)
 
-    def source(self, document: str, segment: int) -> str:
-        return "" if self.sources is None else self._text(self.sources, option("sources"), document, segment)
-
-    def output(self, system: str, document: str, segment: int) -> str:
-        if system not in self.outputs:
-            return ""
-        return self._text(self.outputs[system], f"{option('output-of')} {system}", document, segment)
-
-    def _text(self, lines: list[str], option: str, document: str, segment: int) -> str:
-        at = self.line(document, segment)
-        if at >= len(lines):
+    def _by_document(self, first: int) -> Numbering[Segment]:
+        """Each document's segments are its lines, in their order. InputError unless they are as many."""
+        assert self._lines is not None
+        longest: dict[str, int] = {}
+        for document, segment in self._segments:
+            longest[document] = max(longest.get(document, 0), segment - first + 1)
+            if document not in self._lines:
+                raise InputError(
+                    f"{option('documents')}: no document {document!r} in it, which the scores name",
+                    about="documents",
+                )
+        wrong = [
+            f"{document} ({counted(len(self._lines[document]), 'line')}, {counted(segments, 'segment')})"
+            for document, segments in longest.items()
+            if segments != len(self._lines[document])
+        ]
+        if wrong:
             raise InputError(
-                f"{option}: {counted(len(lines), 'line')} in the file, none for segment {segment}"
+                f"{option('documents')}: {counted(len(wrong), 'document')} with another number of lines than "
+                f"of segments in {self._file.name}: {', '.join(wrong[:3])}{', …' if len(wrong) > 3 else ''}. "
+                "The n-th segment of a document is its n-th line: write - in the lines that the campaign "
+                f"does not have, or give {option('segment-scores')} (published ones tell these lines)",
+                about="documents",
             )
-        return lines[at]
+        return Numbering({key: self._lines[key[0]][key[1] - first] for key in self._segments})
+
+    def _check_inside(self) -> None:
+        """InputError for a segment that no line is of."""
+        name, size = self._size or ("", max(self.numbering.indices.values()) + 1)
+        test_set = f"the test set, of which {name} has {counted(size, 'line')}" if name else "the test set"
+        for (document, segment), index in self.numbering.indices.items():
+            if not 0 <= index < size:
+                of_document = f" of document {document!r}" if document else ""
+                raise InputError(
+                    f"segment {segment}{of_document} is not in {test_set}: "
+                    f"{option('first-segment')} says how the first segment is numbered, "
+                    f"{option('documents')} which lines a document has",
+                    about="first-segment",
+                )

@@ -18,6 +18,8 @@ from creamtea.human.exchange.appraise import HEADERS, MISSING, MTURK_HEADER, PAR
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import AnswerContent, Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, CountedScore, counted_scores
+from creamtea.human.exchange.elsewhere import FIRST_SEGMENT
+from creamtea.human.exchange.losses import APPRAISE
 from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
@@ -64,7 +66,7 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
     return [
         counted.answer.rater,
         score.system,
-        item.segment,
+        item.segment + FIRST_SEGMENT[APPRAISE],
         TYPES.get(ItemKind(item.kind), "TGT"),
         content.source_language,
         content.target_language,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from creamtea.human.exchange.columns import (
@@ -29,6 +30,7 @@ from creamtea.human.exchange.columns import (
     Weight,
     Weights,
 )
+from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import shown_of
 
@@ -133,6 +135,14 @@ class Content:
     raters: tuple[RaterContent, ...] = ()
     items: tuple[ItemContent, ...] = ()
     answers: tuple[AnswerContent, ...] = ()
+
+    def segment_name(self, index: int) -> str:
+        """What reports call a segment."""
+        return self._settings.segment_name(index)
+
+    @cached_property
+    def _settings(self) -> CampaignSettings:
+        return settings_of(self.settings)
 
     @property
     def excluded(self) -> set[str]:

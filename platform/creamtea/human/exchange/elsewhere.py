@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import with_answers
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import Place
-from creamtea.human.exchange.losses import NotKept
+from creamtea.human.exchange.losses import APPRAISE, MQM, NotKept, counts
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.spans import MAX_DECIMALS, Mqm, spans_of
@@ -22,6 +22,8 @@ from creamtea.human.protocols.taxonomy import Taxonomy, is_published
 from creamtea.human.scale import exact
 from creamtea.languages import UNKNOWN
 from creamtea.wording import counted, option
+
+SegmentKey = TypeVar("SegmentKey")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class ImportFacts:
     sources: Path | None = None
     outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
     documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
-    first_segment: int = 1  # the number of a first segment
+    segment_scores: Path | None = None  # SYSTEM SCORE per line, which says what lines the campaign has
+    first_segment: int | None = None  # the number of a first segment; None: as the file's numbers tell
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -126,6 +129,65 @@ def made_elsewhere(
         items=tuple(items),
     )
     return replace(with_answers(content, ratings), name=facts.name)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a file of another tool has of scores and of marked errors."""
+
+    scores: int  # that are not 0
+    errors: int  # marked
+    categories: int  # of these, with a category
+    can_mark: bool = True  # whether its lines have a place for marked errors
+
+    def check(self, protocol: Protocol, file: str) -> None:
+        """InputError where the file contradicts the protocol, with the one that fits."""
+        why = fits = ""
+        if protocol.marks_errors and not self.can_mark:
+            why, fits = "its lines have no field for marked errors", "da or da-sqm"
+        elif isinstance(protocol, Mqm):
+            if self.scores and not self.categories:
+                why = f"it has {counted(self.scores, 'score')} above 0, and no error with a category"
+                fits = "esa" if self.errors else "esa, da or da-sqm"
+        elif self.errors and not self.scores and (self.categories or not protocol.marks_errors):
+            why = f"all scores are 0, and the ratings are {counted(self.errors, 'marked error')}"
+            fits = "mqm"
+        if why:
+            raise InputError(
+                f"{option('protocol')} {protocol.name}: {file} contradicts it: {why}; {fits} fits",
+                about="protocol",
+            )
+
+
+# The number that a format gives a first segment. The database counts segments from 0, and reports name them
+# as the file does (`CampaignSettings.first_segment`).
+FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}
+
+
+@dataclass(frozen=True)
+class Numbering(Generic[SegmentKey]):
+    """Where the segments of a file, called by keys, stand in the test set."""
+
+    indices: Mapping[SegmentKey, int]  # 0 for the first
+    renumbered: int = 0  # segments whose numbers in the file are not those of the test set
+    first: int = 1  # the number that the file gives a first segment
+
+    @classmethod
+    def of_numbers(cls, numbers: Mapping[SegmentKey, int], kind: str, told: int | None = None) -> Self:
+        """By numbers over the whole test set. They begin with what is told, else with 0 where there is a 0,
+        else as usual in files of this kind."""
+        first = 0 if 0 in numbers.values() else FIRST_SEGMENT[kind]
+        first = first if told is None else told
+        return cls({key: number - first for key, number in numbers.items()}, first=first)
+
+    @property
+    def settings(self) -> dict[str, int]:
+        return {"first_segment": self.first} if self.first != 1 else {}
+
+    @property
+    def notes(self) -> tuple[NotKept, ...]:
+        what = "segments numbered anew, document after document: the file counts them within documents"
+        return counts({what: self.renumbered}, note=True)
 
 
 class CostError(ValueError):

@@ -184,13 +184,13 @@ def import_campaign(
     """
     if kind not in IMPORTS:
         raise InputError(f"{option('format')} {kind}: it is one of {', '.join(IMPORTS)}", about="format")
-    if kind != APPRAISE and (facts.sources or facts.outputs or facts.documents):
+    if kind != APPRAISE and (facts.sources or facts.outputs or facts.documents or facts.segment_scores):
         raise InputError(
             f"{option('sources')}, {option('output-of')} and {option('documents')} are only for Appraise "
             f"scores: {option('format')} appraise",
             about="sources",
         )
-    if kind != APPRAISE and (facts.statistics is not None or facts.first_segment != 1):
+    if kind != APPRAISE and (facts.statistics is not None or facts.first_segment is not None):
         raise InputError(
             f"{option('rater-statistics')} and {option('first-segment')} are only for Appraise scores: "
             f"{option('format')} appraise",
@@ -216,7 +216,9 @@ def import_campaign(
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
     check_lengths(content)
-    notices = (*look_alikes(content), *repeats_kept(content), *error_notices(content))
+    read_otherwise = (part for part in not_kept if part.note)
+    notices = (*read_otherwise, *look_alikes(content), *repeats_kept(content), *error_notices(content))
+    not_kept = tuple(part for part in not_kept if not part.note)
     media = MediaFiles()
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path

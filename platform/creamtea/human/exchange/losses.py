@@ -23,11 +23,13 @@ from creamtea.words import look
 
 @dataclass(frozen=True)
 class NotKept:
-    """How many of what an import or an export leaves behind. `once`: what a campaign has only once."""
+    """How many of what an import or an export leaves behind. `once`: what a campaign has only once. `note`:
+    it is there, but not as its reader may expect."""
 
     count: int
     what: str
     once: bool = False
+    note: bool = False
 
     @property
     def number(self) -> str:
@@ -37,9 +39,9 @@ class NotKept:
         return self.what if self.once else f"{self.what} ({self.number})"
 
 
-def counts(found: Mapping[str, int]) -> tuple[NotKept, ...]:
+def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
     """Those of which there are any."""
-    return tuple(NotKept(count, what) for what, count in found.items() if count)
+    return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
 
 
 def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:

@@ -3,18 +3,23 @@
     system doc doc_id seg_id rater source target category severity [comment]
 
 `<v>…</v>` is around the marked error, in the target or, for an omission, in the source. A line of category
-No-error says that a rater found none. The side-by-side files of 2023 call two fields otherwise (docSegId,
-globalSegId), have what a rater said of an error planted to test them (HOTW-test) among the lines, and some
-texts with white space at their ends for one rater and without for another: the first is kept.
-Source: https://github.com/google/wmt-mqm-human-evaluation.
+No-error says that a rater found none. Source: https://github.com/google/wmt-mqm-human-evaluation.
+
+Marot, which reads these files (google-research/google-research, marot/README.md), allows more: the fields may
+be docSegId and globalSegId, or doc_seg_id and global_seg_id; there may be no header; globalSegId may be one
+number throughout, so that segments are counted within documents; lines without a rater have metadata of a
+segment.
+The side-by-side files of 2023 have what a rater said of an error planted to test them (HOTW-test) among the
+lines, and some texts with white space at their ends for one rater and without for another: the first is kept.
+Some files have texts in CSV quotes ("He said ""yes"".").
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,22 +29,23 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import CountedScore, first_opinions
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import FIRST_SEGMENT, ImportFacts, Numbering, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
-from creamtea.human.exchange.losses import NotKept, counts, repeats
+from creamtea.human.exchange.losses import MQM, NotKept, counts, repeats
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.wording import counted, option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
-OTHER_FIELDS = {"docSegId": "doc_id", "globalSegId": "seg_id"}
+OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
 NO_ERROR = "No-error"  # as files of the releases write it
 PLANTED = name_key("HOTW-test")  # "hands on the wheel"
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
 Value = TypeVar("Value")
+Key = tuple[str, str, int]  # document, number in it, number over all
 
 
 @dataclass(frozen=True)
@@ -47,17 +53,30 @@ class _Line:
     place: Place
     system: str
     document: str
-    segment: int
-    rater: str
+    number: str  # within the document
+    segment: int  # over all documents
+    rater: str | None  # None: of metadata
     source: str
     target: str
     error: dict[str, Any] | None
     planted: bool
-    comments: int  # fields behind the severity with something in them
+
+    @property
+    def key(self) -> Key:
+        return self.document, self.number, self.segment
 
     @property
     def texts(self) -> tuple[str, str]:
         return self.source, self.target
+
+
+@dataclass
+class _Noticed:
+    """What is not kept, and what is not as its reader may expect."""
+
+    left: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    again: list[int] = field(default_factory=list)  # lines that are there again
 
 
 # ---------------------------------------------------------------- reading
@@ -73,46 +92,64 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
             f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
             about="protocol",
         )
+    noticed = _Noticed()
+    lines = list(_lines(path, noticed))
+    numbering = _numbered(lines, noticed)
     items: dict[tuple[int, str], _Line] = {}
     first: dict[tuple[int, str, str], _Line] = {}
     errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
-    comments = planted = 0
-    again: list[int] = []
-    for line in _lines(path, again):
+    without: dict[tuple[int, str, str], int] = defaultdict(int)  # lines that say that there is no error
+    for line in lines:
         if line.planted:
-            planted += 1
+            noticed.left["errors planted to test raters"] += 1
             continue
-        comments += line.comments
-        known = items.setdefault((line.segment, line.system), line)
-        if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
-            raise InputError(
-                f"{line.place}: segment {line.segment} of {line.system} has another text than in line "
-                f"{known.place.line}; allowed: one source and one output"
-            )
-        key = (line.segment, line.system, line.rater)
+        index = numbering.indices[line.key]
+        known = items.setdefault((index, line.system), line)
+        if known.texts != line.texts:
+            if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
+                raise InputError(
+                    f"{line.place}: segment {line.segment} of {line.system} has another text than in line "
+                    f"{known.place.line}; allowed: one source and one output"
+                )
+            noticed.notes[
+                "texts with other white space at their ends than in an earlier line, which counts"
+            ] += 1
+        if line.rater is None:
+            noticed.left["lines of metadata, without a rater"] += 1
+            continue
+        key = (index, line.system, line.rater)
         first.setdefault(key, line)
-        errors[key] += [_within(line.error, known)] if line.error else []
-    if not items:
+        if line.error is not None:
+            within = _within(line.error, known)
+            noticed.left["places of errors in white space that an earlier line does not have"] += (
+                within != line.error
+            )
+            errors[key].append(within)
+        without[key] += line.error is None
+    if not first:
         raise InputError(f"{path.name}: no ratings in it")
+    noticed.notes["lines that say no-error beside errors of their rater, which count"] += sum(
+        number for key, number in without.items() if errors[key]
+    )
     systems = tuple(dict.fromkeys(system for _, system in items))
     positions = {key: position for position, key in enumerate(items)}
     ratings = [
         GivenRating(
             place=line.place,
-            rater=line.rater,
-            item=positions[line.segment, line.system],
-            system=line.system,
-            payload={"spans": errors[key]},
+            rater=rater,
+            item=positions[index, system],
+            system=system,
+            payload={"spans": errors[index, system, rater]},
             assigned_at=now,
             submitted_at=now,
             rated_at=now,
         )
-        for key, line in first.items()
+        for (index, system, rater), line in first.items()
     ]
     content = [
         ItemContent(
             position=positions[key],
-            segment=line.segment,
+            segment=key[0],
             document=line.document,
             source=line.source,
             systems=(line.system,),
@@ -121,13 +158,9 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
         for key, line in items.items()
     ]
     made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
-    not_kept = counts(
-        {
-            "comments on errors, or what else is said of them": comments,
-            "errors planted to test raters": planted,
-        }
-    )
-    return made, (*repeats(again), *not_kept)
+    made = replace(made, settings={**made.settings, **numbering.settings})
+    left = (*counts(noticed.left), *counts(noticed.notes, note=True), *numbering.notes)
+    return made, (*repeats(noticed.again), *left)
 
 
 def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
@@ -140,43 +173,103 @@ def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
     return {name: value for name, value in error.items() if name not in ("start", "end", "in_source")}
 
 
-def _lines(path: Path, again: list[int]) -> Iterator[_Line]:
-    """The lines; the numbers of those that are there again are added to `again`."""
+def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
+    """By the numbers over all documents, unless one stands for several segments."""
+    keys = list(dict.fromkeys(line.key for line in lines))
+    parts = dict.fromkeys((document, number) for document, number, _ in keys)
+    if len({segment for *_, segment in keys}) == len(keys):
+        numbering = Numbering.of_numbers({key: key[2] for key in keys}, MQM)
+    else:
+        documents = list(dict.fromkeys(document for document, *_ in keys))
+        ordered = sorted(parts, key=lambda part: (documents.index(part[0]), _as_number(part[1])))
+        indices = {part: index for index, part in enumerate(ordered)}
+        renumbered = len(parts) if len(documents) > 1 else 0
+        numbering = Numbering({key: indices[key[:2]] for key in keys}, renumbered)
+    usual = _numbers_within_documents((key[0], index) for key, index in numbering.indices.items())
+    noticed.left["numbers of segments within documents"] += sum(
+        number != str(usual[document, numbering.indices[document, number, segment]])
+        for document, number, segment in keys
+    )
+    return numbering
+
+
+def _as_number(number: str) -> tuple[int, str]:
+    return (int(number) if number.isdecimal() else 0), number
+
+
+def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
     lines = read_text(path).removesuffix("\n").split("\n")
-    header = lines[0].rstrip("\r").split("\t")[: len(FIELDS)]
-    if tuple(OTHER_FIELDS.get(field, field) for field in header) != FIELDS:
-        raise InputError(
-            f"{path.name}, line 1: found {lines[0][:80]!r}; allowed: {' '.join(FIELDS)}, with tabs"
-        )
+    header = [cell.strip() for cell in lines[0].rstrip("\r").split("\t")]
+    order, begin = tuple(range(len(FIELDS))), 0
+    if tuple(map(name_key, header[:2])) == FIELDS[:2]:
+        order, begin = _order(path, header), 1
     known: set[str] = set()
-    for number, text in enumerate(lines[1:], start=2):
+    for number, text in enumerate(lines[begin:], start=begin + 1):
         place = Place(path.name, number)
         cells = text.rstrip("\r").split("\t")
         # without a comment or a time behind them, two equal lines may be two equal errors, such as omissions
         if any(cells[len(FIELDS) :]) and text in known:
-            again.append(number)
+            noticed.again.append(number)
             continue
         known.add(text)
         if len(cells) < len(FIELDS):
-            raise InputError(f"{place}: found {counted(len(cells), 'field')}; allowed: {len(FIELDS)}")
-        values = dict(zip(FIELDS, cells, strict=False))
-        try:
-            source, in_source = _marked(values["source"])
-            target, in_target = _marked(values["target"])
-            yield _Line(
-                place,
-                _field(values, "system", checked_name, "text that is not blank"),
-                _field(values, "doc", checked_text, "text"),
-                _field(values, "seg_id", checked_whole, "a whole number from 0"),
-                _field(values, "rater", checked_name, "text that is not blank"),
-                source,
-                target,
-                _error(values, in_source, in_target),
-                name_key(values["severity"]) == PLANTED,
-                sum(bool(cell.strip()) for cell in cells[len(FIELDS) :]),
+            raise InputError(
+                f"{place}: found {counted(len(cells), 'field')}; allowed: {' '.join(FIELDS)}, with tabs "
+                "between"
             )
+        values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
+        planted = name_key(values["severity"]) == PLANTED  # left out as a whole
+        said = sum(bool(cell.strip()) for at, cell in enumerate(cells) if at not in order)
+        noticed.left["comments on errors, or what else is said of them"] += 0 if planted else said
+        try:
+            yield _read_line(place, values, _Noticed() if planted else noticed, planted)
         except ValueError as error:
             raise InputError(f"{place}: {error}") from None
+
+
+def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
+    """The places of the fields. InputError for a header without one of them."""
+    keys = [OTHER_FIELDS.get(name_key(cell), name_key(cell)) for cell in header]
+    missing = [name for name in FIELDS if name_key(name) not in keys]
+    if missing:
+        raise InputError(
+            f"{path.name}, line 1: the header has no {', '.join(missing)}; allowed: {' '.join(FIELDS)}, with "
+            "tabs between"
+        )
+    return tuple(keys.index(name_key(name)) for name in FIELDS)
+
+
+def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted: bool) -> _Line:
+    source, in_source = _marked(_unquoted(values["source"], noticed), noticed)
+    target, in_target = _marked(_unquoted(values["target"], noticed), noticed)
+    said = any(values[name].strip() for name in ("rater", "category", "severity"))
+    noticed.left["marks in the source beside one in the target"] += bool(in_source and in_target)
+    error = _error(values, in_source, in_target)
+    noticed.left["marks in lines that say no-error"] += error is None and bool(in_source or in_target)
+    return _Line(
+        place=place,
+        system=_field(values, "system", checked_name, "text that is not blank"),
+        document=_field(values, "doc", checked_text, "text"),
+        number=_field(values, "doc_id", checked_text, "text").strip(),
+        segment=_field(values, "seg_id", checked_whole, "a whole number from 0"),
+        rater=_field(values, "rater", checked_name, "text that is not blank") if said else None,
+        source=source,
+        target=target,
+        error=error,
+        planted=planted,
+    )
+
+
+def _unquoted(cell: str, noticed: _Noticed) -> str:
+    """The text of a cell that a CSV writer has quoted: quotes around it, and those within it doubled. A text
+    that is just in quotes has no doubled ones."""
+    inside = cell[1:-1]
+    if not (cell.startswith('"') and cell.endswith('"') and '""' in inside):
+        return cell
+    if '"' in inside.replace('""', ""):
+        return cell
+    noticed.notes["texts in CSV quotes, read without them"] += 1
+    return inside.replace('""', '"')
 
 
 def _field(values: dict[str, str], name: str, parse: Callable[[str], Value], allowed: str) -> Value:
@@ -202,13 +295,15 @@ def _error(
     return error
 
 
-def _marked(text: str) -> tuple[str, tuple[int, int] | None]:
+def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
     """The text without marks, and the first and last marked character; None without a mark, or around
     nothing. A mark that is not closed goes to the end."""
     before, begins, rest = checked_text(text).partition(BEGIN)
     marked, _, after = rest.partition(END)
     if any(mark in part for part in (before, marked, after) for mark in (BEGIN, END)):
         raise ValueError(f"several marks in {text[:60]!r}; allowed: one {BEGIN}…{END}")
+    noticed.notes[f"marks without {END}, which go to the end of the text"] += bool(begins) and END not in rest
+    noticed.left["marks around nothing"] += bool(begins) and not marked
     place = (len(before), len(before) + len(marked) - 1) if begins and marked else None
     return before + marked + after, place
 
@@ -228,41 +323,42 @@ def write_mqm(content: Content, path: Path) -> list[Path]:
             "export as csv or jsonl",
             about="format",
         )
-    numbers = _numbers_within_documents(content)
+    numbers = _numbers_within_documents((item.document, item.segment) for item in content.items)
     texts: dict[tuple[int, str], tuple[str, str]] = {}
     lines = ["\t".join(FIELDS)]
-    for opinion in first_opinions(content):
-        segment, system = opinion.item.segment, opinion.score.system
-        text = (opinion.item.source, opinion.output)
+    for rated in first_opinions(content):
+        segment, system = rated.item.segment, rated.score.system
+        text = (rated.item.source, rated.output)
         if texts.setdefault((segment, system), text) != text:
             raise InputError(
-                f"segment {segment} of {system} has two texts in the campaign's items; allowed: one source "
-                "and one output, as this format asks; export as csv or jsonl"
+                f"{content.segment_name(segment)} of {system} has two texts in the campaign's items; "
+                "allowed: one source and one output, as this format asks; export as csv or jsonl"
             )
-        lines += _written(opinion, numbers[segment])
+        lines += _written(rated, numbers[rated.item.document, segment], content.segment_name(segment))
     if len(lines) == 1:
         raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
     return write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})
 
 
-def _numbers_within_documents(content: Content) -> dict[int, int]:
-    """Segment → its number in its document, from 1."""
+def _numbers_within_documents(segments: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """(document, segment) → the segment's number in its document, from 1."""
     documents: dict[str, set[int]] = defaultdict(set)
-    for item in content.items:
-        documents[item.document].add(item.segment)
+    for document, segment in segments:
+        documents[document].add(segment)
     return {
-        segment: number
-        for segments in documents.values()
-        for number, segment in enumerate(sorted(segments), start=1)
+        (document, segment): number
+        for document, members in documents.items()
+        for number, segment in enumerate(sorted(members), start=1)
     }
 
 
-def _written(counted: CountedScore, number: int) -> Iterator[str]:
-    item = counted.item
-    place = f"segment {item.segment} of {counted.score.system}"
-    before = [counted.score.system, item.document, str(number), str(item.segment), counted.answer.rater]
-    spans = spans_of(counted.score.payload)
-    for cell in (*before, item.source, counted.output, *(name for span in spans for name in span.category)):
+def _written(rated: CountedScore, number: int, name: str) -> Iterator[str]:
+    item = rated.item
+    segment = item.segment + FIRST_SEGMENT[MQM]
+    place = f"{name} of {rated.score.system}"
+    before = [rated.score.system, item.document, str(number), str(segment), rated.answer.rater]
+    spans = spans_of(rated.score.payload)
+    for cell in (*before, item.source, rated.output, *(name for span in spans for name in span.category)):
         if found := _UNWRITABLE.search(cell):
             raise InputError(
                 f"{place}: found {found[0]!r} in {cell[:60]!r}; allowed: no tab, line end or mark, as this "
@@ -270,10 +366,10 @@ def _written(counted: CountedScore, number: int) -> Iterator[str]:
             )
     for span in spans:
         source = _with_mark(item.source, span if span.in_source else None)
-        target = _with_mark(counted.output, None if span.in_source else span)
+        target = _with_mark(rated.output, None if span.in_source else span)
         yield "\t".join([*before, source, target, "/".join(span.category), span.severity.capitalize()])
     if not spans:
-        yield "\t".join([*before, item.source, counted.output, NO_ERROR, NO_ERROR])
+        yield "\t".join([*before, item.source, rated.output, NO_ERROR, NO_ERROR])
 
 
 def _with_mark(text: str, span: Span | None) -> str:

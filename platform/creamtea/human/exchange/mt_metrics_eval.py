@@ -124,18 +124,21 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
         raise InputError(f"systems are called {', '.join(REFERENCES)}: no name is left for the reference")
     documents = _document_names([line.document for line in whole.lines])
     domains = _domains(content, whole)
+    names = {line.index: content.segment_name(line.index) for line in whole.lines}
     texts = {
         f"documents/{pair}.docs": _joined(
             f"{domain}\t{document}" for domain, document in zip(domains, documents, strict=True)
         ),
-        f"sources/{pair}.txt": _joined(_line(line.source, "source", line.index) for line in whole.lines),
+        f"sources/{pair}.txt": _joined(
+            _line(line.source, f"{content.segment_name(line.index)}, source") for line in whole.lines
+        ),
         f"references/{pair}.{reference}.txt": _joined(
-            _line(line.reference, "reference", line.index) for line in whole.lines
+            _line(line.reference, f"{names[line.index]}, reference") for line in whole.lines
         ),
     }
     for at, system in enumerate(content.systems):
         texts[f"system-outputs/{pair}/{systems[system]}.txt"] = _joined(
-            _line(line.outputs[at], f"output of {system}", line.index) for line in whole.lines
+            _line(line.outputs[at], f"{names[line.index]}, output of {system}") for line in whole.lines
         )
     for level, lines in _human_scores(content, whole, systems, documents, domains).items():
         texts[f"human-scores/{pair}.{content.protocol}.{level}.score"] = _joined(lines)
@@ -144,14 +147,14 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     metrics = _different([metric.name for metric in whole.metrics], "metric")
     for metric in whole.metrics:
         stem = f"metric-scores/{pair}/{metrics[metric.name]}-{reference}"
-        names = [systems[system] for system in content.systems]
+        columns = [systems[system] for system in content.systems]
         texts[f"{stem}.sys.score"] = _joined(
-            f"{name}\t{value!r}" for name, value in zip(names, metric.systems, strict=True)
+            f"{name}\t{value!r}" for name, value in zip(columns, metric.systems, strict=True)
         )
         if metric.segments:
             texts[f"{stem}.seg.score"] = _joined(
                 f"{name}\t{value!r}"
-                for name, values in zip(names, metric.segments, strict=True)
+                for name, values in zip(columns, metric.segments, strict=True)
                 for value in values
             )
     return texts
@@ -166,19 +169,18 @@ def _joined(lines: Iterable[str]) -> str:
     return f"\ufeff{text}" if text.startswith("\ufeff") else text
 
 
-def _line(text: str | None, what: str, segment: int) -> str:
+def _line(text: str | None, what: str) -> str:
     """One line of a file. A reader ends lines at LF, CR and CR LF, and takes NO_TEXT for a missing text."""
     if text is None:
         return NO_TEXT
     if "\n" in text or "\r" in text:
         raise InputError(
-            f"segment {segment}, {what}: found a line end in {text[:60]!r}; allowed: a single line, as this "
+            f"{what}: found a line end in {text[:60]!r}; allowed: a single line, as this "
             "format has one line per segment; export as csv or jsonl"
         )
     if text.rstrip() == NO_TEXT:
         raise InputError(
-            f"segment {segment}, {what}: found {text!r}, which means a missing text in this format; "
-            "export as csv or jsonl"
+            f"{what}: found {text!r}, which means a missing text in this format; export as csv or jsonl"
         )
     return text
 

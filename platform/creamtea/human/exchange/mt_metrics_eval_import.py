@@ -8,6 +8,7 @@ say nothing of who gave them: they become the ratings of one rater, who is calle
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -232,7 +233,8 @@ def _blocks(
 
 
 def _words(line: str) -> list[str]:
-    return line.rstrip().split("\t") if "\t" in line else line.split()
+    """The fields of a line, with white space between; of a line with tabs, blanks are part of a field."""
+    return re.split(r"\t+", line.strip()) if "\t" in line else line.split()
 
 
 def _scores(folder: Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import checked_items
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import FIRST_SEGMENT, ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_records
 from creamtea.human.exchange.losses import NotKept, repeats
 from creamtea.human.exchange.rows import COLUMNS, OF_ITEM, GivenRating, given_rating
@@ -54,6 +55,7 @@ def read_ratings(
     ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
     systems = tuple(dict.fromkeys(rating.system for rating in ratings))
     made = made_elsewhere(facts, name, facts.pair, systems, _items(ratings, systems), ratings)
+    made = replace(made, settings={**made.settings, "first_segment": FIRST_SEGMENT[kind]})
     return made, repeats(again)
 
 

@@ -90,7 +90,8 @@ def _known_lines(content: Content) -> list[TestLine]:
         for system, output in zip(item.systems, item.outputs, strict=True):
             if outputs.setdefault((item.segment, system), output) != output:
                 raise InputError(
-                    f"segment {item.segment}: system {system!r} has two outputs in the campaign's items; "
+                    f"{content.segment_name(item.segment)}: system {system!r} has two outputs in the "
+                    "campaign's items; "
                     "an mt-metrics-eval folder holds one"
                 )
     indices = sorted(sources)

@@ -149,6 +149,10 @@ class Protocol:
         """
         return ScoredAnswer(self.scale.check(answer))
 
+    def read_value(self, value: str) -> ScoredAnswer:
+        """The answer that a file of ratings writes as a value of the scale; ValueError for others."""
+        return ScoredAnswer(self.scale.step_of(value))
+
     def value(self, step: int, payload: Mapping[str, Any] | None) -> Fraction:
         """A stored score, exactly. The statistics use the step's value, which is next to it."""
         return self.scale.value(step)

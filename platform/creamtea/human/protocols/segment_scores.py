@@ -25,8 +25,14 @@ class SegmentScores(Protocol):
     usual_selection = "all"
     rated_here = False
 
+    def read_value(self, value: str) -> ScoredAnswer:
+        """As it is written: a scale of millionths does not have each of them."""
+        return self.read_answer({"score": value}, "")
+
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
-        """`{"score": "a decimal number"}`; ValueError for others, and for those beyond 1000."""
+        """`{"score": "a decimal number"}`, or a step; ValueError for others, and for those beyond 1000."""
+        if type(answer) is int:
+            return ScoredAnswer(self.scale.check(answer))
         if not isinstance(answer, dict) or set(answer) != {"score"} or not isinstance(answer["score"], str):
             raise ValueError(f"a score is an object with a number as text under score, not {answer!r}")
         return ScoredAnswer(self._step(exact(answer["score"])), dict(answer))

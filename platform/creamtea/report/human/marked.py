@@ -27,6 +27,7 @@ COLUMNS = (
 PROPOSED = (
     Column("answers", "ratings", 0),
     Column("proposed", "proposed", 0, note="errors that were marked beforehand"),
+    Column("left", "left", 0, note="still marked; with another severity or not, the file does not say"),
     Column("kept", "kept", 0),
     Column("changed", "changed", 0),
     Column("deleted", "deleted", 0),
@@ -66,15 +67,24 @@ def proposed_errors(session: Session, judged: Judged) -> Table | None:
             found[answer.system].update({**became, "answers": 1, "proposed": len(answer.proposed)})
     if not found:
         return None
+    settings = judged.ratings.campaign.settings
+    left_only = settings.proposals_left
+    hidden = ("proposed", "kept", "changed", "deleted") if left_only else ("left",)
     rows = []
     for system, name in enumerate(judged.systems):
-        counts = found[system]
-        rows.append(Row(name, {column.key: count(counts[column.key]) for column in PROPOSED}))
-    source = judged.ratings.campaign.settings.proposed_by
+        counts = found[system] + Counter(left=found[system]["kept"] + found[system]["changed"])
+        shown = (column.key for column in PROPOSED if column.key not in hidden)
+        rows.append(Row(name, {key: count(counts[key]) for key in shown}))
+    source = settings.proposed_by
     by = "" if source is None else f" by {source.metric} (version {source.version})"
     about = (
         f"Errors that were marked{by} before raters began, and what they made of them; of items with such "
-        "errors. A changed one has another severity or category."
+        "errors. "
+    )
+    about += (
+        "The file has only those that raters left, so that nobody knows how many they deleted."
+        if left_only
+        else "A changed one has another severity or category."
     )
     return table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)
 

@@ -102,8 +102,9 @@ def shown_texts(
 
 
 def output_name(judged: Judged, unit: int, system: int) -> str:
-    """As "segment 12, beam", counted from 1."""
-    return f"segment {int(judged.ratings.segment_index[unit]) + 1}, {judged.systems[system]}"
+    """As "segment 12, beam"."""
+    segment = judged.ratings.campaign.settings.segment_name(int(judged.ratings.segment_index[unit]))
+    return f"{segment}, {judged.systems[system]}"
 
 
 def passages(judged: Judged, source: str, output: str) -> tuple[Passage, ...]:

@@ -272,7 +272,8 @@ def _entry(judged: Judged, case: _Case, source: str) -> Entry:
         words = "prefers" if finding.origin is Origin.MODEL else "would write"
         who = "the model" if finding.origin is not Origin.SELECTION else "the same search"
         passages.append(Passage(f"{who} {words} ({_names(instead)}), {_rank(instead)}", instead.text, target))
-    name = f"{judged.systems[case.output[1]]}, segment {case.output[0] + 1}: {finding.origin.value}"
+    segment = campaign.settings.segment_name(case.output[0])
+    name = f"{judged.systems[case.output[1]]}, {segment}: {finding.origin.value}"
     return Entry(name, (), tuple(passages))
 
 

@@ -34,7 +34,7 @@ DAY_MS = 24 * 3600 * 1000
 PLACES = st.sampled_from(["output", "source", "nowhere"])
 CATEGORIES = st.lists(st.sampled_from(["Accuracy", "Omission", "Link/cross-reference"]), max_size=2)
 SEVERITIES = st.sampled_from(["neutral", "minor", "major", "critical"])
-NUMBERS = st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=4)
+NUMBERS = st.sets(st.integers(0, 2**31 - 2), min_size=1, max_size=4)
 KINDS = st.sampled_from(["rated", "rated", "random"])
 WEIGHTS = st.sampled_from([1.0, 2.5])
 CONTEXTS = st.sampled_from([(), ("before",)])

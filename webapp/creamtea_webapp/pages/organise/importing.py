@@ -35,7 +35,7 @@ KINDS = {
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language", "scores")
-TEXTS = ("sources", "output-of", "documents", "first-segment", "rater-statistics")
+TEXTS = ("sources", "output-of", "documents", "segment-scores", "first-segment", "rater-statistics")
 BESIDE = "import"  # the place of errors: above the button
 
 
@@ -108,12 +108,19 @@ def _texts_of_appraise() -> None:
     middle.file_uploader(LABELS["output-of"], ["txt"], accept_multiple_files=True, key="import-outputs")
     right.file_uploader(LABELS["documents"], ["txt", "docs", "tsv"], key="import-documents")
     field_error("sources", "output-of", "documents")
-    left, right = st.columns(2)
+    left, middle, right = st.columns(3)
     left.selectbox(
         LABELS["first-segment"],
-        [1, 0],
-        format_func={1: "is number 1", 0: "is number 0"}.__getitem__,
+        [None, 1, 0],
+        format_func={None: "as the numbers tell", 1: "is number 1", 0: "is number 0"}.__getitem__,
         key="import-first",
+    )
+    middle.file_uploader(
+        LABELS["segment-scores"],
+        ["score", "txt", "tsv"],
+        key="import-segment_scores",
+        help="A published file (SYSTEM SCORE, a line per segment). It tells which lines of the documents "
+        "the campaign has.",
     )
     right.file_uploader(
         LABELS["rater-statistics"],
@@ -121,7 +128,7 @@ def _texts_of_appraise() -> None:
         key="import-statistics",
         help="Of crowd scores that are standardised (z): the file with which they are turned back.",
     )
-    field_error("first-segment", "rater-statistics")
+    field_error("first-segment", "segment-scores", "rater-statistics")
 
 
 def _import(database: Database, actor: str) -> Made:
@@ -146,7 +153,7 @@ def _import(database: Database, actor: str) -> Made:
             protocol,
             **given,
             taxonomy=None if taxonomy is None else read_uploaded("taxonomy", taxonomy, read_taxonomy),
-            first_segment=int(state["import-first"]),
+            first_segment=state["import-first"],
         )
         facts = _with_files(facts, folder / "texts")
         with uploaded_to(folder):
@@ -185,6 +192,7 @@ def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
         sources=saved("sources"),
         outputs=outputs,
         documents=saved("documents"),
+        segment_scores=saved("segment_scores"),
         campaign_file=saved("campaign"),
         statistics=saved("statistics"),
     )

@@ -60,6 +60,7 @@ LABELS = {
     "campaign-file": "Pearmut's campaign",
     "rater-statistics": "Means and deviations of raters",
     "first-segment": "First segment",
+    "segment-scores": "Published segment scores",
     "questions": "Questions about the rater",
     "replace": "Change the draft",
     "reason": "Reason",
