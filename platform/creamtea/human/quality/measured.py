@@ -16,7 +16,7 @@ FLAGGED: dict[str, tuple[int, int, int]] = {
     "reading": (18, 5, 1),
     "bad-references": (13, 0, 0),
     "repeats": (16, 0, 0),
-    "speed": (0, 0, 0),
+    "speed": (0, 11, 4),  # with the texts; times that begin with the first click
     "one-answer": (0, 0, 0),
     "run": (7, 0, 0),
     "spread": (5, 0, 0),
@@ -25,7 +25,7 @@ FLAGGED: dict[str, tuple[int, int, int]] = {
 }
 NOT_JUDGED: dict[str, tuple[str, ...]] = {
     "repeats": ("ESA", "MQM"),
-    "speed": CAMPAIGNS,
+    "speed": ("crowd DA",),
     "agreement": ("ESA", "MQM"),
     "severity": ("ESA", "MQM"),
 }
