@@ -17,10 +17,22 @@ from creamtea_workers.search.translator import Translator, source_batch
 def forced_scores(
     system: Translator, sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis]
 ) -> list[float]:
-    """Under the sentences' own selected vocabularies."""
-    memory = system.model.encode(source_batch(sources, torch.device("cpu")))
-    output = output_layer(system.model, system.selector.select(sources, memory))
-    return score_hypotheses(system.model, system.objective, memory, output, hypotheses)
+    """Under the sentences' own selected vocabularies; that of a source without subwords is </s> alone."""
+    scores = [0.0] * len(sources)
+    for empty in (True, False):
+        there = [number for number, source in enumerate(sources) if (not source) is empty]
+        if not there:
+            continue
+        given = [sources[number] for number in there]
+        memory = system.model.encode(source_batch(given, torch.device("cpu")))
+        only_the_end = [torch.tensor([EOS])] * len(given)
+        selection = only_the_end if empty else system.selector.select(given, memory)
+        output = output_layer(system.model, selection)
+        own = [hypotheses[number] for number in there]
+        found = score_hypotheses(system.model, system.objective, memory, output, own)
+        for number, score in zip(there, found, strict=True):
+            scores[number] = score
+    return scores
 
 
 def score_hypotheses(
