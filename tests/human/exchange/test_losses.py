@@ -19,6 +19,7 @@ from creamtea.human.exchange.losses import FORMATS, PARTS, NotKept, not_held, ta
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect, store_campaign
 from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.taxonomy import GOOGLE
 from creamtea.store.database import Database
 
 DOCUMENT = Path(__file__).parents[3] / "docs/exchange.md"
@@ -101,7 +102,16 @@ def everything() -> Content:
         target_language="de",
         ratings_per_item=1,
         instructions="# Rate",
-        settings={"domains": {"doc 1": "news", "": "chat"}},
+        registered={"digest": "abc"},
+        settings={
+            "domains": {"doc 1": "news", "": "chat"},
+            "wmt": "crowd",
+            "baseline": "B",
+            "taxonomy": GOOGLE.model_dump(mode="json"),
+            "first_segment": 0,
+            "references": ["B"],
+            "consent": "yes",
+        },
         created_at=START,
         launched_at=START,
         closed_at=START,
@@ -116,7 +126,8 @@ def everything() -> Content:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_each_part_that_a_format_cannot_hold_is_counted(kind: str) -> None:
-    said = {part.what for part in not_held(everything(), kind)}
+    da_sqm = dataclasses.replace(everything(), protocol="da-sqm", answers=())
+    said = {part.what for content in (everything(), da_sqm) for part in not_held(content, kind)}
     assert said == {part.what for part in PARTS if kind in part.without}
 
 
@@ -165,8 +176,8 @@ def test_formats_without_a_protocol_refuse_it(other: Database, tmp_path: Path) -
     [
         ({"document": "a#b"}, "appraise", "ends the name of a document"),
         ({"document": "tutorial 1"}, "appraise", "marks practice"),
-        ({"source": "a\tb"}, "mqm", r"segment 8 of A: found '\\t'"),
-        ({"outputs": ("a <v>b", "text")}, "mqm", "segment 8 of A: found '<v>'"),
+        ({"source": "a\tb"}, "mqm", r"segment 7 of A: found '\\t'"),
+        ({"outputs": ("a <v>b", "text")}, "mqm", "segment 7 of A: found '<v>'"),
     ],
 )
 def test_what_a_format_would_take_for_something_else(

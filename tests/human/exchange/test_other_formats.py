@@ -24,7 +24,15 @@ from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import read_folder, write_folder
-from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PARTS, PEARMUT
+from creamtea.human.exchange.losses import (
+    APPRAISE,
+    MQM,
+    MT_METRICS_EVAL,
+    PARTS,
+    PEARMUT,
+    not_held,
+    wmt_rule,
+)
 from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import sanitised, write_mt_metrics_eval
 from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
@@ -40,6 +48,8 @@ FACTS = ImportFacts("drawn", None, "test", "en", "de")
 # an import makes its own
 ALWAYS = (
     "instructions",
+    "rule of WMT",
+    "protocol",
     "name of",
     "languages",
     "single ratings",
@@ -134,7 +144,8 @@ def test_google_mqm(tmp_path: Path, before: Content) -> None:
     assume(any(True for _ in counted_scores(before)))
     [file] = write_mqm(before, folder(tmp_path))
     after, not_kept = read_mqm(file, FACTS, START)
-    assert not_kept == ()
+    # of documents that are rated in part, the numbers are those of the whole
+    assert {part.what for part in not_kept} <= {"numbers of segments within documents"}
     columns = ("rater", "system", "segment", "document", "source", "output", "payload")
     first = only_first_opinions(with_payloads(before, category_joined))
     assert rows(after, columns) == rows(first, columns)
@@ -239,6 +250,70 @@ def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
     assert rows(after, columns, kinds=tuple(ItemKind)) == rows(kept, columns, kinds=tuple(ItemKind))
     assert {item.position: item for item in after.items} == {item.position: item for item in before.items}
     assert_lost(after, PEARMUT)
+
+
+# what decides a report's figures beside the ratings, and the word by which a loss of it is named
+FIGURES = {
+    "rule of WMT mode": wmt_rule,
+    "protocol": lambda content: content.protocol,
+    "baseline": lambda content: content.settings.get("baseline"),
+    "smallest difference": lambda content: content.settings.get("delta"),
+    "numbers of segments that begin": lambda content: content.settings.get("first_segment", 1),
+    "human translations": lambda content: content.settings.get("references", []),
+}
+READERS: dict[str, Any] = {
+    APPRAISE: lambda out, protocol: read_appraise_campaign(
+        out / "scores.csv", dataclasses.replace(FACTS, protocol=protocol), START
+    ),
+    MQM: lambda out, protocol: read_mqm(out / "mqm.tsv", FACTS, START),
+    MT_METRICS_EVAL: lambda out, protocol: read_mt_metrics_eval(out, FACTS, START),
+    PEARMUT: lambda out, protocol: read_pearmut(out, ImportFacts("drawn"), START),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        *((APPRAISE, protocol) for protocol in ("da", "da-sqm", "esa", "mqm")),
+        (MQM, "mqm"),
+        *((MT_METRICS_EVAL, protocol) for protocol in ("da", "da-sqm", "mqm")),
+        *((PEARMUT, protocol) for protocol in ("da", "da-sqm", "esa", "cesa", "mqm")),
+    ],
+)
+@some
+@given(data=st.data())
+def test_what_decides_figures_comes_back_or_is_named(
+    tmp_path: Path, kind: str, protocol: str, data: st.DataObject
+) -> None:
+    def allowed(name: str) -> bool:
+        return for_appraise(name) and for_pearmut(name) and sanitised(name) == name
+
+    before = data.draw(contents(protocol, allowed=allowed))
+    assume(any(True for _ in counted_scores(before)))
+    assume(not any(text.startswith(TAGS) for text in texts_of(before)))
+    drawn = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "wmt": st.sampled_from(["usual", "crowd", "da-sqm", "esa"]),
+                "baseline": st.just(before.systems[-1]),
+                "delta": st.just(3.0),
+                "first_segment": st.just(0),
+                "references": st.just([before.systems[0]]),
+            },
+        )
+    )
+    before = dataclasses.replace(before, settings=drawn)
+    out = folder(tmp_path)
+    if kind == MT_METRICS_EVAL:
+        write_mt_metrics_eval(before, known_test_set(before), out)
+    else:
+        {APPRAISE: write_appraise, MQM: write_mqm, PEARMUT: write_pearmut}[kind](before, out)
+    after, _ = READERS[kind](out, protocol)
+    named = [part.what for part in not_held(before, kind)]
+    for word, value in FIGURES.items():
+        if value(before) != value(after):
+            assert any(word in what for what in named), (word, value(before), value(after))
 
 
 def in_order(before: Content, after: Content, outputs: tuple[str | None, ...]) -> tuple[str | None, ...]:

@@ -117,8 +117,44 @@ def table() -> str:
 # ---------------------------------------------------------------- how much there is
 
 
-def _settings(content: Content) -> int:
-    return int(any((content.instructions, content.settings, content.registered)))
+def wmt_rule(content: Content) -> str:
+    """The rule of WMT mode (`stats.wmt.RULES`)."""
+    return content.settings.get("wmt") or "usual"
+
+
+def _rule_lost(appraise: bool) -> Callable[[Content], int]:
+    """Whether an import, of Appraise's files or of others, takes another rule of WMT mode."""
+
+    def count(content: Content) -> int:
+        marks = find_protocol(content.protocol).marks_errors
+        read = "esa" if marks else "da-sqm" if appraise and content.protocol == "da-sqm" else "usual"
+        return int(wmt_rule(content) != read)
+
+    return count
+
+
+def _setting(*names: str) -> Callable[[Content], int]:
+    """Whether the campaign sets one of these."""
+    return lambda content: int(any(content.settings.get(name) not in (None, [], {}) for name in names))
+
+
+# settings that parts of their own are for
+_OF_PARTS = ("wmt", "baseline", "delta", "taxonomy", "decimals", "first_segment", "references", "domains")
+
+
+def _other_settings(content: Content) -> int:
+    return int(
+        any(
+            value not in (None, [], {}, "")
+            for name, value in content.settings.items()
+            if name not in _OF_PARTS
+        )
+    )
+
+
+def _references(content: Content) -> int:
+    """Human translations that an import does not know as such: Appraise's are called "reference"."""
+    return sum(name != "reference" for name in content.settings.get("references", ()))
 
 
 def _domains(content: Content) -> int:
@@ -247,7 +283,22 @@ def _renamed(content: Content) -> int:
 
 EVERY = FORMATS
 PARTS = (
-    Part("instructions, settings, registered plan", _settings, EVERY, once=True),
+    Part("instructions", lambda content: int(bool(content.instructions)), EVERY, once=True),
+    Part("registered plan", lambda content: int(bool(content.registered)), EVERY, once=True),
+    Part("baseline and smallest difference that matters", _setting("baseline", "delta"), EVERY, once=True),
+    Part("taxonomy of errors", _setting("taxonomy"), EVERY, once=True),
+    Part("rule of WMT mode (an import of this file takes another: report --wmt)", _rule_lost(True),
+         (APPRAISE,), once=True),
+    Part("rule of WMT mode (an import takes another: report --wmt)", _rule_lost(False),
+         (MQM, MT_METRICS_EVAL, PEARMUT), once=True),
+    Part("protocol da-sqm (it comes back as da)", lambda content: int(content.protocol == "da-sqm"),
+         (PEARMUT,), once=True),
+    Part("protocol (scores come back as scores of segments)",
+         lambda content: int(content.protocol not in ("mqm", "scores")), (MT_METRICS_EVAL,), once=True),
+    Part("numbers of segments that begin with 0",
+         lambda content: int(content.settings.get("first_segment") == 0), EVERY, once=True),
+    Part("which systems are human translations", _references, EVERY),
+    Part("other settings of the campaign", _other_settings, EVERY, once=True),
     Part("name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT), once=True),
     Part("name of the test set beside domains", lambda content: int(_domains(content) > 0), EVERY, once=True),
     Part("domains of documents", _domains, (APPRAISE, MQM, PEARMUT)),
