@@ -60,6 +60,10 @@ CAMPAIGNS = {  # by name: the file of scores, the protocol, and whether sources 
     "MQM, with texts": (*MQM, True),
 }
 TEXTS = "wmt23-esa-en-de"
+SEGMENT_SCORES = {  # published: they tell which lines of a document the campaign has
+    "240520rc6ESA.scores.csv": "en-de.ESA-2.seg.score",
+    "240521rc6MQM.scores.csv": "en-de.MQM-IAA.seg.score",
+}
 STATISTICS = "wmt22-da-de-en/ad-deen-trk-mean-sd.txt"
 EACH = 60  # bad raters of a kind in a campaign
 
@@ -123,6 +127,7 @@ def texts_of(folder: Path, scores: Path) -> dict[str, Any]:
     return {
         "sources": folder / "sources" / "en-de.txt",
         "documents": folder / "documents" / "en-de.docs",
+        "segment_scores": folder / "campaign" / SEGMENT_SCORES[scores.name],
         "outputs": {system: path for system, path in outputs.items() if system in systems},
     }
 

@@ -239,6 +239,7 @@ def test_what_lines_say_and_nobody_keeps_is_named(tmp_path: Path) -> None:
         ("", "mqm.tsv: no ratings in it"),
         ("A|t|1|1|ann|s|t|No-error\n", "line 2: found 8 fields"),
         ("A|t|1|1|ann|s|<v>a</v> <v>b</v>|Style|Minor\n", "line 2: several marks"),
+        ("A|t|1|1|ann|s|a</v> b|Style|Minor\n", "line 2: </v> without <v> before it"),
         (
             "A|t|1|1|ann|s|t|Style|Awful\nA|t|1|1|ann|s|t|Style|Bad\nA|t|1|2|ann|s|t|Style|Awful\n",
             r"line 2: errors of unknown severities: 'Awful' \(2\), 'Bad' \(1\); allowed: undecided, neutral, "

@@ -300,6 +300,8 @@ def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
     nothing. A mark that is not closed goes to the end."""
     before, begins, rest = checked_text(text).partition(BEGIN)
     marked, _, after = rest.partition(END)
+    if not begins and text.count(END) == 1:
+        raise ValueError(f"{END} without {BEGIN} before it in {text[:60]!r}; allowed: one {BEGIN}…{END}")
     if any(mark in part for part in (before, marked, after) for mark in (BEGIN, END)):
         raise ValueError(f"several marks in {text[:60]!r}; allowed: one {BEGIN}…{END}")
     noticed.notes[f"marks without {END}, which go to the end of the text"] += bool(begins) and END not in rest
