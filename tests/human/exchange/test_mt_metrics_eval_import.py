@@ -180,6 +180,16 @@ def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
     }
 
 
+def test_a_protocol_that_the_folder_contradicts(tmp_path: Path) -> None:
+    folder = marked(tmp_path, ending="da")
+    with pytest.raises(InputError, match=r"--protocol esa: mqm contradicts it: all scores are 0.*; mqm fits"):
+        read_mt_metrics_eval(marked(tmp_path), facts("mqm", "esa"), NOW)
+    path = folder / "human-scores/en-de.da.seg.rating"
+    path.write_text(path.read_text().replace('"Fluency/Grammar"', "null"))
+    with pytest.raises(InputError, match=r"--protocol mqm: da contradicts it: it has 2 scores.*; esa fits"):
+        read_mt_metrics_eval(folder, facts("da", "mqm"), NOW)
+
+
 def test_two_raters_of_one_segment(tmp_path: Path) -> None:
     marked(tmp_path)
     folder = marked(tmp_path, "bob", "mqm.bob")

@@ -118,6 +118,13 @@ def test_before_version_1_1_5_line_feeds_were_not_counted(tmp_path: Path) -> Non
     assert not_kept == {}
 
 
+def test_a_protocol_that_the_answers_contradict(tmp_path: Path) -> None:
+    scored = json.dumps(line([{"A": response(50, (0, 1, "minor"))}]))
+    (tmp_path / "answers.jsonl").write_text(scored + "\n")
+    with pytest.raises(InputError, match=r"mqm: .* contradicts it: it has 1 score above 0.*; esa fits"):
+        read_pearmut(tmp_path / "answers.jsonl", ImportFacts("fox", "mqm"), NOW)
+
+
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
 def test_every_place_comes_back(text: str) -> None:
     for without in ("", "\n"):

@@ -23,7 +23,7 @@ from creamtea.errors import InputError
 from creamtea.human.documents import domain_settings, read_documents
 from creamtea.human.exchange.columns import checked_name
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import CostError, ImportFacts, given_cost, made_elsewhere
+from creamtea.human.exchange.elsewhere import CostError, Evidence, ImportFacts, given_cost, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import Folder
@@ -338,6 +338,10 @@ def _answers(
             f"without {option('protocol')} the segment scores are read",
             about="protocol",
         )
+    all_errors = [error for each in marked.values() for rating in each for error in rating.errors]
+    positive = sum(score.exact() > 0 for score in scores.values())
+    categories = sum(bool(error["category"]) for error in all_errors)
+    Evidence(positive, len(all_errors), categories).check(found, name)
     for cell, each in marked.items():
         own: dict[str, Any] = {}
         if not isinstance(found, Mqm):

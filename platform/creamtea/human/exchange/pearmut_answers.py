@@ -51,6 +51,7 @@ class Answers:
     _passed_by_any: set[ItemKey] = field(default_factory=set)  # checks that are no items for that
     ratings: list[GivenRating] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
+    evidence: Counter[str] = field(default_factory=Counter)  # of the protocol
     _segments: dict[str, int] = field(default_factory=dict)
     _documents: dict[str, str] = field(default_factory=dict)  # of segments
     _document: int = 0  # how many there are
@@ -230,6 +231,10 @@ class Answers:
         }
         if unknown := sorted(set(read) - set(item.tgt)):
             raise InputError(f"{place}: {what}: the item has no output of {unknown[0]!r}")
+        for one in read.values():
+            self.evidence["scores"] += bool(one.score)
+            self.evidence["errors"] += len(one.error_spans)
+            self.evidence["categories"] += sum(bool(span.category) for span in one.error_spans)
         self.left["values of other scales (sliders)"] += sum(len(one.sliders or {}) for one in read.values())
         whole = {
             system: response

@@ -13,7 +13,7 @@ from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import checked_items
 from creamtea.human.exchange.content import Content
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import Evidence, ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET, Campaign, Line
@@ -59,6 +59,9 @@ def read_with_files(
         answers.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
             answers.behind_line_feeds
         )
+    if campaign is None:
+        seen = answers.evidence
+        Evidence(seen["scores"], seen["errors"], seen["categories"]).check(answers.protocol, file.name)
     ordered = sorted(answers.items.values(), key=lambda item: item.position)
     systems, items, ratings = stand_in(ordered, answers.with_comments(), answers.left)
     if not ratings:
@@ -94,7 +97,14 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
             f"or {option('protocol')}, one of {', '.join(known)}",
             about="campaign-file",
         )
-    name = facts.protocol or PROTOCOLS.get(campaign.info.protocol if campaign else "")
+    told = PROTOCOLS.get(campaign.info.protocol) if campaign else None
+    same = (None, told, DaSqm.name if told == "da" else told)  # Pearmut has one name for DA and DA+SQM
+    if told is not None and facts.protocol in known and facts.protocol not in same:
+        raise InputError(
+            f"{option('protocol')} {facts.protocol}: the campaign's file contradicts it: it says {told}",
+            about="protocol",
+        )
+    name = facts.protocol or told
     if name not in known:
         found = facts.protocol or (campaign.info.protocol[:60] if campaign else "")
         raise InputError(f"protocol {found}: answers given in Pearmut are of {', '.join(known)}")
