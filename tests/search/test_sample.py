@@ -14,6 +14,8 @@ from forced_scores import score_hypotheses
 from scipy import stats
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of, memory_of
 
+from creamtea.errors import StepError
+from creamtea.methods.searches import Sample
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.hypothesis import Hypothesis
@@ -181,3 +183,27 @@ def test_the_draws_are_those_of_every_machine() -> None:
     # written down once: another stream would change what studies have drawn
     pinned = [[1180811282, 4247541477], [3265398602, 4219596342]]
     assert (draws(1, [7, 8, 9], 2, 2) * 2**32).long().tolist() == pinned
+
+
+# ---------------------------------------------------------------- extremes
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_lowest_temperature_is_greedy_search(objective: str) -> None:
+    model, numbers = TableModel(7, seed=2), list(range(20))
+    lowest = float(Sample.model_json_schema()["properties"]["temperature"]["minimum"])
+    drawn = draw(Sampler(temperature=lowest), model, objective, numbers, [6] * 20, count=1)
+    best = GreedySearch()(batch_of(model, objective, numbers, [6] * 20))
+    assert [samples[0].tokens for samples in drawn] == [hypothesis.tokens for hypothesis in best]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("temperature, broken", [(1e-50, False), (1.0, True)])
+def test_probabilities_that_are_not_finite_are_an_error_of_their_own(
+    objective: str, temperature: float, broken: bool
+) -> None:
+    model = TableModel(7, seed=2)
+    if broken:
+        model.output_bias.fill_(math.nan)
+    with pytest.raises(StepError, match=r"probabilities .* not finite"):
+        SampleSearch(Sampler(temperature=temperature))(batch_of(model, objective, [1, 2], [4, 4]))

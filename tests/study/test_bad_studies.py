@@ -324,7 +324,7 @@ def test_all_mistakes_in_the_order_of_the_file(write: Write) -> None:
         load_study(path, ["corpora.grammar.size=3"])
     assert str(caught.value).splitlines() == [
         "study.yaml:6: subwords.joint.vocabulary: found 1, allowed at least 16",
-        "study.yaml:16: variants.scones.objective.alpha: found 0, allowed more than 0",
+        "study.yaml:16: variants.scones.objective.alpha: found 0, allowed at least 0.000001",
         "study.yaml:19: systems.lexicon.selection.k: found 0, allowed at least 1",
         f'study.yaml:22: baseline: found "nobody", {SYSTEMS}',
         "--set corpora.grammar.size=3: corpora.grammar.size: found an unknown key, "
@@ -338,7 +338,7 @@ def test_a_mistake_of_a_grid_is_said_once_and_at_its_value(write: Write) -> None
     with pytest.raises(InputError) as caught:
         load_study(path)
     assert str(caught.value).splitlines() == [
-        "study.yaml:16: variants.scones.objective.alpha[1]: found -1, allowed more than 0",
+        "study.yaml:16: variants.scones.objective.alpha[1]: found -1, allowed at least 0.000001",
         "study.yaml:17: variants.scones.training.warmup: found 0, "
         "allowed at least 1 with `schedule: inverse_sqrt`",
         "2 mistakes in study.yaml",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creamtea.document.raw import RawStudy
+from creamtea.study.checks import check
 from creamtea.study.grid import expand
 from creamtea.study.loader import load_study
 
@@ -130,3 +134,42 @@ def test_a_study_with_grids(write: Write) -> None:
     assert study.systems["scones+alpha=0.2"].variant == "scones+alpha=0.2"
     assert study.latency is not None
     assert study.latency.systems == ["nvs", "scones+alpha=0.2", "scones+alpha=0.5"]
+
+
+@pytest.mark.parametrize("key, values", [("learning_rate", lambda n: 0.001 + n * 1e-5), ("autocast", int)])
+def test_twice_as_many_members_take_about_twice_the_work(key: str, values: Callable[[int], Any]) -> None:
+    """Valid ones, and ones with a mistake each; calls are counted, since times depend on the machine."""
+
+    def calls(members: int) -> int:
+        variant = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
+        grid = {**variant, "training": {key: [values(n) for n in range(members)]}}
+        systems = {
+            "plain": {"variant": "plain"},
+            "grid": {"variant": "grid", "more_baselines": ["first", "second"]},
+            "first": {"variant": "plain", "search": {"kind": "beam", "width": 2}},
+            "second": {"variant": "plain", "search": {"kind": "beam", "width": 3}},
+        }
+        study = {
+            "corpora": {"toy": {"kind": "synthetic"}},
+            "subwords": {"bpe": {}},
+            "variants": {"plain": variant, "grid": grid},
+            "systems": systems,
+            "test_sets": {"test": {"kind": "synthetic", "corpus": "toy"}},
+            "baseline": "plain",
+        }
+        count = 0
+
+        def counted(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(counted)
+        try:
+            expansion = expand(study)
+            list(check(RawStudy(expansion.data, expansion.groups)))
+        finally:
+            sys.setprofile(None)
+        return count
+
+    calls(10)  # what is imported and cached once
+    assert calls(200) < 2.5 * calls(100)

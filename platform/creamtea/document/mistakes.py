@@ -7,6 +7,7 @@ import json
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -105,13 +106,13 @@ ALLOWED = {
     "dict_type": "a block of keys",
     "model_type": "a block of keys",
     "model_attributes_type": "a block of keys with a kind",
-    "greater_than": "more than {gt:,}",
-    "greater_than_equal": "at least {ge:,}",
-    "less_than": "less than {lt:,}",
-    "less_than_equal": "at most {le:,}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
     "string_too_short": "text that is not empty",
-    "string_too_long": "at most {max_length:,} characters",
-    "too_long": "at most {max_length:,} entries",
+    "string_too_long": "at most {max_length} characters",
+    "too_long": "at most {max_length} entries",
 }
 
 
@@ -133,7 +134,7 @@ def mistakes_of_pydantic(
         kind, context, value = error["type"], error.get("ctx", {}), error["input"]
         if rest == ("[key]",):  # a name that a dict's keys refuse
             value = path[-1]
-        found, allowed = shown(value), ALLOWED.get(kind, "").format(**_whole(context))
+        found, allowed = shown(value), ALLOWED.get(kind, "").format(**_in_words(context))
         if kind == "extra_forbidden":
             found = "an unknown key"
             allowed = one_of(allowed_keys(model, error["loc"][:-1]), path[-1])
@@ -168,12 +169,13 @@ def _allowed_kinds(base: Any, tag: object) -> str:
     return one_of(_members(base), tag) + hint
 
 
-def _whole(context: Mapping[str, Any]) -> dict[str, Any]:
-    """1.0 as 1."""
-    return {
-        key: int(value) if isinstance(value, float) and value.is_integer() else value
-        for key, value in context.items()
-    }
+def _in_words(context: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: number(value) if isinstance(value, float | int) else value for key, value in context.items()}
+
+
+def number(value: float) -> str:
+    """A bound as people write it: 1,000 for 1000.0 and 0.000001 for 1e-06."""
+    return f"{Decimal(repr(value)).normalize():,f}"
 
 
 def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:

@@ -43,7 +43,9 @@ class RawStudy:
                 yield name, entry
 
     def named(self, section: str, name: Any) -> Block | None:
-        return dict(self.blocks(section)).get(name) if isinstance(name, str) else None
+        entries = self.data.get(section)
+        entry = entries.get(name) if isinstance(entries, dict) and isinstance(name, str) else None
+        return entry if isinstance(entry, dict) else None
 
     def members(self, section: str, name: str) -> list[str]:
         """The names of the grid that `name` is a member of; the name alone where there is no grid."""
@@ -122,6 +124,11 @@ def target_language(study: RawStudy) -> str:
 
 
 def repeated(values: Any, path: KeyPath) -> Iterator[Mistake]:
+    """Mistakes at the values of a list that are there before; not of blocks and lists, which are malformed
+    where this is asked."""
+    seen = set()
     for index, value in enumerate(values if isinstance(values, list) else []):
-        if any(value == other and type(value) is type(other) for other in values[:index]):
-            yield Mistake((*path, index), f"{shown(value)} twice", "each once")
+        if isinstance(value, str | int | float | None):
+            if (one := (type(value), value)) in seen:
+                yield Mistake((*path, index), f"{shown(value)} twice", "each once")
+            seen.add(one)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed
-from creamtea.document.values import Above0, BelowOne, Count, Strict, Width
+from creamtea.document.values import BelowOne, Count, Factor, Strict, Width
 from creamtea.methods.corpora import CORPORA, WordCorpus
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
@@ -107,7 +107,7 @@ class RnnArchitecture(Architecture):
     width: Width = 256  # [units] of the decoder, and of each direction of the encoder
     embedding: Width = 128  # [units] of an embedding
     # [units] of a source embedding that are its first symbol's, the language; 0: none
-    language_embedding: Annotated[int, Field(ge=0)] = 0
+    language_embedding: Annotated[int, Field(ge=0, le=65536)] = 0
     # what attention is normalised by; entmax: α = 1.5
     attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"
     gated: bool = False  # an encoder each for lemma and tags, and a gate between them (GATEDATTN)
@@ -152,8 +152,8 @@ class Nvs(Strict):
     """
 
     # weight of a reference subword in the head's loss, where any other weighs 1
-    positive_weight: Annotated[float, Field(ge=1.0)] = 100000.0
+    positive_weight: Annotated[float, Field(ge=1.0, le=10.0**9)] = 100000.0
     # in place of `positive_weight`: this × (subwords not in the reference / subwords in it), of each
     # sentence
-    auto_weight: Above0 | None = None
-    clip: Above0 = 1.0  # largest norm of the head's own gradient
+    auto_weight: Factor | None = None
+    clip: Factor = 1.0  # largest norm of the head's own gradient

@@ -10,7 +10,7 @@ from pydantic import Field
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.document.raw import Block, RawStudy, kind_of, repeated
-from creamtea.document.values import Name, Positive, Seed, Share
+from creamtea.document.values import Copies, MadeUp, Name, Seed, Share
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import CheckedFile, File, Inputs, Planner, TextPlan
 from creamtea.methods.texts import Filters, TextPair, TrainingText, needs_joint
@@ -70,15 +70,19 @@ class FilesCorpus(Corpus):
                 yield Mistake(where, shown(name), one_of(files, name, "a test set of files"))
 
 
+Gamma = Annotated[float, Field(ge=0.0, le=10.0**6)]  # a temperature, of which the reciprocal is a power
+
+
 class SyntheticCorpus(Corpus):
     """Sentences of a small grammar, translated by sampling the IBM-3 story (SCONES, Appendix B)."""
 
     kind: Literal["synthetic"]
-    train: Annotated[int, Field(ge=10)] = 12000  # [sentence pairs] of training text
-    dev: Positive = 300  # [sentence pairs] of development text
+    # [sentence pairs] of training text, which are made in memory
+    train: Annotated[int, Field(ge=10, le=10**7)] = 12000
+    dev: MadeUp = 300  # [sentence pairs] of development text
     seed: Seed = 1  # of the sentences
     # sampling temperature of the translations; 0 is deterministic, 1 the model
-    gamma: Annotated[float, Field(ge=0.0)] = 0.5
+    gamma: Gamma = 0.5
     idiom_rate: Share = 0.25  # share of sentences with an idiom
     title: ClassVar[str] = "a made-up language"
     noun: ClassVar[str] = "a synthetic corpus"
@@ -115,7 +119,7 @@ class Ibm3Corpus(Corpus):
     kind: Literal["ibm3"]
     corpus: Name  # a corpus of files
     subwords: Name  # in which the tables are counted and the targets sampled
-    gamma: Annotated[float, Field(ge=0.0)] = 1.0  # sampling temperature; 0 is deterministic, 1 the model
+    gamma: Gamma = 1.0  # sampling temperature; 0 is deterministic, 1 the model
     seed: Seed = 1  # of the samples
     # [subwords] of the target at most per source subword
     max_fertility: Annotated[int, Field(ge=1, le=50)] = 9
@@ -252,7 +256,7 @@ class InflectionCorpus(WordCorpus):
     high: str  # path of training words of the languages with many
     low: str  # path of training words of the languages with few
     dev: str  # path of development words
-    repeat: Positive = 1  # copies of each word of the languages with few
+    repeat: Copies = 1  # copies of each word of the languages with few
     hallucinated: Annotated[int, Field(ge=0, le=10**6)] = 0  # [words] made up for each language with few
     seed: Seed = 1  # of what is made up
     title: ClassVar[str] = "morphological inflection"

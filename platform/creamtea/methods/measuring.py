@@ -32,8 +32,8 @@ class LatencyProtocol(Strict):
 
     # [segments] timed, evenly spaced over the test set in order of length; a multiple of `batch_size`
     sentences: Positive = 20
-    repetitions: Annotated[int, Field(ge=2)] = 30  # how many times each is timed
-    warmup: Annotated[int, Field(ge=0)] = 3  # [batches] per system before the clock starts
+    repetitions: Annotated[int, Field(ge=2, le=10**4)] = 30  # how many times each is timed; all are kept
+    warmup: Annotated[int, Field(ge=0, le=10**6)] = 3  # [batches] per system before the clock starts
     threads: Count = 1  # [threads] of the processor
     # [segments] at a time, of similar length; 1 is what a person waits for, more is what a server does
     batch_size: Positive = Field(default=1, exclude_if=lambda value: value == 1)

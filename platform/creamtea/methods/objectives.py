@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy
-from creamtea.document.values import Above0, BelowOne
+from creamtea.document.values import BelowOne, Factor
 from creamtea.methods.family import Family, Method
 
 # what label smoothing mixes the gold label with: the uniform distribution over all V (as the papers say), or
@@ -71,7 +71,7 @@ class Scones(Objective):
     of each binary label (Eqs. 11 and 12)."""
 
     kind: Literal["scones"]
-    alpha: Above0 = 0.5  # weight of the negative labels
+    alpha: Factor = 0.5  # weight of the negative labels
     label_smoothing: BelowOne = 0.0  # of each binary label
     title: ClassVar[str] = "single-label contrastive objective for non-exclusive sequences"
     worker: ClassVar[str] = "creamtea_workers.objectives.scones"
@@ -95,7 +95,7 @@ class Entmax(FenchelYoung):
     # 1 would be softmax, 2 is sparsemax; the larger, the sparser
     alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5
     # standard deviation of a Transformer's logits before training; none: V^(1 - alpha), at least 0.01
-    initial_scale: Above0 | None = None
+    initial_scale: Factor | None = None
     title: ClassVar[str] = "sparse entmax loss"
     worker: ClassVar[str] = "creamtea_workers.objectives.entmax"
 

@@ -32,6 +32,8 @@ FAMILIES: tuple[Family[Any], ...] = (
 
 def plugins_of(kind: StepKind[Any], params: StepParams) -> dict[str, str]:
     """The distributions, with their versions, that a step of this kind takes methods from."""
+    if not any(family.added.kinds for family in FAMILIES):
+        return {}  # none is installed
     plugins = [method.family.added.plugins.get(method.kind) for method in methods_in(params)]
     for family in FAMILIES:
         for name, method in family.added.kinds.items():

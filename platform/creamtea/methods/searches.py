@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, target_language
-from creamtea.document.values import Above0, Positive, Seed
+from creamtea.document.values import Above0, Factor, Positive, Seed
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
 from creamtea.words import is_unspaced
@@ -18,7 +18,8 @@ from creamtea.words import is_unspaced
 class Search(Method):
     """What decodes. Hypotheses have at most `max_length_ratio` times the source's subwords, plus 10."""
 
-    max_length_ratio: Above0 = 2.0  # longest hypothesis: this × the source's subwords, plus 10
+    # longest hypothesis: this × the source's subwords, plus 10; memory is taken for all of it
+    max_length_ratio: Annotated[float, Field(gt=0.0, le=100.0)] = 2.0
     maximises: ClassVar[bool] = True  # it looks for a high score, rather than drawing at random
     # settings that cannot exceed the size of the vocabulary
     within_vocabulary: ClassVar[tuple[str, ...]] = ()
@@ -57,8 +58,8 @@ class Beam(Search):
 
     kind: Literal["beam"]
     width: Annotated[int, Field(ge=1, le=1000)] = 4  # [hypotheses] kept at each step
-    # the score is divided by length to this power; 0: not at all
-    length_normalization: Annotated[float, Field(ge=0.0)] = 0.0
+    # the score is divided by length to this power, which single precision must hold; 0: not at all
+    length_normalization: Annotated[float, Field(ge=0.0, le=5.0)] = 0.0
     title: ClassVar[str] = "beam search"
     worker: ClassVar[str] = "creamtea_workers.search.beam"
     within_vocabulary: ClassVar[tuple[str, ...]] = ("width",)
@@ -120,7 +121,7 @@ class Sampling(Search):
     are normalised to a distribution first."""
 
     top_k: Positive | None = None  # [subwords] draw only from this many best
-    temperature: Above0 = 1.0  # below 1 prefers probable subwords, above 1 evens them out
+    temperature: Factor = 1.0  # below 1 prefers probable subwords, above 1 evens them out
     seed: Seed = 1  # of the draws; the draws of a sentence follow from it and the source alone
     maximises: ClassVar[bool] = False
     within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
-from creamtea.document.values import Name, Positive, Seed, Share, Strict
+from creamtea.document.values import MadeUp, Name, Positive, Seed, Share, Strict
 from creamtea.methods.corpora import (
     FilesCorpus,
     Ibm3Corpus,
@@ -118,7 +118,7 @@ class SyntheticTestSet(TestSet):
 
     kind: Literal["synthetic"]
     corpus: Name  # a synthetic corpus, whose language it is
-    lines: Positive = 300  # [segments]
+    lines: MadeUp = 300  # [segments]
     seed: Seed = 2  # of the sentences
     idiom_rate: Share = 0.5  # share of sentences with an idiom
     title: ClassVar[str] = "sentences of a made-up language"

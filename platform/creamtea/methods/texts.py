@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import RawStudy, parsed
-from creamtea.document.values import Name, Positive, Strict
+from creamtea.document.values import Copies, Name, Positive, Strict
 
 Tokenized = Literal["no", "moses"]
 
@@ -37,7 +37,7 @@ class TextPair(Strict):
 class TrainingText(TextPair):
     """`repeat` up-samples: what the filters keep is there that many times."""
 
-    repeat: Positive = 1  # copies of each pair that the filters keep
+    repeat: Copies = 1  # copies of each pair that the filters keep
 
 
 MAX_CHARACTERS = 20_000
@@ -59,7 +59,7 @@ class Filters(Strict):
     # [characters] on either side, as it stands in the file: a longer line is dropped without ever being
     # held in memory
     max_characters: Annotated[Positive, Field(exclude_if=is_default_length)] = MAX_CHARACTERS
-    max_ratio: Annotated[float, Field(ge=1.0)] = 4.0  # longer side over shorter side, in words
+    max_ratio: Annotated[float, Field(ge=1.0, le=10.0**6)] = 4.0  # longer side over shorter side, in words
     ratio_from: Positive = 6  # [words] only pairs whose longer side has this many are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from creamtea.document.values import Above0, Positive, Strict
+from creamtea.document.values import Factor, Positive, Strict
 
 Keep = Literal["best", "last"]
 SelectBy = Literal["loss", "bleu", "per", "levenshtein"]
@@ -18,7 +18,7 @@ class Training(Strict):
     batch_sentences: Positive | None = Field(default=None, exclude_if=lambda count: count is None)
     accumulate: Positive = 1  # [batches] per update
     optimizer: Literal["adam", "adamw", "lamb"] = "adam"  # adam, adamw (decoupled weight decay) or lamb
-    weight_decay: Annotated[float, Field(ge=0.0)] = 0.0  # of adamw and lamb
+    weight_decay: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0  # of adamw and lamb
     # inverse_sqrt and constant: the peak, at the end of the warm-up; noam: the factor before
     # width^-0.5 · min(update^-0.5, update · warmup^-1.5); plateau: the peak, halved whenever more than
     # `plateau_patience` validations in a row were not better than all before; linear: the peak, from which
@@ -27,14 +27,14 @@ class Training(Strict):
     # how the learning rate evolves after the warm-up
     schedule: Literal["inverse_sqrt", "noam", "constant", "linear", "plateau"] = "inverse_sqrt"
     # [validations] of `plateau` without a better one before the rate is halved
-    plateau_patience: Annotated[int, Field(ge=0, exclude_if=lambda count: count == 1)] = 1
+    plateau_patience: Annotated[int, Field(ge=0, le=10**9, exclude_if=lambda count: count == 1)] = 1
     # of `plateau`: the training ends where the rate would fall below this
-    min_learning_rate: Annotated[float, Field(ge=0.0, exclude_if=lambda rate: rate == 0.0)] = 0.0
+    min_learning_rate: Annotated[float, Field(ge=0.0, le=100.0, exclude_if=lambda rate: rate == 0.0)] = 0.0
     # [updates] in which the learning rate rises from 0
     warmup: Annotated[int, Field(ge=0, le=10**9)] = 400
-    clip: Above0 = 1.0  # largest norm of the whole gradient
+    clip: Factor = 1.0  # largest norm of the whole gradient
     # largest magnitude of each number of a gradient, instead of `clip`
-    clip_value: Above0 | None = Field(default=None, exclude_if=lambda value: value is None)
+    clip_value: Factor | None = Field(default=None, exclude_if=lambda value: value is None)
     max_updates: Positive = 100000  # [updates] after which training ends
     max_epochs: Positive | None = None  # [epochs] after which training ends; none: no such limit
     validate_every: Positive | None = None  # [updates] between validations; none: once per epoch
@@ -43,7 +43,8 @@ class Training(Strict):
     patience: Positive = 5  # [validations] in a row without a better one, after which training ends
     # the checkpoints that count as best: by `select_by`, or the newest (fixed number of epochs)
     keep: Keep = "best"
-    average: Positive = 1  # [checkpoints] the best ones, whose weights are averaged
+    # [checkpoints] the best ones, whose weights are averaged; each is a file as large as the model
+    average: Annotated[int, Field(ge=1, le=1000)] = 1
     max_tokens: Positive = 128  # [subwords] longer training pairs are left out, and counted
     checkpoint_every: Positive = 100  # [updates] between checkpoints for resuming
     # bf16 computes layers in bf16, except recurrent ones; tf32 in fp32, in whose matrix products a GPU rounds

@@ -7,6 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from creamtea.document.descriptions import Description, descriptions
+from creamtea.document.mistakes import number
 from creamtea.document.values import NAME_CHARACTERS, Strict
 from creamtea.methods.family import Family
 from creamtea.methods.plugins import FAMILIES
@@ -88,9 +89,9 @@ def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
 def _range(value: Schema) -> str:
     least, most = value.get("minimum"), value.get("maximum")
     if least is not None and most is not None:
-        return f", {least:,} to {most:,}"
+        return f", {number(least)} to {number(most)}"
     words = [
-        f"{name} {value[key]:,}"
+        f"{name} {number(value[key])}"
         for key, name in (
             ("minimum", "at least"),
             ("exclusiveMinimum", "above"),

@@ -14,6 +14,7 @@ draw that falls on the border between two tokens.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from creamtea.errors import StepError
 from creamtea.methods.searches import Sample, Sampling
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
@@ -41,9 +43,17 @@ class Sampler:
     seed: int = 1
 
     def draw(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
-        """`count` hypotheses per sentence. A sample that reaches its limit is not finished."""
+        """`count` hypotheses per sentence. A sample that reaches its limit is not finished. StepError where
+        the probabilities that it is drawn from are not finite."""
         choice = Choice(self, self._choose, lambda some: self._numbers(some, count))
-        return decode_columns(batch, count, choice)
+        drawn = decode_columns(batch, count, choice)
+        if any(math.isnan(sample.score) for samples in drawn for sample in samples):
+            raise StepError(
+                f"the probabilities of the next subword at temperature {self.temperature:g} are not finite: "
+                "either the model's own are not, so that its variant must be trained again with a lower "
+                "learning_rate, or the temperature is too extreme for them"
+            )
+        return drawn
 
     def _numbers(self, batch: SearchInput, count: int) -> Tensor:
         """The uniform numbers (B, count, L) of the batch's sentences, on the CPU."""
@@ -67,7 +77,9 @@ class Sampler:
             wanted = uniforms[:, part, None] * cumulative[:, :, -1:]
             # the first position above; one without mass adds nothing, so it is never chosen
             positions = torch.searchsorted(cumulative, wanted, right=True).clamp_(max=size - 1)
-            drawn.append((positions.squeeze(2), log_scores.gather(2, positions).squeeze(2)))
+            gains = log_scores.gather(2, positions)
+            broken = ~cumulative[:, :, -1:].isfinite()  # NaN until the end, so that nothing is read back here
+            drawn.append((positions.squeeze(2), gains.masked_fill(broken, torch.nan).squeeze(2)))
         return torch.cat([p for p, _ in drawn], dim=1), torch.cat([s for _, s in drawn], dim=1)
 
     def weights(self, log_scores: Tensor) -> Tensor:

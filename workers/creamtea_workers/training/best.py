@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from torch import Tensor
@@ -31,7 +32,8 @@ def keep_best(
     does not use, so that an attempt that resumes from that checkpoint finds all of its models.
     """
     loss, update = candidate
-    slot = min(set(range(count + 1)) - {kept.slot for kept in best})
+    taken = {kept.slot for kept in best}
+    slot = next(slot for slot in itertools.count() if slot not in taken)
     new = Best(loss, update, slot)
     kept = sorted([*best, new], key=_RANKS[keep])
     if new in kept[:count]:

@@ -161,6 +161,8 @@ def _reference(place: KeyPath, name: Any) -> Mistake:
 
 def _not_translated(system: Block, other: Block, study: RawStudy) -> str:
     """The test sets of `system` that `other` does not translate, in words."""
+    if not any(key in entry for entry in (system, other) for key in ("outputs", "test_sets")):
+        return ""  # both translate all
     every = [test_set for test_set, _ in study.blocks("test_sets")]
     own, others = (outputs_of(entry) or entry.get("test_sets") or every for entry in (system, other))
     if not isinstance(own, list) or not isinstance(others, list):

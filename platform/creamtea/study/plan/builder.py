@@ -23,6 +23,7 @@ class Builder:
         self.result = Plan(study.name)
         self._plugins: dict[str, dict[str, str]] = {}  # by key: those of the step itself
         self._nodes: set[str] = set()
+        self._resources: dict[tuple[Any, ...], Resources] = {}  # by what they follow from
 
     def add(
         self,
@@ -35,8 +36,8 @@ class Builder:
     ) -> str:
         """A place of the study (once) with its step (once); the step's key. `paths` are the user's files."""
         roles = {role: list(keys) for role, keys in inputs.items()}
-        plugins = plugins_of(kind, params)
-        key = step_key(kind.name, kind.version, params.to_json(), roles, plugins)
+        plugins, values = plugins_of(kind, params), params.to_json()
+        key = step_key(kind.name, kind.version, values, roles, plugins)
         node = f"{kind.name}/{place}" if place else kind.name
         if node not in self._nodes:
             self._nodes.add(node)
@@ -50,17 +51,23 @@ class Builder:
                 key=key,
                 kind=kind.name,
                 version=kind.version,
-                params=params.to_json(),
+                params=values,
                 inputs=roles,
-                resources=self._resources(kind, needed, labels.get("variant")),
+                resources=self._resources_of(kind, needed, labels.get("variant")),
                 locations=self.files.locations(paths),
             )
             self.result.steps.append(step)
         return key
 
-    def _resources(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
+    def _resources_of(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
         """As the variant or the study says, or one core; a latency run has the threads that it measures
         with."""
+        known = (kind.name, variant, *sorted(plugins.items()))
+        if known not in self._resources:
+            self._resources[known] = self._new_resources(kind, plugins, variant)
+        return self._resources[known]
+
+    def _new_resources(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
         wanted: dict[str, Any] = {"exclusive": kind.exclusive, "plugins": plugins}
         if kind.name in self.study.resources:
             wanted |= self.study.resources[kind.name].model_dump()

@@ -47,6 +47,13 @@ class Systems(Texts):
             for index, metric in enumerate(self.study.metrics)
         }
 
+        self.compare_params = {
+            metric.name(): CompareParams(
+                metric=metric.of_step(), significance=self.study.significance, languages=self.study.languages
+            )
+            for metric in self.study.metrics
+        }
+
     def seeds(self, variant: str) -> list[int]:
         return self.study.variants[variant].seeds
 
@@ -191,9 +198,6 @@ class Systems(Texts):
         """Paired over segments."""
         own = baseline == self.study.baseline_of(name)
         for metric in self.study.metrics:
-            params = CompareParams(
-                metric=metric.of_step(), significance=self.study.significance, languages=self.study.languages
-            )
             inputs = {
                 "test_set": [self.test_set(test_set)],
                 "baseline": self._compared(baseline, test_set, metric),
@@ -207,7 +211,7 @@ class Systems(Texts):
                 "metric": metric.name(),
             }
             place = f"{name}/{test_set}/{metric.name()}" + ("" if own else f"/{baseline}")
-            self.add(COMPARE, place, params, inputs, labels)
+            self.add(COMPARE, place, self.compare_params[metric.name()], inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """The steps of each seed whose outputs or segment scores are compared."""
