@@ -57,3 +57,7 @@ class StepUnavailable(CreamteaError):
 
 class InfrastructureError(CreamteaError):
     """A worker, node or disk failed while the step ran: worth a retry after a pause."""
+
+
+class DamagedArtefact(InfrastructureError):
+    """A stored file does not hold what was stored. The step that made it can make it again."""

@@ -83,6 +83,40 @@ def test_sizes_have_units(size: int, shown: str) -> None:
     assert in_units(size) == shown
 
 
+# ---------------------------------------------------------------- whether files are what was stored
+
+
+def test_damaged_and_missing_files_are_named_with_a_remedy_that_works(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    whole = creamtea("db", "check")
+    assert whole.returncode == 0
+    assert f"in {creamtea.home / 'artefacts'}: as they were stored" in whole.stdout
+    objects = sorted(path for path in (creamtea.home / "artefacts" / "objects").rglob("*") if path.is_file())
+    damaged, missing = objects[0], objects[-1]
+    assert damaged != missing
+    damaged.chmod(0o644)
+    content = bytearray(damaged.read_bytes())
+    content[0] ^= 1
+    damaged.write_bytes(content)
+    missing.rename(creamtea.home / "elsewhere")
+    found = creamtea("db", "check", "--json")
+    assert found.returncode == 1
+    faults = {fault["path"]: fault for fault in json.loads(found.stdout)["faults"]}
+    assert {path: fault["what"] for path, fault in faults.items()} == {
+        str(damaged): "damaged",
+        str(missing): "missing",
+    }
+    assert {study for fault in faults.values() for study in fault["studies"]} == {"tiny"}
+    said = creamtea("db", "check").stdout
+    assert f"damaged: {damaged} (" in said
+    assert "`creamtea retry tiny`" in said
+    assert creamtea("db", "check", "--no-files").returncode == 0
+    (creamtea.home / "elsewhere").rename(missing)
+    damaged.unlink()
+    creamtea("retry", "tiny", *INLINE)
+    assert creamtea("db", "check").returncode == 0
+
+
 # ---------------------------------------------------------------- backup and restore
 
 

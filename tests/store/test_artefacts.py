@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creamtea.errors import InfrastructureError, InputError, StepError
+from creamtea.errors import DamagedArtefact, InfrastructureError, InputError, StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 
 PART = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12).filter(
@@ -99,7 +99,7 @@ def test_an_object_that_fails_while_it_is_read_is_a_failure_of_the_store(
     store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store.fs, "open", lambda *_, **__: Breaking(b"first\nsecond\n"))
-    with store.open("0" * 64) as lines:
+    with store.open("0" * 64, verify=False) as lines:
         assert next(lines) == b"first\n"
         with pytest.raises(InfrastructureError, match="the read timed out"):
             next(lines)
@@ -200,25 +200,85 @@ def test_a_file_name_that_is_not_utf8_is_an_error(local: ArtefactStore, tmp_path
 # ---------------------------------------------------------------- damage
 
 
-def test_a_damaged_download_is_refused(tmp_path: Path) -> None:
-    store = ArtefactStore(f"memory://{uuid.uuid4().hex}")
+def damage(store: ArtefactStore, digest: str) -> None:
+    """One bit of the object flips, as on a failing disk: its size stays."""
+    path = store.object_path(digest)
+    content = bytearray(store.fs.cat_file(path))
+    content[len(content) // 2] ^= 4
+    if store.local:
+        Path(path).chmod(0o644)
+    store.fs.pipe_file(path, bytes(content))
+
+
+def test_a_flipped_bit_is_found_when_an_object_is_read(store: ArtefactStore, tmp_path: Path) -> None:
     (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
-    store.fs.pipe_file(store._object(stored.digest), b"wrong")
-    with pytest.raises(InfrastructureError, match="its content does not match its name"):
+    damage(store, stored.digest)
+    with pytest.raises(DamagedArtefact, match=f"artefact .*{stored.digest} is damaged"):
+        store.read(stored.digest)
+    with pytest.raises(DamagedArtefact), store.open(stored.digest):
+        pass
+    assert store.exists(stored.digest), "whoever only reads leaves it"
+    with pytest.raises(DamagedArtefact, match=rf"{stored.digest} \(a\) is damaged: .* moved to .*/damaged/"):
         store.materialise([stored], tmp_path / "in")
     assert contents(tmp_path / "in") == {}
+    assert not store.exists(stored.digest)
+    assert store.is_set_aside(stored.digest)
+    store.put_folder(tmp_path / "out")
+    assert not store.is_set_aside(stored.digest)
+    store.materialise([stored], tmp_path / "in")
+    assert contents(tmp_path / "in") == {"a": b"right"}
 
 
-def test_a_damaged_object_is_refused_and_then_replaced(local: ArtefactStore, tmp_path: Path) -> None:
+def test_what_is_stored_again_replaces_a_damaged_object_of_its_size(
+    store: ArtefactStore, tmp_path: Path
+) -> None:
+    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"whole"}))
+    damage(store, stored.digest)
+    assert store.put_file(tmp_path / "out" / "a") == stored.digest
+    assert store.read(stored.digest) == b"whole"
+
+
+def test_an_object_that_was_made_again_meanwhile_is_not_set_aside(
+    local: ArtefactStore, tmp_path: Path
+) -> None:
     (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"whole"}))
-    damaged = object_path(local, stored.digest)
-    damaged.unlink()
-    damaged.write_bytes(b"wh")
-    with pytest.raises(InfrastructureError, match=r"\(a\) has 2 bytes instead of 5"):
-        local.materialise([stored], tmp_path / "in")
+    read = tmp_path / "link"
+    read.hardlink_to(local.object_path(stored.digest))
+    damage(local, stored.digest)
     local.put_folder(tmp_path / "out")
-    local.materialise([stored], tmp_path / "in")
-    assert contents(tmp_path / "in") == {"a": b"whole"}
+    local._set_aside(stored.digest, read)
+    assert local.read(stored.digest) == b"whole"
+
+
+def test_a_damaged_object_that_cannot_be_moved_is_named(
+    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"whole"}))
+    damage(local, stored.digest)
+    monkeypatch.setattr(local.fs, "mv", refuse)
+    with pytest.raises(DamagedArtefact, match=r"is damaged: .*Read-only file system.*delete it"):
+        local.materialise([stored], tmp_path / "in")
+
+
+def test_a_transfer_that_fails_once_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ArtefactStore(f"memory://{uuid.uuid4().hex}")
+    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
+    opened, real = [io.BytesIO(b"wrong")], store.fs.open
+    monkeypatch.setattr(store.fs, "open", lambda *given: opened.pop() if opened else real(*given))
+    store.materialise([stored], tmp_path / "in")
+    assert contents(tmp_path / "in") == {"a": b"right"}
+
+
+def test_a_further_worker_of_a_step_does_not_read_what_the_first_has_read(
+    local: ArtefactStore, tmp_path: Path
+) -> None:
+    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"right"}))
+    damage(local, stored.digest)
+    local.materialise([stored], tmp_path / "in", verify=False)
+    assert local.exists(stored.digest)
 
 
 def in_child(work: Callable[[], object]) -> int:

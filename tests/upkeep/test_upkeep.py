@@ -16,10 +16,10 @@ from toy_study import ToyStudy
 
 from creamtea.contract.parts import PartIndex
 from creamtea.contract.step import LiveView
-from creamtea.errors import InputError
+from creamtea.errors import DamagedArtefact, InputError
 from creamtea.human.fingerprint import fingerprint
 from creamtea.store.areas import AREAS, UPLOADS
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
 from creamtea.store.logs import LogName, write_log
@@ -124,6 +124,11 @@ def test_gc_agrees_with_the_slow_way(
 
 def test_every_file_that_a_store_writes_is_in_a_known_area(store: ArtefactStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
+    digest = store.put_file(tmp_path / "file")
+    Path(store.object_path(digest)).unlink()
+    Path(store.object_path(digest)).write_text("damaged")
+    with pytest.raises(DamagedArtefact):
+        store.materialise([StoredFile("file", digest, 7)], tmp_path / "in")
     store.put_file(tmp_path / "file")
     store.checkpoints("key").save("training.pt", tmp_path / "file")
     store.write_progress("key", 1, 0, 1, "")

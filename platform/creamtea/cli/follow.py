@@ -121,6 +121,8 @@ def _event(node: Node, before: str) -> events.EngineEvent | None:
             return events.StepFailed(node.key, node.name, node.error_kind or "", error)
         case "ready" if before == "running" and node.error_kind is not None:
             return events.StepRetried(node.key, node.name, node.attempts, error, node.pause)
-        case "ready" | "cancelled" if before == "running":
+        case "pending" | "ready" if before == "succeeded":
+            return events.StepReset(node.key, node.name)
+        case "pending" | "ready" | "cancelled" if before == "running":
             return events.StepStopped(node.key, node.name)
     return None

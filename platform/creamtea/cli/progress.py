@@ -34,6 +34,8 @@ class StepCounts:
 
     def count(self, event: events.EngineEvent) -> None:
         self.ran += isinstance(event, events.StepSucceeded)
+        if isinstance(event, events.StepReset):
+            self.ran, self.reused = (self.ran, self.reused - 1) if self.reused else (self.ran - 1, 0)
         if isinstance(event, events.StepFailed):
             self.without[outcome_word(event.kind)] += 1
 
@@ -154,6 +156,8 @@ def line(event: events.EngineEvent) -> str:
             return f"FAILED    {event.node}: {first_line(event.error)}"
         case events.StepStopped():
             return f"stopped   {event.node}" + (f": {event.reason}" if event.reason else "")
+        case events.StepReset():
+            return f"again     {event.node}" + (f": {event.reason}" if event.reason else "")
         case events.Notice():
             return event.message
     return ""

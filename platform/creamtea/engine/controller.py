@@ -19,7 +19,7 @@ from creamtea.engine.absent import AbsentNodes
 from creamtea.engine.executors.base import Capacity, Executor, FinishedAttempt
 from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
-from creamtea.engine.task import GAVE_WAY, StepTask, storable
+from creamtea.engine.task import DAMAGED, GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
@@ -248,6 +248,9 @@ class Controller:
         if outcome.error_kind == GAVE_WAY:
             self._begin_again(task, outcome.error)
             return
+        if outcome.error_kind == DAMAGED:
+            self._remake_inputs(task, outcome.error)
+            return
         if outcome.error_kind is not None:
             self._fail(task, outcome.error_kind, outcome.error)
             return
@@ -275,6 +278,23 @@ class Controller:
         if self._wait_out(lambda: state.give_way(self._database, task, why)):
             self._queue.add(task.key, time.monotonic())
         self._emit(events.StepStopped(task.key, task.node, why))
+
+    def _remake_inputs(self, task: StepTask, why: str) -> None:
+        """Let the steps run again whose files were found damaged by this one, which waits for them."""
+        given = {file.digest for steps in task.inputs.values() for files in steps for file in files}
+        try:
+            damaged = [digest for digest in sorted(given) if self._store.is_set_aside(digest)]
+        except InfrastructureError as error:
+            self._fail(task, "infrastructure", str(error))
+            return
+        if not damaged or task.attempt >= task.resources.max_attempts:
+            self._fail(task, "infrastructure", why)
+            return
+        again = self._wait_out(lambda: state.remake(self._database, task, damaged, why))
+        self._emit(events.StepStopped(task.key, task.node, why))
+        for key, name in (again or {}).items():
+            self._emit(events.StepReset(key, name, "a file of it was damaged"))
+        self._next_check = self._next_load = 0.0  # the queue does not know them
 
     def _offer_room(self) -> None:
         """Tell groups of workers that they could be larger, unless steps wait for what is free."""

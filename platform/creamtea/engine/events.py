@@ -54,6 +54,13 @@ class StepStopped(StepEvent):
 
 
 @dataclass(frozen=True)
+class StepReset(StepEvent):
+    """A step that had succeeded runs again for this reason."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something about the run as a whole."""
 

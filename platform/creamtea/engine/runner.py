@@ -20,8 +20,8 @@ import creamtea
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.contract.step import Checkpoints, GaveWay, LiveView, StepCancelled, StepResult
 from creamtea.engine.capture import AttemptLog, captured
-from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask, storable
-from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
+from creamtea.engine.task import DAMAGED, GAVE_WAY, StepOutcome, StepTask, storable
+from creamtea.errors import CreamteaError, DamagedArtefact, InfrastructureError, StepError, StepUnavailable
 from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
@@ -59,6 +59,8 @@ def execute(
                 raise
     except GaveWay:
         return StepOutcome.failure(GAVE_WAY, "it goes on with more workers")
+    except DamagedArtefact as error:
+        return StepOutcome.failure(DAMAGED, str(error))
     except StepCancelled as error:
         return StepOutcome.failure("infrastructure", str(error))
     except KeyboardInterrupt:
@@ -103,7 +105,8 @@ def _attempt(
         kind = _kind(task)
         module = load_module(kind.module, task.resources.cpus)
         params = kind.params.model_validate(task.params)
-        context = Context(task, params, store, Path(folder), cancelled, reports=rank == 0, log=log)
+        first = rank == 0
+        context = Context(task, params, store, Path(folder), cancelled, reports=first, log=log, verify=first)
         result = module.run(context)
         if not isinstance(result, StepResult):
             raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
@@ -154,6 +157,7 @@ class Context:
         cancelled: Callable[[], bool],
         reports: bool = True,
         log: AttemptLog | None = None,
+        verify: bool = True,
     ) -> None:
         self.params = params
         self.locations: dict[str, str] = task.locations
@@ -176,7 +180,7 @@ class Context:
             for position, files in enumerate(steps):
                 place = folder / "inputs" / role / str(position)
                 place.mkdir(parents=True)
-                store.materialise(files, place)
+                store.materialise(files, place, verify=verify)
                 self._inputs[role].append(place)
 
     def input(self, role: str) -> Path:

@@ -20,10 +20,10 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.resources import Resources
 from creamtea.engine.lease import LEASE, Lease
-from creamtea.engine.settling import Blocked, fail_descendants, mark_ready, names_of
+from creamtea.engine.settling import Blocked, fail_descendants, mark_ready, names_of, settle
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
-from creamtea.orders.rows import LIVE, MAX_BACK_OFF, add_events
+from creamtea.orders.rows import FRESH, LIVE, MAX_BACK_OFF, add_events, lock_steps, make_wait
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
 from creamtea.store.ingest import ingest, read_texts
@@ -170,7 +170,10 @@ def finish(
             row = session.get(StepRow, task.key)
             ours = row is not None and (row.fence, row.state) == (task.fence, "succeeded")
             return mark_ready(session, behind) if ours else None
+        before = {tuple(row) for row in session.execute(FILES_BEFORE, {"step": task.key})}
         ingest(session, task.key, outcome.result, outcome.files, texts)
+        if before and before != {(file.name, file.digest) for file in outcome.files}:
+            _run_what_follows(session, task.key, now)
         # after the ingest, which refuses facts that no database can hold
         session.connection().execute(STORE_FACTS, {"step": task.key, "found": outcome.result.facts})
         add_events(session, [task.key], now, "succeeded")
@@ -178,6 +181,57 @@ def finish(
     with suppress(InfrastructureError):  # leftover checkpoints only cost disk space
         store.drop_checkpoints(task.key)
     return ready
+
+
+def remake(database: Database, task: StepTask, damaged: Collection[str], why: str) -> dict[str, str] | None:
+    """Let the steps run again that made these damaged inputs of a step, which waits for them.
+
+    Returns their names by their keys; None if the step is no longer this attempt's. The attempt counts.
+    """
+    with database.transaction() as session:
+        lock_steps(session)
+        now = database.now(session)
+        if not _end(session, task, now, WAIT_FOR_INPUTS):
+            return None
+        makers = session.scalars(
+            select(StepRow.key)
+            .join(StepInput, StepInput.input_key == StepRow.key)
+            .join(StepFile, StepFile.step_key == StepRow.key)
+            .where(StepInput.step_key == task.key, StepFile.digest.in_(damaged))
+            .where(StepRow.state == "succeeded")
+            .distinct()
+        ).all()
+        _reset(session, makers, now, "a file of it was damaged")
+        add_events(session, [task.key], now, "interrupted", [why])
+        settle(session)
+        return names_of(session, makers)
+
+
+def _reset(session: Session, keys: Collection[str], now: datetime, why: str) -> None:
+    """These steps, which have succeeded, run again."""
+    if keys:
+        session.execute(update(StepRow), [{"key": key, **FRESH} for key in keys])
+    make_wait(session, keys)
+    add_events(session, list(keys), now, "reset", [why] * len(keys))
+
+
+def _run_what_follows(session: Session, key: str, now: datetime) -> None:
+    """Run again what was made, at any distance, from files of a step that are others now.
+
+    Only in studies that are under way: the numbers of others stay as they were reported.
+    """
+    live = exists().where(
+        StudyStep.step_key == StepRow.key, StudyStep.study_id == StudyRow.id, StudyRow.state.in_(LIVE)
+    )
+    changed: Collection[str] = [key]
+    while changed:
+        changed = session.scalars(
+            select(StepRow.key)
+            .join(StepInput, StepInput.step_key == StepRow.key)
+            .where(StepInput.input_key.in_(changed), StepRow.state == "succeeded", live)
+            .distinct()
+        ).all()
+        _reset(session, changed, now, "files of an earlier step have changed")
 
 
 def give_way(database: Database, task: StepTask, why: str) -> bool:
@@ -224,7 +278,9 @@ END = (
 
 
 SUCCEED = END.values(state="succeeded", error_kind=None, error=None)
+WAIT_FOR_INPUTS = END.values(state="pending", started_at=None, finished_at=None)
 GIVE_WAY = END.values(state="ready", attempts=StepRow.attempts - 1, started_at=None, finished_at=None)
+FILES_BEFORE = select(StepFile.name, StepFile.digest).where(StepFile.step_key == bindparam("step"))
 STORE_FACTS = (
     update(StepRow.__table__)  # type: ignore[arg-type]
     .where(StepRow.key == bindparam("step"))

@@ -30,11 +30,13 @@ class StepTask:
 
 
 GAVE_WAY = "gave way"  # instead of an error kind: it saved a checkpoint, to go on with more workers
+DAMAGED = "damaged input"  # likewise: an input is not what was stored, and its step has to make it again
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How an attempt ended; `error_kind` None: it succeeded. GAVE_WAY is not a failure."""
+    """How an attempt ended; `error_kind` None: it succeeded. GAVE_WAY and DAMAGED are not failures of the
+    step."""
 
     result: StepResult = field(default_factory=StepResult)
     files: list[StoredFile] = field(default_factory=list)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Select, insert, select, text
+from sqlalchemy import Select, insert, select, text, update
 from sqlalchemy.orm import Session
 
-from creamtea.store.tables import Event, StudyStep
+from creamtea.store.queries import batches
+from creamtea.store.tables import Event, StepInput, StepRow, StudyStep
 
 LIVE = ("queued", "running")
 UNFINISHED = ("pending", "ready", "running")
+# what a step is like that has not run
+FRESH: dict[str, Any] = {
+    **{"state": "pending", "attempts": 0, "error_kind": None, "error": None, "facts": None},
+    **{"not_before": None, "started_at": None, "finished_at": None},
+}
 MAX_BACK_OFF = timedelta(minutes=2)  # the longest pause after an infrastructure failure
 
 
@@ -31,6 +38,14 @@ def lock_steps(session: Session) -> None:
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("LOCK TABLE step IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def make_wait(session: Session, inputs: Iterable[str]) -> None:
+    """Steps that were ready wait again, in all studies, if one of their inputs is to be made again."""
+    for batch in batches(inputs):
+        behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
+        waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
+        session.execute(waits.values(state="pending").execution_options(synchronize_session=False))
 
 
 def keys_of(study_id: int) -> Select[str]:

@@ -17,7 +17,7 @@ import creamtea
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
 from creamtea.orders.cancelling import cancel_in
-from creamtea.orders.rows import LIVE, add_events, keys_of, lock_steps
+from creamtea.orders.rows import FRESH, LIVE, add_events, keys_of, lock_steps, make_wait
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
@@ -253,13 +253,7 @@ def _refresh(
                 reset[key] = "it was cancelled"
     add_events(session, reused, now, "reused")
     add_events(session, list(reset), now, "reset", list(reset.values()))
-    fresh = {"state": "pending", "attempts": 0, "error_kind": None, "error": None, "facts": None}
-    fresh |= {"not_before": None, "started_at": None, "finished_at": None}
     if reset:
-        session.execute(update(StepRow), [{"key": key, **fresh} for key in reset])
-    # an input of a ready step may have gone back to pending, also in another study
-    for batch in batches(reset):
-        behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
-        waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
-        session.execute(waits.values(state="pending").execution_options(synchronize_session=False))
+        session.execute(update(StepRow), [{"key": key, **FRESH} for key in reset])
+    make_wait(session, reset)
     return frozenset(reused)

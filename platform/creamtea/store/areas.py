@@ -13,7 +13,7 @@ class Kept(Enum):
     UNFINISHED = auto()  # until its step has succeeded
     STEP = auto()  # as long as its step is in the database
     ALWAYS = auto()
-    WRITING = auto()  # while something is writing it: no database knows it
+    WRITING = auto()  # while it is young: no database knows it
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ AREAS = {
     "logs": Area("logs", Kept.STEP, "logs"),
     # controller/waiting.json: why the controller does not start steps now
     "controller": Area("what a controller waits for", Kept.ALWAYS),
+    # damaged/<sha256>: a damaged object, set aside for who wants to look at it
+    "damaged": Area("damaged files", Kept.WRITING),
     # tmp/: what is being written
     "tmp": Area("temporary files", Kept.WRITING),
     UPLOADS: Area("unfinished uploads", Kept.WRITING),

@@ -23,23 +23,21 @@ from fsspec.implementations.local import LocalFileSystem
 from pydantic import TypeAdapter
 
 from creamtea.contract.step import Checkpoints, LiveView
-from creamtea.errors import CreamteaError, InfrastructureError, InputError
+from creamtea.errors import CreamteaError, DamagedArtefact, InfrastructureError, InputError
 from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
 from creamtea.settings import make_private
-from creamtea.store.ages import modified_at
 from creamtea.store.local_files import (
     checked_name,
-    copy_hashing,
     copy_to_disk,
     digest_of,
     files_below,
+    hash_of,
     seal,
     unseal,
 )
 from creamtea.store.remote import GuardedReads, explain, is_object_store, open_root
 
-RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process
 
@@ -99,22 +97,65 @@ class ArtefactStore:
         """Store one file; its sha256."""
         return self._put_object(path.name, path).digest
 
-    def materialise(self, files: list[StoredFile], folder: Path) -> None:
-        """Put the files into the local `folder`: read-only links to a local root, otherwise verified
-        copies."""
+    def materialise(self, files: list[StoredFile], folder: Path, *, verify: bool = True) -> None:
+        """Put the files into the local `folder`: read-only links to a local root, otherwise copies.
+
+        DamagedArtefact for one whose content does not match its digest, and it is set aside. Without
+        `verify`, links are made unread: for further workers of a step whose first worker reads the files.
+        """
         for file in files:
             target = folder / checked_name(file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
-            path = self._object(file.digest)
+            path = self.object_path(file.digest)
             with self.failures(path, disk=str(folder)):
                 if self.local:
-                    self._link(file, Path(path), target)
+                    self._link(Path(path), target)
+                    intact = not verify or digest_of(target) == (file.digest, file.size)
                 else:
-                    self._download(file, path, target)
+                    # a transfer may fail: twice, it is the object
+                    intact = any(self._download(file, path, target) for _ in range(2))
+                if not intact:
+                    try:
+                        place = f"moved to {self._set_aside(file.digest, target)}"
+                    except Exception as error:  # every remote file system has its own errors
+                        place = f"not moved away ({explain(error, self.root)}): delete it"
+                    target.unlink()
+                    raise DamagedArtefact(
+                        f"artefact {path} ({file.name}) is damaged: its content does not match its name. "
+                        f"It was {place}; the next run of its study makes it again"
+                    )
+
+    def _set_aside(self, digest: str, read: Path) -> str:
+        """Move the damaged object away, so that it is made again; returns its new place.
+
+        `read`: what was read, a link to the object in a local store. By now it may have been made again.
+        """
+        path, aside = self.object_path(digest), self.path_of("damaged", digest)
+        with suppress(FileNotFoundError):
+            if not self.local or Path(path).samefile(read):
+                self.fs.makedirs(_parent(aside), exist_ok=True)
+                self.fs.mv(path, aside)
+        return aside
+
+    def is_set_aside(self, digest: str) -> bool:
+        """Whether the object was found damaged and has not been made again."""
+        aside = self.path_of("damaged", checked_name(digest))
+        with self.failures(aside):
+            return not self.exists(digest) and bool(self.fs.exists(aside))
+
+    def digest(self, digest: str) -> str | None:
+        """Read an object; returns the sha256 of its content now. None: there is no object."""
+        path = self.object_path(digest)
+        with self.failures(path):
+            try:
+                with self.fs.open(path, "rb") as file:
+                    return hash_of(file)
+            except FileNotFoundError:
+                return None
 
     def exists(self, digest: str) -> bool:
         """Not by `isfile`, which takes every failure for a file that is not there."""
-        path = self._object(digest)
+        path = self.object_path(digest)
         with self.failures(path):
             try:
                 return bool(self.fs.info(path)["type"] != "directory")
@@ -122,49 +163,53 @@ class ArtefactStore:
                 return False
 
     @contextmanager
-    def open(self, digest: str) -> Iterator[IO[bytes]]:
-        """The object for reading."""
-        path = self._object(digest)
+    def open(self, digest: str, *, verify: bool = True) -> Iterator[IO[bytes]]:
+        """The object for reading. DamagedArtefact if its content does not match the digest, for which all of
+        it is read; not without `verify`, for a part of a large file."""
+        path = self.object_path(digest)
+        if verify and self.digest(digest) not in (digest, None):
+            raise self._damaged(digest)
         with self.failures(path):
             file = self.fs.open(path, "rb")
         with io.BufferedReader(GuardedReads(file, lambda: self.failures(path))) as reader:
             yield reader
 
     def read(self, digest: str) -> bytes:
-        with self.open(digest) as file:
-            return file.read()
+        """The object's content. DamagedArtefact if it does not match the digest."""
+        with self.open(digest, verify=False) as file:
+            content = file.read()
+        if hash_of(io.BytesIO(content)) != digest:
+            raise self._damaged(digest)
+        return content
+
+    def _damaged(self, digest: str) -> DamagedArtefact:
+        return DamagedArtefact(
+            f"artefact {self.object_path(digest)} is damaged: its content does not match its name. "
+            "`creamtea db check` says whose it is, and what to do"
+        )
 
     def _put_object(self, name: str, path: Path) -> StoredFile:
         digest, size = digest_of(path)
-        target = self._object(digest)
+        target = self.object_path(digest)
         with self.failures(target):
-            # an object of another size has been damaged: it is replaced
-            intact = self.fs.isfile(target) and self.fs.size(target) == size
-            if not (intact and self._renew(target)):
+            if not (self.local and self._renew(Path(target), digest)):
                 self._publish(path, target, read_only=True)
         return StoredFile(name, digest, size)
 
-    def _renew(self, path: str) -> bool:
+    def _renew(self, path: Path, digest: str) -> bool:
         """Make an object young again, so that `creamtea gc` keeps it until its step is in the database.
 
-        False where it has to be written once more: it has just been removed, or nothing can change its age.
+        False if it has to be written once more: it is not there or damaged, or its age cannot be changed.
         """
-        if not self.local:
-            age = time.time() - modified_at(self.fs.info(path))
-            return age < RENEW_SECONDS
         try:
+            if digest_of(path)[0] != digest:
+                return False
             os.utime(path)
         except OSError:
             return False
         return True
 
-    def _link(self, file: StoredFile, source: Path, target: Path) -> None:
-        size = source.stat().st_size
-        if size != file.size:
-            raise InfrastructureError(
-                f"artefact {source} ({file.name}) has {size} bytes instead of {file.size}: it is damaged; "
-                "delete it, and the next run creates it again"
-            )
+    def _link(self, source: Path, target: Path) -> None:
         try:
             target.hardlink_to(source)
         except FileExistsError:
@@ -172,16 +217,13 @@ class ArtefactStore:
         except OSError:  # another file system, or one without hard links
             target.symlink_to(source)
 
-    def _download(self, file: StoredFile, source: str, target: Path) -> None:
+    def _download(self, file: StoredFile, source: str, target: Path) -> bool:
+        """Copy the object; False if the copy does not match its digest."""
         with replacing(target) as partial:
             with self.fs.open(source, "rb") as remote, partial.open("wb") as copy:
-                digest = copy_hashing(remote, copy)
-            if digest != file.digest:
-                raise InfrastructureError(
-                    f"artefact {source} ({file.name}) is damaged: its content does not match its name; "
-                    "delete it, and the next run creates it again"
-                )
+                digest = hash_of(remote, copy)
             partial.chmod(0o444)
+        return digest == file.digest
 
     # ------------------------------------------------------------ checkpoints and progress
 
@@ -280,7 +322,7 @@ class ArtefactStore:
                 if path.stat().st_mtime < time.time() - STALE_SECONDS:
                     path.unlink()
 
-    def _object(self, digest: str) -> str:
+    def object_path(self, digest: str) -> str:
         return self.path_of("objects", digest[:2], checked_name(digest))
 
     def path_of(self, *parts: str) -> str:

@@ -58,12 +58,13 @@ def digest_of(path: Path) -> tuple[str, int]:
         return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
-def copy_hashing(source: IO[bytes], target: IO[bytes]) -> str:
-    """Copy; returns the sha256 of what was copied."""
+def hash_of(source: IO[bytes], copy: IO[bytes] | None = None) -> str:
+    """The sha256 of what can be read; all of it is written to `copy`."""
     digest = hashlib.sha256()
     while chunk := source.read(CHUNK):
         digest.update(chunk)
-        target.write(chunk)
+        if copy is not None:
+            copy.write(chunk)
     return digest.hexdigest()
 
 

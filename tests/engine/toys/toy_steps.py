@@ -33,7 +33,7 @@ def run(context: StepContext[ToyParams]) -> StepResult:
     if do == "no result":
         return None  # type: ignore[return-value]  # what the runner must notice
     before = "".join(path.joinpath("out.txt").read_text() for path in context.inputs("before"))
-    text = f"{before}{params.name};"
+    text = f"{before}{params.name}{attempt if do == 'numbered' else ''};"
     context.output.joinpath("out.txt").write_text(text)
     return StepResult(
         metrics=[MetricRow("length", float(len(text)), detail={"n": 1})],
@@ -63,7 +63,7 @@ def counts(log: Path) -> list[str]:
 
 def misbehave(do: str, context: StepContext[ToyParams]) -> None:
     match do:
-        case "text":
+        case "text" | "numbered":
             pass
         case "error":
             raise ValueError("the toy is broken")

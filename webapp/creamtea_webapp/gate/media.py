@@ -58,7 +58,7 @@ async def _media(request: Request) -> Response:
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
     try:
-        chunks = await run_sync(_chunks, digest, part)
+        chunks = await run_sync(_chunks, digest, part, asked is None)
     except InfrastructureError as error:
         log.error("a file beside a source: %s", error)
         return PlainTextResponse("The file cannot be read at the moment.", status_code=503)
@@ -98,10 +98,11 @@ def _part_of(size: int, first: int | None, last: int | None) -> range:
     return range(first, size if last is None else min(size, last + 1))
 
 
-def _chunks(digest: str, part: range) -> Iterator[bytes]:
-    """The bytes in pieces. InfrastructureError, before the first one, for a file that cannot be opened."""
+def _chunks(digest: str, part: range, whole: bool) -> Iterator[bytes]:
+    """The bytes in pieces. InfrastructureError, before the first one, for a file that cannot be opened, and
+    for a damaged one that is asked for as a whole."""
     opened = ExitStack()
-    file = opened.enter_context(session.artefacts().open(digest))
+    file = opened.enter_context(session.artefacts().open(digest, verify=whole))
     file.seek(part.start)
 
     def read() -> Iterator[bytes]:
