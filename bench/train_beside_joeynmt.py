@@ -32,7 +32,7 @@ from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 
 VOCABULARY = 4000
 SPEED = re.compile(r"Tokens per Sec:\s+(\d+)")
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # set by creamtea_workers
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # set by creamtea
 SPECIALS = 4  # pad, unk, bos, eos: JoeyNMT has its own
 
 

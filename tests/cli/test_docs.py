@@ -13,15 +13,35 @@ from creamtea.cli.main import app
 from creamtea.errors import InputError
 
 
-def test_a_checkout_without_the_site_names_the_make_target(tmp_path: Path) -> None:
-    package = tmp_path / "platform" / "creamtea"
-    (tmp_path / "mkdocs.yml").touch()
-    with pytest.raises(InputError, match="make docs-site"):
-        docs.site_folder(package)
-    built = tmp_path / "build" / "site"
-    built.mkdir(parents=True)
-    (built / "index.html").touch()
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A fresh one, of a page."""
+    (tmp_path / "mkdocs.yml").write_text("site_name: tea\nsite_dir: build/site\n")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Tea\n")
+    return tmp_path
+
+
+def test_a_fresh_checkout_builds_its_site_once(checkout: Path) -> None:
+    package, built = checkout / "platform" / "creamtea", checkout / "build" / "site"
     assert docs.site_folder(package) == built
+    (built / "index.html").write_text("as it was")
+    assert docs.site_folder(package) == built
+    assert (built / "index.html").read_text() == "as it was"
+
+
+def test_a_site_that_cannot_be_built_says_why(checkout: Path) -> None:
+    (checkout / "mkdocs.yml").write_text("site_name: tea\ntheme: nowhere\n")
+    with pytest.raises(InputError, match=r"(?s)cannot be built: .*nowhere"):
+        docs.site_folder(checkout / "platform" / "creamtea")
+
+
+def test_a_checkout_without_mkdocs_names_the_make_target(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="make docs-site"):
+        docs.site_folder(checkout / "platform" / "creamtea")
 
 
 def test_a_port_in_use_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

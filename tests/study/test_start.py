@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -385,6 +386,43 @@ def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(timing.importlib, "import_module", missing)
     assert timing.time_updates(recipe, {}, a_text(5000)).speeds == {}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "load", "autocast"),
+    [
+        ({"bf16": [1.0, 1.1, 1.0], "none": [2.0, 2.1, 1.9]}, 0.0, "none"),
+        ({"bf16": [1.0, 3.0, 1.0], "none": [2.0, 2.1, 1.9]}, 0.0, "bf16"),  # they disagree
+        ({"bf16": [1.0, 1.1, 1.0], "none": [2.0, 2.1, 1.9]}, 999.0, "bf16"),  # a busy machine
+        ({"bf16": [2.0, 2.1, 1.9], "none": [1.0, 1.1, 1.0]}, 0.0, "bf16"),
+    ],
+)
+def test_a_precision_is_chosen_only_by_timings_that_agree(
+    rounds: dict[str, list[float]], load: float, autocast: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing.os, "getloadavg", lambda: (load, load, load))
+    timed = SimpleNamespace(tokens_per_second=lambda *_: rounds)
+    monkeypatch.setattr(timing.importlib, "import_module", lambda name: timed)
+    found = timing.time_updates(recipe_for(a_text(5000)), {}, a_text(5000))
+    assert found.autocast == autocast
+    assert found.speeds == {name: sorted(values)[1] for name, values in rounds.items()}
+
+
+@pytest.mark.parametrize("shared, left", [(0, 400), (50, 350), (399, None)])
+def test_pairs_with_a_sentence_of_the_test_set_are_not_counted(
+    shared: int, left: int | None, text: Callable[..., None]
+) -> None:
+    lines = sentences(400)
+    text("train", lines)
+    text("dev", sentences(20, seed=2))
+    text("test", [*lines[:shared], *sentences(20, seed=3)])
+    given = ("--dev", "dev.en", "dev.de", "--test", "test.en", "test.de")
+    if left is None:
+        with pytest.raises(InputError, match=r"1 of 400 pairs can be trained on .* 399 with a sentence"):
+            init(*TRAIN, *given)
+        return
+    pairs = init(*TRAIN, *given)["pairs"]
+    assert (pairs["usable"], pairs["held_out"]) == (left, shared)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.server
+import importlib.util
+import os
+import subprocess
 import sys
 import webbrowser
 from http import HTTPStatus
@@ -54,17 +57,32 @@ def docs(
 def site_folder(package: Path = PACKAGE) -> Path:
     """`creamtea/site` in an installed wheel, `build/site` at the root of a checkout.
 
-    InputError where it has not been built.
+    In a checkout it is built where it has not been. InputError where that is impossible.
     """
     root = package.parents[1]
-    for folder in (package / "site", root / "build" / "site"):
+    built = root / "build" / "site"
+    for folder in (package / "site", built):
         if (folder / "index.html").is_file():
             return folder
-    if (root / "mkdocs.yml").is_file():
+    if not (root / "mkdocs.yml").is_file():
+        raise InputError(f"the documentation is missing from {package}: reinstall creamtea")
+    if importlib.util.find_spec("mkdocs") is None:
         raise InputError(
-            f"the documentation has not been built in this checkout: run `make docs-site` in {root}"
+            f"the documentation has not been built in this checkout, and mkdocs is not installed here: run "
+            f"`make docs-site` in {root}"
         )
-    raise InputError(f"the documentation is missing from {package}: reinstall creamtea")
+    say("building the documentation, once for this checkout …", err=True)
+    build(root)
+    return built
+
+
+def build(root: Path) -> None:
+    """Build the site of a checkout. InputError with what mkdocs says if it cannot."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"the documentation cannot be built: {done.stderr.strip()[-500:]}")
 
 
 class SiteHandler(http.server.SimpleHTTPRequestHandler):

@@ -79,7 +79,8 @@ def init(
     text, recipe = begun.text, begun.recipe
     say(
         f"{text.usable:,} pairs to train on, of {text.pairs:,}: {text.empty:,} with an empty side, "
-        f"{text.long:,} too long, {text.uneven:,} of uneven lengths, {text.repeated:,} repeated\n"
+        f"{text.long:,} too long, {text.uneven:,} of uneven lengths, {text.held_out:,} with a sentence of "
+        f"the test set, {text.repeated:,} repeated\n"
         f"{_side(begun.languages[0], text.source)}; {_side(begun.languages[1], text.target)}\n"
         f"{recipe.vocabulary:,} subwords, {recipe.size.layers}+{recipe.size.layers} layers of width "
         f"{recipe.size.width}, batches of {recipe.batch_tokens:,} subwords, at most {recipe.max_epochs} "
@@ -110,6 +111,7 @@ def _facts(begun: FirstStudy) -> dict[str, Any]:
             "empty": text.empty,
             "too_long": text.long,
             "uneven": text.uneven,
+            "held_out": text.held_out,
             "repeated": text.repeated,
         },
         "words": [text.source.words, text.target.words],

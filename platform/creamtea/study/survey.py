@@ -38,9 +38,10 @@ class Survey:
     empty: int  # pairs with an empty side
     long: int  # pairs with more than FILTERS.max_words words on a side
     uneven: int  # other pairs of which one side has more than FILTERS.max_ratio times the other's words
-    repeated: int  # pairs that occurred before
+    repeated: int  # pairs that passed and occurred before
     source: Side
     target: Side
+    held_out: int = 0  # other pairs with a source sentence of the test set
 
     @property
     def alphabet(self) -> int:
@@ -49,8 +50,8 @@ class Survey:
 
     @property
     def usable(self) -> int:
-        """Pairs that the default filters keep, at least."""
-        return max(0, self.pairs - self.empty - self.long - self.uneven - self.repeated)
+        """Pairs that the filters keep."""
+        return self.pairs - self.empty - self.long - self.uneven - self.held_out - self.repeated
 
     def tokens(self, vocabulary: int) -> float:
         """Target subwords of all usable pairs with a joint vocabulary of this size, end of sentence included;
@@ -80,20 +81,29 @@ def survey(
     key: Callable[[str], str] = normalise,
     limit: int | None = None,
     unspaced: bool = False,
+    held_out: frozenset[str] = frozenset(),
 ) -> Survey:
     """Of the first `limit` pairs, or of all. Both files have been scanned, and have as many lines. `unspaced`
-    is that of `count_words`."""
+    is that of `count_words`; `held_out`: normalised source sentences that training text may not have."""
     counts = [_Counts(unspaced), _Counts(unspaced)]
     pairs, dropped = 0, Counter[str | None]()
     seen: set[int] = set()
     for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
         pairs += 1
         lengths = [side.add(line, key) for side, line in zip(counts, lines, strict=True)]
-        seen.add(hash((counts[0].sentences[-1], counts[1].sentences[-1])))
-        dropped[FILTERS.drop_reason(*lengths)] += 1
+        reason: str | None = FILTERS.drop_reason(*lengths)
+        if reason is None and held_out and normalise(lines[0]) in held_out:
+            reason = "held_out"
+        if reason is None:
+            seen.add(hash((counts[0].sentences[-1], counts[1].sentences[-1])))
+        dropped[reason] += 1
     sides = [side.result() for side in counts]
-    repeated = pairs - len(seen)
-    return Survey(pairs, dropped["empty"], dropped["too_long"], dropped["ratio"], repeated, *sides)
+    repeated = dropped[None] - len(seen)
+    empty, long, uneven = (dropped[name] for name in ("empty", "too_long", "ratio"))
+    source_side, target_side = sides
+    return Survey(
+        pairs, empty, long, uneven, repeated, source_side, target_side, held_out=dropped["held_out"]
+    )
 
 
 @dataclass(frozen=True)

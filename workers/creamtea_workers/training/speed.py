@@ -17,7 +17,8 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training.evaluate import Development
 from creamtea_workers.training.trainer import Trainer
 
-WARM_UP, SECONDS, MAX_UPDATES = 2, 4.0, 30  # updates before the clock runs; of measuring
+WARM_UP, SECONDS, MAX_UPDATES = 2, 1.4, 10  # updates before the clock runs; of measuring, in each round
+ROUNDS = 3  # of all precisions in turn, so that what else the machine does hits them alike
 BATCHES = 8
 
 
@@ -49,16 +50,21 @@ class _NoCheckpoints:
 
 def tokens_per_second(
     architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
-) -> dict[str, float]:
-    """Target subwords per second, by `autocast`. `length`: subwords of a sentence on average."""
+) -> dict[str, list[float]]:
+    """Target subwords per second in each round, by `autocast`. `length`: mean subwords per sentence."""
     prepare_torch(threads)
     pairs = _random_pairs(vocabulary, BATCHES * batch_tokens, length)
-    return {
-        autocast: _speed(
+    trainers = {
+        autocast: _trainer(
             pairs, vocabulary, architecture, {"batch_tokens": batch_tokens, "autocast": autocast}
         )
         for autocast in ("bf16", "none")
     }
+    rounds: dict[str, list[float]] = {autocast: [] for autocast in trainers}
+    for _ in range(ROUNDS):
+        for autocast, trainer in trainers.items():
+            rounds[autocast].append(_speed(trainer))
+    return rounds
 
 
 def _random_pairs(vocabulary: int, tokens: int, length: float) -> Pairs:
@@ -68,7 +74,9 @@ def _random_pairs(vocabulary: int, tokens: int, length: float) -> Pairs:
     return Pairs(rows, rows)
 
 
-def _speed(pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training: dict[str, Any]) -> float:
+def _trainer(
+    pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training: dict[str, Any]
+) -> Trainer:
     params = TrainParams.model_validate(
         {
             "objective": {"kind": "softmax", "label_smoothing": 0.1},
@@ -78,7 +86,7 @@ def _speed(pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training
             "seed": 1,
         }
     )
-    trainer = Trainer(
+    return Trainer(
         params,
         pairs,
         Development(pairs, (), _Subwords(vocabulary)),
@@ -86,6 +94,9 @@ def _speed(pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training
         _NoCheckpoints(),
         lambda done, total, words: None,
     )
+
+
+def _speed(trainer: Trainer) -> float:
     batches = trainer.plan_of(0)
     started, first = 0.0, 0
     for update in range(WARM_UP + MAX_UPDATES):

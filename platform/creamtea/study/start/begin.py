@@ -22,9 +22,9 @@ from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import recipe_for
 from creamtea.study.start.text import FirstStudy, architecture, study_text
 from creamtea.study.start.timing import Timing, own_cpus, time_updates
-from creamtea.study.survey import Survey, bare, survey
+from creamtea.study.survey import Survey, bare, lines_of, survey
 from creamtea.wording import counted
-from creamtea.words import any_unspaced
+from creamtea.words import any_unspaced, normalise
 
 MIN_PAIRS = 300
 SETS = ("dev", "test")
@@ -59,12 +59,15 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     sets_aside = ("train", *missing) if missing else ()
     _check_written(options, pairs, [f"{name}.{suffix}" for name in sets_aside for suffix in languages])
     unspaced = any_unspaced(*languages)
-    text = survey(options.train.source, options.train.target, bare, unspaced=unspaced)
+    test = options.given.get("test")  # what the study holds out; text set aside shares no sentence
+    held_out = frozenset(map(normalise, lines_of(test.source)) if test else ())
+    text = survey(options.train.source, options.train.target, bare, unspaced=unspaced, held_out=held_out)
     if text.usable < MIN_PAIRS:
         raise InputError(
             f"{text.usable:,} of {counted(text.pairs, 'pair')} can be trained on ({text.empty:,} have an "
-            f"empty side, {text.long:,} are too long, {text.uneven:,} of uneven lengths, {text.repeated:,} "
-            f"repeated): a study needs at least {MIN_PAIRS}"
+            f"empty side, {text.long:,} are too long, {text.uneven:,} of uneven lengths, {text.held_out:,} "
+            f"with a sentence of the test set, {text.repeated:,} repeated): a study needs at least "
+            f"{MIN_PAIRS}"
         )
     with ExitStack() as stack:
         with _writing(options.output):
@@ -79,7 +82,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
             with _writing(options.output):
                 aside.write(options.train, sets, place / TEXT, languages)
             train, folder = _pair("train", place / TEXT, languages), _data_folder(options)
-            text = survey(train.source, train.target, bare, unspaced=unspaced)
+            text = survey(train.source, train.target, bare, unspaced=unspaced, held_out=held_out)
             pairs |= {name: _pair(name, folder, languages) for name in ("train", *missing)}
             why = _how_set_aside(missing, options.seed)
         study = _first_study(options, languages, pairs, why, text)

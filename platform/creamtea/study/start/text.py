@@ -185,5 +185,10 @@ def _words(text: Survey) -> str:
 def _autocast(timing: Timing) -> str:
     if len(timing.speeds) < 2:
         return "not timed; bf16 is quicker on some processors, fp32 (none) on others"
+    if timing.busy:
+        return "the default: other programs kept this machine busy, so that timing decides nothing"
+    if not timing.steady:
+        return "the default: repeated timings of bf16 and fp32 (none) disagreed"
     bf16, none = timing.speeds["bf16"], timing.speeds["none"]
-    return f"bf16 was {bf16 / none:.1f} times as quick as fp32 (none) here"
+    names = ("bf16", "fp32 (none)") if bf16 >= none else ("fp32 (none)", "bf16")
+    return f"{names[0]} was {max(bf16, none) / min(bf16, none):.1f} times as fast as {names[1]} here"

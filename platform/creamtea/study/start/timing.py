@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -19,22 +21,23 @@ EARLY, OVERHEAD = 0.3, 1.25  # share of the epochs that an early stop may need; 
 class _Speed(Protocol):
     def tokens_per_second(
         self, architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
-    ) -> dict[str, float]: ...
+    ) -> dict[str, list[float]]: ...
 
 
 @dataclass(frozen=True)
 class Timing:
-    """`speeds`: target subwords per second, by `autocast`; empty where nothing was timed."""
+    """`speeds`: target subwords per second, by `autocast`, medians over rounds; empty if nothing was timed.
+    `steady`: whether one was clearly quicker in every round, or in none."""
 
     cpus: int
     speeds: dict[str, float]
     busy: bool = False  # other programs had much of the machine when it was timed
+    steady: bool = True
 
     @property
     def autocast(self) -> str:
-        """The default unless the other is clearly quicker."""
-        bf16, none = self.speeds.get("bf16", 1.0), self.speeds.get("none", 0.0)
-        return "none" if none > QUICKER * bf16 else "bf16"
+        """The default unless the other is clearly quicker, in every round and on a machine at rest."""
+        return "none" if self.steady and not self.busy and is_quicker(self.speeds) else "bf16"
 
     def minutes(self, recipe: Recipe) -> tuple[float, float] | None:
         """Of the training: if it stops early, and if it takes all of its epochs; None where nothing was
@@ -43,6 +46,11 @@ class Timing:
             return None
         whole = recipe.epoch_tokens * recipe.max_epochs / self.speeds[self.autocast] / 60
         return EARLY * whole, OVERHEAD * whole
+
+
+def is_quicker(speeds: Mapping[str, float]) -> bool:
+    """Whether fp32 is clearly quicker than bf16."""
+    return speeds.get("none", 0.0) > QUICKER * speeds.get("bf16", 1.0)
 
 
 def own_cpus() -> int:
@@ -59,11 +67,11 @@ def time_updates(recipe: Recipe, architecture: dict[str, Any], text: Survey) -> 
         return Timing(cpus, {})
     busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
     length = recipe.epoch_tokens / max(1, text.usable)
-    return Timing(
-        cpus,
-        speed.tokens_per_second(architecture, recipe.vocabulary, recipe.batch_tokens, length, cpus),
-        busy,
-    )
+    rounds = speed.tokens_per_second(architecture, recipe.vocabulary, recipe.batch_tokens, length, cpus)
+    pairs = zip(*rounds.values(), strict=True)
+    verdicts = {is_quicker(dict(zip(rounds, pair, strict=True))) for pair in pairs}
+    speeds = {name: statistics.median(values) for name, values in rounds.items()}
+    return Timing(cpus, speeds, busy, steady=len(verdicts) == 1)
 
 
 def in_words(minutes: tuple[float, float]) -> str:
