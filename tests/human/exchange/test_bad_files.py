@@ -198,7 +198,7 @@ def test_a_damaged_csv(folder: Path, other: Database, old: bytes, new: bytes, me
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"rater,segment,system,value\n"), "x.csv is a gzip file: unpack it"),
+        (gzip.compress(b"rater,segment,system,value\n", mtime=0), "x.csv is a gzip file: unpack it"),
         (
             b"PK\x03\x04" + bytes(30),
             "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save",
