@@ -202,7 +202,7 @@ class Archive:
 
 def parse_lines(content: bytes, place: str) -> list[Any]:
     """The values of JSON Lines. InputError with the line."""
-    return [
-        parse_json(line, f"{place}, line {number}")
-        for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1)
-    ]
+    lines = content.split(b"\n")
+    if not lines[-1]:  # behind the last line's end; all there is of an empty file
+        lines.pop()
+    return [parse_json(line, f"{place}, line {number}") for number, line in enumerate(lines, start=1)]

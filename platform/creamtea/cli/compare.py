@@ -26,7 +26,7 @@ EXAMPLES = """Examples:
 
 `creamtea compare --source test.en --reference test.de gpt.de nllb.de ours.de`
 
-`creamtea compare --source test.en --reference test.de ours=run7/best.txt theirs=online.txt`
+`creamtea compare --source test.en --reference test.de us=ours.de them=gpt.de`
 
 `creamtea compare --source test.en --reference a.de --reference b.de --languages en-de *.out.de`
 

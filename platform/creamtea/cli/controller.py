@@ -27,8 +27,6 @@ EXAMPLES = """Examples:
 `creamtea controller --until-idle`
 
 `CREAMTEA_METRICS_TOKEN_FILE=metrics-token creamtea controller --metrics-port 9464`
-
-`creamtea controller --check`
 """
 
 

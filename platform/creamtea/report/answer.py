@@ -82,8 +82,8 @@ def _quality(spec: Study, table: Table) -> Iterator[str]:
         delta = best.cells[column.key].delta
         sentence = f"{best.name} has the highest score: {_score(best, column)}"
         if delta is not None and delta.value is not None:
-            significant = "significant" if delta.significant else "not significant"
-            sentence += f"; against the baseline {baseline.name} {_difference(delta, column)}, {significant}"
+            found = "significant" if delta.significant else delta.note or "not significant"
+            sentence += f"; against the baseline {baseline.name} {_difference(delta, column)}, {found}"
         yield f"{sentence}."
         if not any(_standing(row, column) == "better" for row in scored):
             yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,9 +65,7 @@ def hold_training() -> None:
 def hold_decoding(decode: Any) -> None:
     translate = decode.translate
 
-    def held_translate(
-        translator: Any, sources: Any, indices: Sequence[int], context: Any, group: Any
-    ) -> object:
+    def held_translate(translator: Any, sources: Any, context: Any, group: Any) -> object:
         progress = context.progress
         before: list[float] = []
 
@@ -78,7 +76,7 @@ def hold_decoding(decode: Any) -> None:
                 hold(group.rank, group.size, context.has_more_room)
 
         context.progress = held_progress
-        return translate(translator, sources, indices, context, group)
+        return translate(translator, sources, context, group)
 
     decode.translate, decode.SAVE_EVERY = held_translate, -1.0
 
