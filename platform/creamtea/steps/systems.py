@@ -181,7 +181,7 @@ class RecallParams(InPrecision):
 
 RECALL = StepKind(
     "recall",
-    7,
+    6,
     "recall of the selected vocabulary",
     RecallParams,
     inputs={

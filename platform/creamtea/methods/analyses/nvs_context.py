@@ -45,7 +45,7 @@ class NvsContext(OfVariants):
     needs_head: ClassVar[bool] = True
     step: ClassVar[StepKind[NvsContextParams]] = StepKind(
         "nvs_context",
-        5,
+        4,
         "analyse NVS without context",
         NvsContextParams,
         inputs=MODEL_INPUTS,

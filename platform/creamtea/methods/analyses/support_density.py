@@ -24,7 +24,7 @@ class SupportDensity(OfFirstSentences):
     over: ClassVar[tuple[str, ...]] = ("density",)
     step: ClassVar[StepKind[SupportDensityParams]] = StepKind(
         "support_density",
-        2,
+        1,
         "analyse the support's density",
         SupportDensityParams,
         inputs=MODEL_INPUTS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from creamtea.report.model import ONE_SEED, Cell, Delta
+from creamtea.report.model import Cell, Delta
 from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, widened
 
 Direction = Literal["", "higher", "lower"]
@@ -19,8 +19,7 @@ RULE = (
     "over segments and seeds, too, where there are several seeds; or 95 % intervals that lie apart, of a "
     "value with several seeds over both. Of a mean over studies there is no p: its paired interval has to "
     "exclude 0; so has that of two measures of one model, which an analysis compares. A difference that "
-    "the study does not mark because BLEU is near zero, or because one side has one seed and the other "
-    "several, is undecided. One seed says nothing of others. "
+    "the study does not mark because BLEU is near zero is undecided. One seed says nothing of others. "
     "Opposite: the other direction, as clearly. Undecided: the data cannot tell. Where there are no "
     "intervals, only the direction is named. Where the paper says that two are alike, the interval of our "
     "difference (over segments and seeds, if it is known) is compared with a margin: within it the claim "
@@ -136,6 +135,4 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
     if own_bounds is None or other_bounds is None:
         return a.value - b.value, None, None, False, ""
     low, high = own_bounds[0] - other_bounds[1], own_bounds[1] - other_bounds[0]
-    if min(a.seeds, b.seeds) == 1 < max(a.seeds, b.seeds):
-        return a.value - b.value, low, high, False, ONE_SEED
     return a.value - b.value, low, high, low > 0 or high < 0, ""
