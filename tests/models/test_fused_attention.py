@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from interpreted_triton import run_interpreted
 
 pytest.importorskip("triton", reason="Triton has no packages for this system")
 
 
 @pytest.mark.slow
 def test_interpreted_it_is_the_attention_of_torch() -> None:
-    """In a process of its own: Triton reads TRITON_INTERPRET when it is imported."""
     file = Path(__file__).with_name("interpreted_attention.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(file)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_interpreted("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(file))
 
 
 @pytest.mark.slow

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from interpreted_triton import run_interpreted
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -140,15 +137,9 @@ def test_sizes_are_few(parts: int) -> None:
 
 
 def test_the_fused_kernel_equals_the_plain_operations() -> None:
-    """In a process of its own: Triton reads TRITON_INTERPRET when it is imported."""
     pytest.importorskip("triton", reason="Triton has no packages for this system")
-    done = subprocess.run(
-        [sys.executable, "-c", "from test_packed import check_fused_kernel; check_fused_kernel()"],
-        env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    check = "from test_packed import check_fused_kernel; check_fused_kernel()"
+    run_interpreted("-c", check)
 
 
 def check_fused_kernel() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from interpreted_triton import run_interpreted
 
 from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import build_objective
@@ -20,15 +18,8 @@ POINTERS = {torch.bfloat16: "*bf16", torch.float32: "*fp32", torch.float64: "*fp
 
 @pytest.mark.slow
 def test_interpreted_they_equal_the_chunked_path() -> None:
-    """In a process of its own: Triton reads TRITON_INTERPRET when it is imported."""
     file = Path(__file__).with_name("interpreted_kernels.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(file)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_interpreted("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(file))
 
 
 @pytest.mark.slow
