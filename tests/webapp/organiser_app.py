@@ -69,7 +69,7 @@ def press(app: AppTest, key: str) -> AppTest:
 
 
 def rated_campaign(database: Database) -> tuple[campaigns.CampaignSummary, list[int]]:
-    """A launched campaign with two raters who answered twelve items each."""
+    """A launched campaign with two raters of twelve items each: one answers at random, one always alike."""
     made = launched_campaign(
         database,
         "tasting",
@@ -86,7 +86,7 @@ def rated_campaign(database: Database) -> tuple[campaigns.CampaignSummary, list[
             writing.get_one(Rater, one).consented_at = database.now(writing)
     for one in people:
         while (work := assignment.next_item(database, one)) is not None:
-            steps = [draw.randrange(26) for _ in work.outputs]
+            steps = [draw.randrange(26) if one == people[0] else 20 for _ in work.outputs]
             assignment.submit(database, one, work.assignment_id, steps, active_ms=draw.randrange(50))
     return made, people
 

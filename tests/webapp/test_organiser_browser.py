@@ -64,7 +64,7 @@ def test_a_press_that_leaves_a_field_is_not_lost(site, open_page) -> None:
     own_campaign(site.database, "okapi-decided", [("source", ["output"])])
     rater_id = raters.add(site.database, "okapi-decided", "test")
     page = open_page(_address(site, "okapi-decided", f"raters&rater={rater_id}"))
-    page.get_by_role("button", name="Exclude").click()
+    press(page.get_by_role("button", name="Exclude"))
     decide = page.get_by_role("button", name="Exclude this rater")
     press(decide)
     expect(page.locator(".notice.error")).to_be_visible()  # the reason is missing

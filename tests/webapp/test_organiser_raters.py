@@ -156,7 +156,7 @@ anna,ONLINE-A,1,TGT,eng,ces,80,news.2,False,5.0,6.0
 """
 TEXTS = {
     "sources": ("source.txt", b"one\n<b>two</b>\nthree\n"),
-    "documents": ("docs.tsv", b"news\tnews.1\nnews\tnews.1\nnews\tnews.2\n"),
+    "documents": ("docs.tsv", b"news\tnews.1\n-\nnews\tnews.2\n"),
 }
 OUTPUTS = [("ONLINE-A.txt", b"a1\na2\na3\n"), ("ONLINE-B.txt", b"b1\nb2\nb3\n")]
 
@@ -212,7 +212,11 @@ def test_errors_count_by_the_taxonomy_that_is_given(ready: Database, visit: Visi
         ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” are only for Appraise scores"),
         ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
         ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
-        ("appraise", [("ONLINE-A.txt", b"a1\n")], "“Outputs” ONLINE-A: 1 line in the file"),
+        (
+            "appraise",
+            [("ONLINE-A.txt", b"a1\n")],
+            "“Outputs” ONLINE-A: ONLINE-A.txt has 1 line, and “Documents” has 3",
+        ),
     ],
 )
 def test_texts_that_do_not_fit_store_nothing(
