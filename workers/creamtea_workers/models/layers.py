@@ -126,7 +126,7 @@ class SelfAttention(Attention):
 
     def step(self, x: Tensor, state: AttentionState | TreeStep, layer: int) -> Tensor:
         """One position: x (N, 1, D); its keys and values join the state."""
-        heads = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3, N, H, 1, E)
+        heads = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (3, N, H, 1, E)
         keys, values = state.append(layer, heads[1:])
         return self.attend(heads[0], keys, values, state.own_mask)
 

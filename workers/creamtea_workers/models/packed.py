@@ -85,15 +85,16 @@ class Packing:
 
 
 def add_and_normalise(
-    x: Tensor | None, added: Tensor, dropout: nn.Module, norm: nn.Module, packing: Packing | None
+    x: Tensor | None, added: Tensor, dropout: nn.Module | None, norm: nn.Module, packing: Packing | None
 ) -> tuple[Tensor, Tensor]:
     """Return x + dropout(added), and the layer normalisation of that. No `x` is zero. On a GPU one kernel
     does it, in packed batches and where nothing is trained: the sum is then in fp32."""
-    if added.is_cuda and (packing is not None or not (dropout.training or torch.is_grad_enabled())):
+    drops = dropout is not None and dropout.training
+    if added.is_cuda and (packing is not None or not (drops or torch.is_grad_enabled())):
         from creamtea_workers.models.fused import AddAndNormalise
 
         assert isinstance(norm, nn.LayerNorm)
-        threshold = getattr(dropout, "threshold", 0) if dropout.training else 0
+        threshold = getattr(dropout, "threshold", 0) if drops else 0
         if packing is None:
             seed: Tensor = norm.weight  # not read without dropout
             site, dtype = 0, norm.weight.dtype
@@ -104,8 +105,8 @@ def add_and_normalise(
             rows, added.flatten(0, -2), norm.weight, norm.bias, seed, site, threshold, norm.eps, dtype
         )
         return total.view(added.shape), normed.view(added.shape)
-    if dropout.training:
+    if dropout is not None and drops:
         added = dropout(added)
     total = added if x is None else x + added
     normed = norm(total)
-    return total, normed if packing is None else normed.to(packing.dtype)
+    return (total, normed) if packing is None else (total, normed.to(packing.dtype))

@@ -112,10 +112,10 @@ class DecoderLayer(nn.Module):
         state."""
         x, normed = stream
         added = self.attention.step(normed, state, layer)
-        x, normed = add_and_normalise(x, added, self.dropout, self.cross_norm, None)
+        x, normed = add_and_normalise(x, added, None, self.cross_norm, None)
         added = self.cross(normed, *state.memory(layer), state.mask)
-        x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, None)
-        return add_and_normalise(x, self.feed(normed), self.dropout, following, None)
+        x, normed = add_and_normalise(x, added, None, self.feed_norm, None)
+        return add_and_normalise(x, self.feed(normed), None, following, None)
 
 
 class Transformer(Model):
@@ -230,7 +230,7 @@ class Transformer(Model):
         """Embedded tokens (N, 1, D) or (B, k, D) → hidden vectors."""
         layers = self.decoder_layers()
         norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
-        stream = add_and_normalise(None, vectors, self.dropout, norms[0], None)
+        stream = add_and_normalise(None, vectors, None, norms[0], None)
         for index, (layer, following) in enumerate(zip(layers, norms[1:], strict=True)):
             stream = layer.step(stream, state, index, following)
         return stream[1]
