@@ -12,7 +12,7 @@ from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
 from creamtea.papers.model import Collection, Exhibit, OfAnalysis, Row, number
 from creamtea.papers.page import markdown
-from creamtea.papers.status import Status, status_of
+from creamtea.papers.status import Status, status_of, status_words
 from creamtea.study.loader import load_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,20 @@ def test_the_page_has_a_row_for_each() -> None:
         rows = re.findall(r"^\| (Table|Figure) (\d+) \|.*\| \*\*(.+?)\*\*", section, re.MULTILINE)
         wanted = [(kind.capitalize(), str(n)) for kind, numbers in listed.items() for n in numbers]
         assert [row[:2] for row in rows] == wanted, name
-        assert {row[2].rstrip(".") for row in rows} <= set(Status)
+        assert {row[2].rstrip(".").partition(":")[0] for row in rows} <= set(Status)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (1, "run at our size: 2 of 24 cells"),
+        (5, "run at our size: 15 of 156 cells"),
+        (8, "run at our size: 6 of 64 cells"),
+        (3, "specified, not run"),
+    ],
+)
+def test_the_status_has_the_share_of_cells(table: int, words: str) -> None:
+    assert status_words(find_paper("nvs"), find_exhibit("nvs", "table", table)) == words
 
 
 @pytest.mark.parametrize("exhibit", exhibits("nvs"), ids=lambda exhibit: exhibit.key)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from creamtea.cli import report as command
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
+from creamtea.papers.cells import SIZES, wanted_cells
 from creamtea.papers.model import Exhibit, OfSelection, OfSystem, number
 from creamtea.report import text
 from creamtea.report.export import table_csv
@@ -24,14 +25,7 @@ from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Figure, Table
 from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
-from creamtea.report.papers.ours import (
-    SIZES,
-    Reports,
-    StudyReport,
-    find_cell,
-    our_values,
-    wanted_cells,
-)
+from creamtea.report.papers.ours import Reports, StudyReport, find_cell, our_values
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -173,7 +167,7 @@ def test_what_the_authors_have_run_is_not_said_of_this_database(no_studies: Data
     document = build_exhibit(no_studies, "entmax", "table", 1)
     facts = {fact.label: fact.value for fact in document.facts}
     assert document.state.startswith("studies here: 0 of ")
-    assert facts["in creamtea's documentation"] == "reproduced at our size"
+    assert facts["in creamtea's documentation"] == "run at our size: 24 of 26 cells"
 
 
 @pytest.mark.slow
@@ -182,7 +176,7 @@ def test_the_list_of_a_paper_has_them_all(our_size: Database) -> None:
     table = document.table("list/exhibits")
     assert [row.name for row in table.rows] == [exhibit.label for exhibit in exhibits("scones")]
     assert table.rows[2].cells["here"].words == "1 of 7"
-    assert table.rows[2].cells["status"].words == "reproduced at our size"
+    assert table.rows[2].cells["status"].words == "run at our size: 4 of 36 cells"
 
 
 # ---------------------------------------------------------------- one by one

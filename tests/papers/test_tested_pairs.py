@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from creamtea.papers.catalogue import NAMES, exhibits, find_paper
+from creamtea.papers.cells import SIZES, Wanted, wanted_cells
 from creamtea.papers.model import Column, Exhibit, OfSystem, Paper, Row
-from creamtea.report.papers.ours import SIZES, Wanted, wanted_cells
 from creamtea.study.loader import load_study
 from creamtea.study.spec import Study
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.papers.model import Collection, Exhibit, Paper
-from creamtea.papers.status import Status, collections_of, status_of, why_not_run
+from creamtea.papers.status import Status, collections_of, status_words, why_not_run
 
 INTRODUCTION = """\
 # The papers' tables and figures
@@ -17,10 +17,10 @@ generated (`make docs`) from `platform/creamtea/papers/`, where every published 
 test keeps it true.
 
 `creamtea report --paper scones --table 3` shows one of them in the paper's own rows and columns: published
-values, ours with their intervals, and a verdict on each claim. *Reproduced* says that creamtea's authors have
-run our study, not what came out: that is in the verdicts and in [claims](results/claims.md). Pages are
-counted from the paper's first. Left out are drawings of models and losses and a listing, which show no data:
-SCONES, Figures 1 and 10; NVS, Figure 2; entmax, Figures 1 and 2."""
+values, ours with their intervals, and a verdict on each claim. *Run* says that creamtea's authors have run
+studies that measure so many of the paper's cells, or draw its figure. What came out is in the verdicts and in
+[claims](results/claims.md). Pages are counted from the paper's first. Left out are drawings of models and
+losses and a listing, which show no data: SCONES, Figures 1 and 10; NVS, Figure 2; entmax, Figures 1 and 2."""
 
 
 def markdown() -> str:
@@ -45,7 +45,7 @@ def _paper(name: str, paper: Paper) -> Iterator[str]:
 
 def _row(paper: Paper, exhibit: Exhibit) -> str:
     studies = [_study(collection) for collection in collections_of(paper, exhibit).values()]
-    status = status_of(paper, exhibit)
+    status = status_words(paper, exhibit)
     why = why_not_run(paper, exhibit) if status == Status.NOT_RUN else []
     words = " ".join([f"**{status}**{'.' * bool(why or exhibit.missing)}", *why, exhibit.missing]).strip()
     return (

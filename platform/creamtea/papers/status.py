@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from creamtea.papers.model import Collection, Drawing, Exhibit, Paper, Source
+from creamtea.papers.cells import SIZES, share_run
+from creamtea.papers.model import Collection, Drawing, Exhibit, Paper, Size, Source
 
 
 class Status(StrEnum):
-    PAPER_SIZE = "reproduced at the paper's size"
-    OUR_SIZE = "reproduced at our size"
+    PAPER_SIZE = f"run {SIZES['paper']}"
+    OUR_SIZE = f"run {SIZES['ours']}"
     NOT_RUN = "specified, not run"
     NOT_SPECIFIED = "not specified"
     NO_RESULT = "not a result"
@@ -25,6 +26,18 @@ def status_of(paper: Paper, exhibit: Exhibit) -> Status:
         if any(collection.size == size and collection.ran for collection in used):
             return status
     return Status.NOT_RUN if used else Status.NOT_SPECIFIED
+
+
+def status_words(paper: Paper, exhibit: Exhibit) -> str:
+    """Name the status, with the share of the paper's cells that ran: "run at our size: 15 of 156 cells"."""
+    status = status_of(paper, exhibit)
+    if status not in (Status.PAPER_SIZE, Status.OUR_SIZE):
+        return status
+    size: Size = "paper" if status == Status.PAPER_SIZE else "ours"
+    run, cells = share_run(paper, exhibit, size)
+    used = [paper.collections[drawing.collection] for drawing in exhibit.drawings]
+    drawn = any(collection.size == size and collection.ran for collection in used)
+    return f"{status}: {run} of {cells} cells" + (", and the figure" if drawn else "")
 
 
 def collections_of(paper: Paper, exhibit: Exhibit) -> dict[str, Collection]:

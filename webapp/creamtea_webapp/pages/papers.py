@@ -8,9 +8,10 @@ import streamlit as st
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
+from creamtea.papers.cells import members_of
 from creamtea.papers.model import Exhibit, Kind
 from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhibits
-from creamtea.report.papers.ours import Reports, members_of
+from creamtea.report.papers.ours import Reports
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
 from creamtea_webapp.markup import show, show_styles

@@ -13,14 +13,15 @@ from itertools import product
 
 from creamtea.contract.columns import Column
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper
+from creamtea.papers.cells import NO_VALUES, SIZES, members_of, why_no_value
 from creamtea.papers.model import Claim, Exhibit, Kind, Size, number
 from creamtea.papers.model import Column as PaperColumn
 from creamtea.papers.model import Row as PaperRow
-from creamtea.papers.status import Status, status_of
+from creamtea.papers.status import status_words
 from creamtea.report import text
 from creamtea.report.model import Cell, Document, Fact, Facts, Notes, Row, Section, Table
 from creamtea.report.papers.figures import drawn
-from creamtea.report.papers.ours import SIZES, Reports, StudyReport, members_of, our_values, why_no_value
+from creamtea.report.papers.ours import Reports, StudyReport, our_values
 from creamtea.report.papers.ran import what_ran
 from creamtea.report.papers.verdict import (
     RULE,
@@ -73,7 +74,7 @@ def exhibit_document(reports: Reports, exhibit: Exhibit) -> Document:
             Fact("paper", f"{found.authors} {found.year}"),
             Fact("page", exhibit.page),
             Fact("section", exhibit.section),
-            Fact(DOCUMENTED, str(status_of(found, exhibit))),
+            Fact(DOCUMENTED, status_words(found, exhibit)),
         ),
         test_sets=(),
         sections=(
@@ -87,7 +88,7 @@ def exhibit_document(reports: Reports, exhibit: Exhibit) -> Document:
 @dataclass(frozen=True)
 class Listed:
     exhibit: Exhibit
-    status: Status
+    status: str
     studies: int  # that have its cells
     here: int  # of them in the database
 
@@ -99,7 +100,7 @@ def list_exhibits(database: Database, paper: str) -> list[Listed]:
     for exhibit in exhibits(paper):
         members = members_of(reports.paper, exhibit)
         here = sum(reports.has(*member) for member in members)
-        listed.append(Listed(exhibit, status_of(reports.paper, exhibit), len(members), here))
+        listed.append(Listed(exhibit, status_words(reports.paper, exhibit), len(members), here))
     return listed
 
 
@@ -117,7 +118,7 @@ def build_list(database: Database, paper: str) -> Document:
             {
                 "page": Cell("ok", value=float(listed.exhibit.page)),
                 "here": Cell("ok", words=f"{listed.here} of {listed.studies}"),
-                "status": Cell("ok", words=str(listed.status)),
+                "status": Cell("ok", words=listed.status),
             },
             description=listed.exhibit.title,
         )
@@ -194,7 +195,7 @@ def _ours(
     if ours := values.cells[row.title, column.title]:
         shown = ours[0]
         return replace(shown.cell, note=shown.cell.note or values.note(shown.study))
-    if printed in ("", "-", NO_VALUE):  # the paper has none either
+    if printed in NO_VALUES:  # the paper has none either
         return Cell("ok", words=NO_VALUE)
     return Cell("absent", why_none(), words="not run")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
@@ -10,10 +9,12 @@ from sqlalchemy import select
 from creamtea.contract.columns import Column
 from creamtea.errors import InputError
 from creamtea.orders.specs import spec_of
+from creamtea.papers.cells import Wanted, wanted_cells
 from creamtea.papers.model import (
-    EVERY,
+    Column as PaperColumn,
+)
+from creamtea.papers.model import (
     Exhibit,
-    Names,
     OfAnalysis,
     OfCorpus,
     OfIdiom,
@@ -23,10 +24,6 @@ from creamtea.papers.model import (
     Paper,
     Place,
     Size,
-    Source,
-)
-from creamtea.papers.model import (
-    Column as PaperColumn,
 )
 from creamtea.papers.model import Row as PaperRow
 from creamtea.report import text
@@ -42,10 +39,7 @@ from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
 
-SIZES: Mapping[Size, str] = {"paper": "at the paper's size", "ours": "at our size"}
-
 SHOWN = ("ok", "partial")  # states of a cell with a value
-MAX_DEPTH = 5  # of names within names
 
 
 @dataclass(frozen=True)
@@ -92,87 +86,6 @@ class Reports:
             return StudyReport(row.id, row.state, spec_of(row), document)
         except InputError as error:
             return str(error)
-
-
-# ---------------------------------------------------------------- which cell
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A cell of ours that belongs to one of the paper's; without braces. Of several members: their mean."""
-
-    collection: str
-    members: tuple[str, ...]
-    place: Place
-
-
-def wanted_cells(
-    paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
-) -> Iterator[Wanted]:
-    """The cells of studies of this size; the first is the one to show."""
-    for source in exhibit.sources:
-        if paper.collections[source.collection].size != size or not _covers(source, row, column):
-            continue
-        names = column.names | row.names
-        try:
-            member = _filled(source.member, names)
-            place = _filled_place(source.cell, names)
-        except KeyError:
-            continue
-        known = tuple(paper.collections[source.collection].members)
-        if member == EVERY or member in known:
-            yield Wanted(source.collection, known if member == EVERY else (member,), place)
-
-
-def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
-    """The collections with those of their studies that have cells or figures of the exhibit."""
-    found = {
-        (wanted.collection, member): None
-        for size in SIZES
-        for row in exhibit.rows
-        for column in exhibit.columns
-        for wanted in wanted_cells(paper, exhibit, size, row, column)
-        for member in wanted.members
-    }
-    found |= {
-        (drawing.collection, member): None for drawing in exhibit.drawings for member in drawing.members
-    }
-    return list(found)
-
-
-def _covers(source: Source, row: PaperRow, column: PaperColumn) -> bool:
-    return row.title in (source.rows or [row.title]) and column.title in (source.columns or [column.title])
-
-
-def _filled(template: str, names: Names) -> str:
-    """With the names in their places, which may hold names in turn. KeyError for one that is missing."""
-    for _ in range(MAX_DEPTH):
-        if "{" not in template:
-            return template
-        template = template.format_map(names)
-    raise ValueError(f"{template!r}: a name stands for itself")
-
-
-def _filled_place(place: Place, names: Names) -> Place:
-    filled = {
-        key: _filled(value, names) if isinstance(value, str) else _filled_list(value, names)
-        for key, value in place
-        if isinstance(value, str | list)
-    }
-    return place.model_copy(update=filled)
-
-
-def _filled_list(values: Sequence[str], names: Names) -> list[str]:
-    return [_filled(value, names) for value in values]
-
-
-def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn) -> str:
-    """Why no study of this size has the cell: one of another size has it, or none at all."""
-    for other in SIZES:
-        wanted = () if other == size else wanted_cells(paper, exhibit, other, row, column)
-        for cell in wanted:
-            return f"only a study {SIZES[other]} has this cell: {paper.collections[cell.collection].title}"
-    return "none of our studies measures this"
 
 
 # ---------------------------------------------------------------- what is in it

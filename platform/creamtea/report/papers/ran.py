@@ -11,10 +11,11 @@ from typing import Any
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
 from creamtea.papers.catalogue import settings_of
+from creamtea.papers.cells import members_of
 from creamtea.papers.model import Exhibit, Size
 from creamtea.report import text
 from creamtea.report.model import Document, Fact, Facts, Warnings
-from creamtea.report.papers.ours import Reports, StudyReport, members_of
+from creamtea.report.papers.ours import Reports, StudyReport
 from creamtea.wording import counted
 
 UNFINISHED = "none has finished"
