@@ -78,10 +78,11 @@ BENCHES := objectives train_speed decode_speed exact_search
 bench: $(VENV)/installed  ## run the benchmarks; each prints a table and the hardware it ran on
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
-docs: $(VENV)/installed  ## write docs/reference, docs/steps.md and docs/papers.md anew from the code
+docs: $(VENV)/installed  ## write docs/reference, steps.md, papers.md and the verdicts of results/claims.md anew
 	$(BIN)/python -m creamtea.reference docs/reference
 	$(BIN)/python -m creamtea.steps.table > docs/steps.new && mv docs/steps.new docs/steps.md
 	$(BIN)/python -m creamtea.papers.page > docs/papers.new && mv docs/papers.new docs/papers.md
+	$(BIN)/python -m creamtea.report.papers.claims docs/results > docs/claims.new && mv docs/claims.new docs/results/claims.md
 
 docs-site: $(VENV)/installed  ## build the documentation as a site and check its links; `creamtea docs` shows it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -17,6 +17,7 @@ from creamtea.wording import counted
 
 Size = Literal["paper", "ours"]
 Kind = Literal["table", "figure"]
+Direction = Literal["", "higher", "lower", "alike"]  # of the first value that a claim compares
 Names = dict[str, str]
 
 _NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
@@ -85,7 +86,6 @@ class Column(Strict):
     digits: Annotated[int, Field(ge=0, le=6)] = 1
     unit: str = ""
     factor: Above0 | None = None
-    margin: Above0 | None = None  # of claims that two are alike, in the column's unit
     names: Names = {}
 
 
@@ -162,22 +162,19 @@ class Source(Strict):
 
 class Claim(Strict):
     """What the paper compares: rows with another row of the same column, or a column with another of the
-    same row. Its direction is that of the printed values; `direction` gives it where they have none. `alike`:
-    that the two do not differ by more than the column's margin."""
+    same row. Its direction is that of the printed values; `direction` gives it where they have none, or says
+    that the two are alike."""
 
     rows: list[str] = []  # all where none is named, but the one that they are compared with
     columns: list[str] = []
     against: str = ""  # a row
     against_column: str = ""
-    direction: Literal["", "higher", "lower"] = ""
-    alike: bool = False
+    direction: Direction = ""
 
     @model_validator(mode="after")
     def _against_one(self) -> Self:
         if bool(self.against) == bool(self.against_column):
             raise ValueError("give either `against` or `against_column`")
-        if self.alike and self.direction:
-            raise ValueError("what is alike has no direction")
         return self
 
 

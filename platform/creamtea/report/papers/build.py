@@ -31,7 +31,6 @@ from creamtea.report.papers.verdict import (
     comparable,
     direction_of,
     judge,
-    judge_alike,
 )
 from creamtea.store.database import Database
 
@@ -229,7 +228,7 @@ def _verdict(
         values_known = ours and others and None not in (ours[0].cell.value, others[0].cell.value)
         note = f"one value is of {ours[0].study}, one of {others[0].study}" if values_known else ""
         return _verdict_cell(Judgement(Outcome.NOT_RUN, note=note), column)
-    judgement = judge_alike(*pair, place.margin) if claim.alike else judge(*pair, direction)
+    judgement = judge(*pair, direction)
     note = judgement.note or values.note(pair[0].study)
     return _verdict_cell(replace(judgement, note=note), column)
 

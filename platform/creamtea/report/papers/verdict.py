@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
 
+from creamtea.papers.model import Direction
 from creamtea.report.model import Cell, Delta
 from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, widened
 
-Direction = Literal["", "higher", "lower"]
+MARGIN = 0.02  # of the value compared with: how far apart two that are alike may lie
 
 RULE = (
     "Verdicts: two of our values are compared as the paper compares its own, in the direction of the "
@@ -22,8 +22,9 @@ RULE = (
     "the study does not mark because BLEU is near zero is undecided. One seed says nothing of others. "
     "Opposite: the other direction, as clearly. Undecided: the data cannot tell. Where there are no "
     "intervals, only the direction is named. Where the paper says that two are alike, the interval of our "
-    "difference (over segments and seeds, if it is known) is compared with a margin: within it the claim "
-    "holds, outside of it is the opposite, across it is undecided. The number after a verdict is our "
+    "difference (over segments and seeds, if it is known) is compared with a margin, which is ours, as the "
+    f"papers name none: {100 * MARGIN:g} % of the value that it is compared with. Within it the claim holds, "
+    "outside of it is the opposite, across it is undecided. The number after a verdict is our "
     "difference, the brackets are its 95 % interval: the paired one, over segments and seeds if it is "
     "known, or, where none was computed, the widest that the intervals of both allow."
 )
@@ -36,7 +37,7 @@ class Outcome(StrEnum):
     SAME = "same direction, no interval"
     OTHER = "other direction, no interval"
     NO_DIRECTION = "not judged: equal as printed"
-    NO_MARGIN = "not judged: no interval and margin"
+    NO_INTERVAL = "not judged: no interval"
     NOT_RUN = "not run"
 
 
@@ -80,45 +81,44 @@ def comparable(own: Ours, other: Ours) -> bool:
 
 
 def direction_of(own: float | None, other: float | None, stated: Direction) -> Direction:
-    """The direction of the printed values; the stated one where they are not numbers, or are equal."""
-    if own is None or other is None or own == other:
+    """The direction of the printed values; the stated one where they are not numbers, equal, or alike."""
+    if own is None or other is None or own == other or stated == "alike":
         return stated
     return "higher" if own > other else "lower"
 
 
 def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
-    """Whether our `own` value lies in this direction of our `other`."""
+    """Whether our `own` value lies in this direction of our `other`, or is like it."""
     difference = _difference(own, other)
     if difference is None:
         return Judgement(Outcome.NOT_RUN)
     value, low, high, differs, note = difference
-    if not direction:
-        return Judgement(Outcome.NO_DIRECTION, value, low, high)
     agrees = value > 0 if direction == "higher" else value < 0
-    if low is None or high is None:
+    if not direction:
+        outcome = Outcome.NO_DIRECTION
+    elif direction == "alike":
+        outcome = _alike(low, high, margin_of(other))
+    elif low is None or high is None:
         outcome = (Outcome.SAME if agrees else Outcome.OTHER) if value else Outcome.UNDECIDED
     elif not differs:
         outcome = Outcome.UNDECIDED
     else:
         outcome = Outcome.HOLDS if agrees else Outcome.OPPOSITE
-    return Judgement(outcome, value, low, high, note if outcome == Outcome.UNDECIDED else "")
+    decided_by_note = outcome == Outcome.UNDECIDED and direction != "alike"
+    return Judgement(outcome, value, low, high, note if decided_by_note else "")
 
 
-def judge_alike(own: Ours, other: Ours, margin: float | None) -> Judgement:
-    """Whether our two values differ by less than the margin."""
-    difference = _difference(own, other)
-    if difference is None:
-        return Judgement(Outcome.NOT_RUN)
-    value, low, high, _, _ = difference
-    if low is None or high is None or margin is None:
-        outcome = Outcome.NO_MARGIN
-    elif -margin < low and high < margin:
-        outcome = Outcome.HOLDS
-    elif low >= margin or high <= -margin:
-        outcome = Outcome.OPPOSITE
-    else:
-        outcome = Outcome.UNDECIDED
-    return Judgement(outcome, value, low, high)
+def margin_of(other: Ours) -> float:
+    """How far from `other` a value that is like it may lie."""
+    return MARGIN * abs(other.cell.value or 0.0)
+
+
+def _alike(low: float | None, high: float | None, margin: float) -> Outcome:
+    if low is None or high is None:
+        return Outcome.NO_INTERVAL
+    if -margin < low and high < margin:
+        return Outcome.HOLDS
+    return Outcome.OPPOSITE if low >= margin or high <= -margin else Outcome.UNDECIDED
 
 
 def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | None, bool, str] | None:
