@@ -9,7 +9,7 @@ from typing import Any
 import analysis_rows
 from planned_studies import Result, planned_study
 
-from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.analysis import ANALYSES, Analysis
 from creamtea.papers.catalogue import papers
 from creamtea.papers.model import Member
 from creamtea.store.database import Database
@@ -109,11 +109,26 @@ def latency_rows(systems: int) -> list[dict[str, Any]]:
     ]
 
 
+def differences_of(analysis: Analysis) -> list[dict[str, Any]]:
+    """Of each measure at each setting that is compared."""
+    detail = {"p_two_sided": 0.0005, "p_value": 0.0005}
+    subjects = {
+        "/".join(filter(None, (measure.column.key, measure.subject(setting))))
+        for table in analysis.tables
+        for setting in table.settings(analysis)
+        for measure in table.measures
+        if measure.column.key in analysis.paired
+    }
+    return [row("delta", 0.1, subject, low=0.05, high=0.15, detail=detail) for subject in sorted(subjects)]
+
+
 def analysis_of(node: PlannedNode, spec: Study) -> list[dict[str, Any]]:
     """Every metric that the analysis declares, at each setting of its tables."""
-    if node.node.split("/")[0] not in ANALYSES.kinds:
+    kind, analysis = node.node.split("/")[0], spec.analyses[node.labels["analysis"]]
+    if kind == "differences":
+        return differences_of(analysis)
+    if kind not in ANALYSES.kinds:
         return []
-    analysis = spec.analyses[node.labels["analysis"]]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for table in analysis.tables:
         for setting in table.settings(analysis):

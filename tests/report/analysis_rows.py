@@ -41,7 +41,7 @@ def metrics_of(node: PlannedNode) -> Rows:
     """Softmax suffers from wide beams, SCONES does not; every seed is a little better than the one before."""
     kind, labels = node.node.split("/")[0], node.labels
     curse = 0.3 if "scones" in labels["variant"] or "dugong" in labels["variant"] else 1.0
-    gain = 0.1 * labels["seed"]
+    gain = 0.1 * labels.get("seed", 0)
     match kind:
         case "beam_sizes":
             return [one for width in WIDTHS for one in _of_search(width, width, curse, gain)]
@@ -79,7 +79,44 @@ def metrics_of(node: PlannedNode) -> Rows:
             return [one for threshold in (0.9, 0.99, 0.5) for one in _in_context(threshold)]
         case "buckets":
             return [one for name in ("bleu", "chrf") for one in _of_buckets(name, curse, gain)]
+        case "differences":
+            return _differences(labels["analysis"], "baseline" in labels)
     raise AssertionError(f"{kind} is no analysis")
+
+
+OUTPUTS = ("bleu", "length_ratio", "empty")
+ERRORS = ("search_errors", "search_errors_at_least")
+LOG_PROBS = ("log_prob_gap", "log_prob_best", "log_prob_empty")
+COMPARED = {
+    "beam_sizes": [(name, str(width)) for width in WIDTHS for name in OUTPUTS],
+    "search_errors": [
+        *((name, str(width)) for width in (1, 4) for name in (*OUTPUTS, *ERRORS)),
+        *((name, "exact") for name in OUTPUTS),
+        *((f"{name}{end}", "") for name in LOG_PROBS for end in ("", "_deviation")),
+        ("unproved", ""),
+    ],
+    "empty_string": [
+        *((f"empty_{name}", "") for name in ("higher", "preferred", "impossible")),
+        *((name, "") for name in ("log_prob_gap", "log_prob_gap_deviation")),
+        *((name, "") for name in ("log_prob_output", "log_prob_empty")),
+    ],
+    "depth_limited": [(name, str(most)) for most in (1, 2, 3) for name in ("shorter_better", "undecided")],
+    "support_density": [("density", ""), ("support_size", "")],
+    "calibration": [("accuracy", ""), ("confidence", "")],
+}
+
+
+def _differences(analysis: str, from_baseline: bool) -> Rows:
+    """The wider the beam, the larger and the surer the difference."""
+    found = []
+    for measure, setting in COMPARED[analysis]:
+        if not from_baseline and setting in ("", "4"):
+            continue
+        value = math.log2(int(setting)) / 10 if setting.isdigit() else 0.2
+        detail = {"p_value": 0.001, "p_two_sided": round(0.2 - value / 4, 3), "segments": 20}
+        subject = "/".join(filter(None, (measure, setting)))
+        found.append(row("delta", value, subject, low=value - 0.3, high=value + 0.3) | {"detail": detail})
+    return found
 
 
 BUCKETS = {"length": ["1–5 words", "6–12 words"], "idiom": ["with an idiom", "without"]}

@@ -18,12 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 # Kinds whose version was raised on purpose since, and the version that they had: idioms are also asked by
 # their own words, and listed with the subwords that are missed or that only the context selects; dropout of a
 # training is seeded by batch; a calibration error has a basic bootstrap interval; test sets and outputs keep
-# the texts as given, and scores say where these cannot be compared; what is blank is not translated
+# the texts as given, and scores say where these cannot be compared; what is blank is not translated; analyses
+# keep what each segment adds to them
 RAISED = {
     **{"recall": 2, "recall_at_size": 1, "nvs_context": 1, "train": 3, "calibration": 1},
     **{"test_set": 1, "score": 1, "decode": 1, "empty_string": 1, "depth_limited": 1, "search_errors": 1},
+    **{"beam_sizes": 1, "support_density": 1},
 }
-NEW = ("encode/", "buckets/", "overlap/")  # steps that 0.1.0 had not
+NEW = ("encode/", "buckets/", "overlap/", "differences/")  # steps that 0.1.0 had not
 STORED = json.loads(Path(__file__).with_name("keys-0.1.0.json").read_text(encoding="utf-8"))
 
 

@@ -44,6 +44,7 @@ OWN_STEP_KINDS = frozenset(
         "buckets",
         "calibration",
         "depth_limited",
+        "differences",
         "empty_string",
         "nvs_context",
         "recall_at_size",

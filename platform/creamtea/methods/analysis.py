@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -21,6 +21,38 @@ Width = Annotated[int, Field(ge=1, le=1000)]  # of a beam
 MODEL_INPUTS = {"test_set": "segments", "subwords": "subwords", "train": "the trained variant"}
 
 
+STATISTICS_FILE = "segment_statistics.npz"
+STATISTICS = {STATISTICS_FILE: "by measure and setting: what each segment adds to it (exact, compressed)"}
+# resamples for each comparison of a table's column: with fewer, none could stay below 0.05 after Holm's
+# correction
+SAMPLES_PER_COMPARISON = 100
+
+
+class DifferencesParams(StepParams):
+    """`base`: the setting that a system's other settings are compared with; None where two systems are
+    compared, each setting with its like."""
+
+    base: str | None = Field(default=None, exclude_if=lambda setting: setting is None)
+    samples: int
+    seed: int
+
+
+DIFFERENCES: StepKind[DifferencesParams] = StepKind(
+    "differences",
+    1,
+    "compare rows of an analysis",
+    DifferencesParams,
+    inputs={
+        "system": "steps of an analysis, of each seed",
+        "baseline": "likewise, of what it is compared with; none for settings of one system",
+    },
+    metrics={
+        "delta": "by measure and setting; interval over segments; detail: p_two_sided, p_value as sacreBLEU "
+        "has it, the scores of each seed"
+    },
+)
+
+
 class Analysis(Method):
     """Something measured over a test set, by steps of its own kind. The docstring of an analysis says what is
     measured, and where in the papers: reports show it."""
@@ -33,6 +65,8 @@ class Analysis(Method):
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
     rows: ClassVar[Literal["variant", "system"]] = "variant"  # what the rows of its tables are
     of_models: ClassVar[bool] = True  # it needs a model that the study trains, not only outputs
+    # columns that are compared row by row: its steps keep what each segment adds to them (`STATISTICS`)
+    paired: ClassVar[frozenset[str]] = frozenset()
 
     def describe(self) -> str:
         return self.title
@@ -46,6 +80,11 @@ class Analysis(Method):
         """How many of the test set's first sentences are analysed; None: all."""
         return None
 
+    @property
+    def base_setting(self) -> str:
+        """The setting that the other settings of a row are compared with; empty for none."""
+        return ""
+
     @classmethod
     def fits(cls, system: Block) -> bool:
         """Of an analysis of systems that names none: whether it includes a raw system."""
@@ -54,6 +93,38 @@ class Analysis(Method):
     def plan(self, name: str, planner: Planner) -> None:
         """Add the steps of the analysis that the study calls `name`."""
         raise NotImplementedError(f"{type(self).__name__} plans no steps")
+
+    def plan_differences(
+        self, name: str, planner: Planner, steps: Mapping[str, Sequence[Key]], baselines: Sequence[str]
+    ) -> None:
+        """Add the comparisons of the analysed variants (or systems) with the baselines, and of the settings
+        of each. `steps`: those of each seed, by variant (or system)."""
+        if not self.paired:
+            return
+        settings = max(len(layout.settings(self)) for layout in self.tables)
+        place_of = {baseline: place for place, baseline in enumerate(baselines)}
+        pairs = [  # of two baselines, the later one is compared with the earlier one
+            (own, other)
+            for own in steps
+            for other in baselines
+            if place_of.get(own, len(baselines)) > place_of[other]
+        ]
+        with_itself = [(own, "") for own in steps] if self.base_setting and settings > 1 else []
+        for compared, count in ((pairs, settings), (with_itself, settings - 1)):
+            samples = max(planner.significance.samples, SAMPLES_PER_COMPARISON * len(compared) * count)
+            for own, other in compared:
+                variant = own if self.rows == "variant" else planner.variant_of(own)
+                labels: Labels = {"analysis": name, "variant": variant, self.rows: own}
+                labels |= {"baseline": other} if other else {}
+                params = DifferencesParams(
+                    base=None if other else self.base_setting,
+                    samples=samples,
+                    seed=planner.significance.seed,
+                )
+                inputs: Inputs = {"system": list(steps[own])}
+                inputs |= {"baseline": list(steps[other])} if other else {}
+                place = "/".join(filter(None, (name, own, other)))
+                planner.add(DIFFERENCES, place, params, inputs, {**labels, "test_set": self.test_set})
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -68,6 +139,7 @@ class OfVariants(Analysis):
 
     def plan(self, name: str, planner: Planner) -> None:
         test_set = planner.test_set(self.test_set, self.first_sentences)
+        steps: dict[str, list[Key]] = {}
         for variant in self.variants if self.variants is not None else planner.variants(self.needs_head):
             for seed in planner.seeds(variant):
                 labels = {"analysis": name, "variant": variant, "seed": seed}
@@ -75,7 +147,13 @@ class OfVariants(Analysis):
                 inputs: Inputs = {"test_set": [test_set], **planner.model(variant, seed)}
                 inputs |= self.more_inputs(place, test_set, planner, labels)
                 labels = {**labels, "test_set": self.test_set}
-                planner.add(self.step, place, self.params(planner), inputs, labels)
+                step = planner.add(self.step, place, self.params(planner), inputs, labels)
+                steps.setdefault(variant, []).append(step)
+        self.plan_differences(name, planner, steps, self.baselines_among(list(steps), planner))
+
+    def baselines_among(self, variants: Sequence[str], planner: Planner) -> Sequence[str]:
+        """The variants that the others are compared with."""
+        return baseline_or_first(planner.variant_of(planner.baseline), variants)
 
     def params(self, planner: Planner) -> StepParams:
         """The parameters of its steps: the settings of the same names."""
@@ -99,10 +177,35 @@ class OfFirstSentences(OfVariants):
     """Analyses of variants that may take only the first sentences of their test set."""
 
     sentences: Positive | None = None  # [segments] only the first of the test set
+    # variants that the others are compared with; none named: the one of the study's baseline, or the first
+    baseline_variants: list[Name] | None = None
 
     @property
     def first_sentences(self) -> int | None:
         return self.sentences
+
+    def baselines_among(self, variants: Sequence[str], planner: Planner) -> Sequence[str]:
+        return self.baseline_variants or super().baselines_among(variants, planner)
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        place = (*path, "baseline_variants")
+        yield from study.unknown_names(place, block.get("baseline_variants"), "variants")
+        yield from not_analysed(place, block.get("baseline_variants"), block.get("variants"))
+
+
+def baseline_or_first(baseline: str, analysed: Sequence[str]) -> Sequence[str]:
+    return [baseline] if baseline in analysed else analysed[:1]
+
+
+def not_analysed(path: KeyPath, baselines: Any, analysed: Any) -> Iterator[Mistake]:
+    """Baselines that the analysis' own list of names lacks."""
+    if not isinstance(baselines, list) or not isinstance(analysed, list):
+        return
+    for index, name in enumerate(baselines):
+        if name not in analysed:
+            yield Mistake((*path, index), f"{name}, which is not analysed", one_of(analysed))
 
 
 def _check_heads(path: KeyPath, variants: Any, study: RawStudy) -> Iterator[Mistake]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath
 from creamtea.document.values import Strict
+from creamtea.methods.measuring import Significance
 from creamtea.methods.metrics import Bleu, Chrf
 from creamtea.methods.searches import Search
 from creamtea.methods.texts import Alignment, Languages, Tokenized
@@ -68,6 +69,13 @@ class Planner(Protocol):
     @property
     def chrf(self) -> Chrf:
         """The same."""
+
+    @property
+    def significance(self) -> Significance: ...
+
+    @property
+    def baseline(self) -> str:
+        """The study's: a system."""
 
     # ------------------------------------------------------------ what the study says
 

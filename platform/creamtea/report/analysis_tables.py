@@ -9,12 +9,13 @@ from typing import Any
 from creamtea.methods.analysis import Analysis
 from creamtea.methods.displays import IdiomList, Measure, RowSetting, TableLayout
 from creamtea.report import text
+from creamtea.report.analysis_differences import differences
 from creamtea.report.analysis_figures import analysis_figure
 from creamtea.report.buckets import MANY_ROWS, Groups, bucket_tables, found_buckets
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell
 from creamtea.report.columns import meanings
 from creamtea.report.idioms import idiom_table
-from creamtea.report.model import Cell, Figure, Row, Section, Table
+from creamtea.report.model import Cell, Figure, Notes, Row, Section, Table
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import MetricValue
 
@@ -29,6 +30,7 @@ class AnalysisResults:
     spec: Analysis
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
+    notes: tuple[Notes, ...] = ()
 
 
 def build_analyses(material: Material) -> tuple[AnalysisResults, ...]:
@@ -57,7 +59,10 @@ def _results(material: Material, name: str, spec: Analysis) -> AnalysisResults:
     )
     lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
     figures = (analysis_figure(plot, rows, material.points, groups) for plot in spec.plots)
-    return AnalysisResults(name, spec, (*tables, *lists), tuple(filter(None, figures)))
+    compared, notes = differences(material, name, spec, rows)
+    return AnalysisResults(
+        name, spec, (*tables, *lists, *compared), tuple(filter(None, figures)), tuple(notes)
+    )
 
 
 def _settings(layout: TableLayout, spec: Analysis, groups: Groups) -> Sequence[RowSetting]:
@@ -101,7 +106,7 @@ def _kind_section(kind: str, alike: Sequence[AnalysisResults]) -> Section:
         Section(
             analysis.name,
             analysis.name,
-            (*analysis.figures, *analysis.tables),
+            (*analysis.figures, *analysis.tables, *analysis.notes),
             facts=(_analysed(analysis.spec),),
             test_set=analysis.spec.test_set,
         )

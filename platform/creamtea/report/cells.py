@@ -200,14 +200,15 @@ def _join(gaps: Sequence[tuple[str, str, str]], named: bool) -> str:
     return "; ".join(f"seed{'s' * (len(of) > 1)} {', '.join(of)}: {note}" for note, of in seeds.items())
 
 
-def read_delta(measured: Measured | None) -> Delta:
-    """The comparison with the baseline, not yet corrected."""
+def read_delta(measured: Measured | None, subject: str | None = None) -> Delta:
+    """The comparison with the baseline, not yet corrected; of a step with several that of this subject."""
     if measured is None:
         return Delta("absent", "the plan has no comparison for this metric")
     state, note = state_of(measured.node)
     if state != "ok":
         return Delta(state, note)
-    row = next((metric for metric in measured.metrics if metric.name == "delta"), None)
+    rows = (metric for metric in measured.metrics if subject in (None, metric.subject))
+    row = next((metric for metric in rows if metric.name == "delta"), None)
     if row is None or row.value is None:
         return Delta("unavailable", row.note if row else f"no difference ({step_title(measured.node)})")
     return tested_delta(row)

@@ -10,7 +10,6 @@ from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material
 from creamtea.report.model import SEEDS_MISSING, Delta
 from creamtea.stats.seeds import spread_of_difference
-from creamtea.store.queries import Node
 
 Scores = Mapping[str, float]
 
@@ -35,14 +34,15 @@ def scores_by_model(material: Material, system: str, test_set: str, metric: Metr
         if score is None or score.value is None:
             return None if len(measured) > 1 else {}
         seed = step.node.labels["seed"]
-        trained = material.of("train", variant=material.spec.root_of(spec.variant), seed=seed)[0].node
-        scores[ENSEMBLE if spec.ensemble else _model(material, trained)] = score.value
+        scores[ENSEMBLE if spec.ensemble else model_of(material, spec.variant, seed)] = score.value
     return scores
 
 
-def _model(material: Material, trained: Node) -> str:
-    """What a training makes, but for an NVS head: its gradient reaches no other weight, so that variants with
-    and without it translate with the same model of each seed."""
+def model_of(material: Material, variant: str, seed: int) -> str:
+    """What the training of a variant makes, or of what it was fine-tuned from, but for an NVS head: its
+    gradient reaches no other weight, so that variants with and without it translate with the same model of
+    each seed."""
+    trained = material.of("train", variant=material.spec.root_of(variant), seed=seed)[0].node
     params = {name: value for name, value in trained.params.items() if name != "nvs"}
     inputs = [(row.role, row.position, row.input_key) for row in material.inputs.get(trained.key, ())]
     return digest([params, inputs])

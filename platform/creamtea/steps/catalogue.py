@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.contract.kind import StepKind
-from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.analysis import ANALYSES, DIFFERENCES
 from creamtea.methods.corpora import CORPORA
 from creamtea.steps.systems import COMPARE, DECODE, LATENCY, OUTPUTS, RECALL, SCORE, TRAIN
 from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, OVERLAP, SUBWORDS, TEST_SET
@@ -20,6 +20,7 @@ def _kinds() -> Iterator[StepKind[Any]]:
     yield from (TRAIN, DECODE, OUTPUTS, SCORE, COMPARE, RECALL)
     for analysis in ANALYSES.kinds.values():
         yield analysis.step
+    yield DIFFERENCES
     yield LATENCY
 
 

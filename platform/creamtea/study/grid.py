@@ -35,6 +35,7 @@ NAME_LISTS = {
     "baselines": "systems",
     "more_baselines": "systems",
     "variants": "variants",
+    "baseline_variants": "variants",
 }
 MAX_MEMBERS = 1000
 

@@ -6,13 +6,17 @@ from pathlib import Path
 
 from creamtea.contract.step import MetricRow
 from creamtea.methods.analyses.beam_sizes import OutputParams
+from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import ratio_row, share_row
 from creamtea_workers.metrics.bleu import BleuMetric
 from creamtea_workers.metrics.texts import read_texts
 
 
-def output_rows(params: OutputParams, test_set: Path, decode: Path, subject: str) -> list[MetricRow]:
-    """`test_set` and `decode`: the folders of a test set and of its decoding.
+def output_rows(
+    params: OutputParams, test_set: Path, decode: Path, subject: str, kept: SegmentStatistics
+) -> list[MetricRow]:
+    """`test_set` and `decode`: the folders of a test set and of its decoding. What each segment adds is
+    `kept`.
 
     `bleu` (detail.signature) and `length_ratio`, hypothesis over reference tokens of the whole test set as
     BLEU's tokenizer counts them, with bootstrap intervals over segments; `empty`, the share of outputs
@@ -28,5 +32,8 @@ def output_rows(params: OutputParams, test_set: Path, decode: Path, subject: str
         length = ratio_row("length_ratio", lengths, subject=subject, detail=about)
     else:
         length = MetricRow("length_ratio", None, subject=subject, note="every reference is empty")
-    empty = sum(not text for text in texts.hypotheses)
-    return [bleu, length, share_row("empty", empty, len(texts.hypotheses), subject)]
+    empty = [not text for text in texts.hypotheses]
+    kept.add("bleu", statistics, subject, "bleu")
+    kept.add("length_ratio", lengths, subject)
+    kept.share("empty", empty, subject)
+    return [bleu, length, share_row("empty", sum(empty), len(empty), subject)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea_workers.analysis.outputs import output_rows
+from creamtea_workers.analysis.paired import SegmentStatistics
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
@@ -12,12 +13,14 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     subject is the width ("4").
     """
     widths, decodes = context.params.widths, context.inputs("decode")
+    kept = SegmentStatistics()
     rows: list[MetricRow] = []
     points: list[PointRow] = []
     for n, (width, decode) in enumerate(zip(widths, decodes, strict=True)):
         context.progress(n, len(widths), f"beam {width}")
-        own = output_rows(context.params, context.input("test_set"), decode, subject=str(width))
+        own = output_rows(context.params, context.input("test_set"), decode, str(width), kept)
         rows += own
         points += [PointRow(row.name, width, row.value) for row in own if row.value is not None]
+    kept.save(context.output)
     context.progress(len(widths), len(widths), "beams")
     return StepResult(rows, points)

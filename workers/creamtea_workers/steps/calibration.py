@@ -12,6 +12,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.calibration import CalibrationParams
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.analysis.forced import References
+from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import ratio_row
 
 ABOVE = "noise adds so much to it that it lies above its own interval"
@@ -40,6 +41,11 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     measured = references.measure(confidence_and_accuracy, context)
     bins = context.params.bins
     statistics = np.stack([bin_sums(sentence, bins) for sentence in measured])  # (segments, 3 · bins)
+    totals = position_totals(statistics)
+    kept = SegmentStatistics()
+    kept.add("accuracy", totals[:, [1, 0]])
+    kept.add("confidence", totals[:, [2, 0]])
+    kept.save(context.output)
     note = references.trained.config.objective.confidence_note
     return StepResult(metrics(statistics, bins, note), points(statistics.sum(axis=0)))
 
@@ -67,8 +73,14 @@ def expected_calibration_error(sums: Array) -> Array:
     return error
 
 
+def position_totals(statistics: Array) -> Array:
+    """(n, 3 · bins) -> (n, 3): counts, right ones, confidences."""
+    totals: Array = statistics.reshape(len(statistics), 3, -1).sum(axis=2)
+    return totals
+
+
 def metrics(statistics: Array, bins: int, note: str) -> list[MetricRow]:
-    totals = statistics.reshape(len(statistics), 3, bins).sum(axis=2)  # counts, right ones, confidences
+    totals = position_totals(statistics)
     about = {"positions": int(totals[:, 0].sum()), "bins": bins}
     return [
         reflected(ratio_row("ece", statistics, expected_calibration_error, note=note, detail=about)),

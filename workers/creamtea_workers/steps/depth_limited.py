@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from operator import itemgetter
 
 import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.depth_limited import DepthLimitedParams
+from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet
@@ -65,7 +67,7 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     budget = SearchBudget(context.params.max_states, only_first=True)
     texts = [source for source in sources if source]
     order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
-    verdicts = load_verdicts(context)
+    verdicts = load_verdicts(context)  # in this order
     saved = time.monotonic()
     for members in parts(order[len(verdicts) :], [len(source) for source in texts], _BATCH):
         tick = partial(context.progress, len(verdicts), len(order), "sentences")
@@ -75,6 +77,7 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()
     verdicts += [Verdict(None, [])] * (len(sources) - len(texts))
+    segment_statistics(lengths, in_order(verdicts, order, sources)).save(context.output)
     context.progress(len(order), len(order), "sentences")
     rows = [row for length in lengths for row in share_rows(length, verdicts)]
     curve = [
@@ -127,6 +130,25 @@ def judge(
                 elif not search_result.exhausted:
                     undecided[left[search_result.sentence]].append(length)
     return [Verdict(shortest.get(n), undecided[n]) for n in range(len(sources))]
+
+
+def in_order(
+    verdicts: Sequence[Verdict], order: Sequence[int], sources: Sequence[Sequence[int]]
+) -> list[Verdict]:
+    """The verdicts in the order of all sources. `order`: of those that are not empty, whose verdicts come
+    first."""
+    whole = [n for n, source in enumerate(sources) if source]
+    blank = [n for n, source in enumerate(sources) if not source]
+    places = [*(whole[n] for n in order), *blank]
+    return [verdict for _, verdict in sorted(zip(places, verdicts, strict=True), key=itemgetter(0))]
+
+
+def segment_statistics(lengths: Sequence[int], verdicts: Sequence[Verdict]) -> SegmentStatistics:
+    kept = SegmentStatistics()
+    for length in lengths:
+        kept.share("shorter_better", [verdict.is_better(length) for verdict in verdicts], str(length))
+        kept.share("undecided", [verdict.is_undecided(length) for verdict in verdicts], str(length))
+    return kept
 
 
 def share_rows(length: int, verdicts: Sequence[Verdict]) -> list[MetricRow]:

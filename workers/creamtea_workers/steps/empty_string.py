@@ -12,6 +12,8 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.empty_string import EmptyStringParams
+from creamtea.stats.bootstrap import Array
+from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
@@ -52,10 +54,9 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
         for row, score in zip(hypotheses, empty, strict=True)
     ]
     write_jsonl(context.output / "empty_string.jsonl", rows)
-    outputs = [row["score"] for row in hypotheses]
-    return StepResult(
-        metrics(outputs, empty, [row["length"] for row in hypotheses]), histogram(outputs, empty)
-    )
+    outputs, lengths = ([row[name] for row in hypotheses] for name in ("score", "length"))
+    segment_statistics(outputs, empty, lengths).save(context.output)
+    return StepResult(metrics(outputs, empty, lengths), histogram(outputs, empty))
 
 
 @torch.inference_mode()
@@ -96,6 +97,28 @@ def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[
         mean_row("log_prob_output", outputs),
         mean_row("log_prob_empty", possible, never, infinite),
     ]
+
+
+def segment_statistics(
+    outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]
+) -> SegmentStatistics:
+    """What each segment adds to the columns of the analysis, of what `metrics` takes."""
+    kept = SegmentStatistics()
+    higher, blank = np.array(empty) > np.array(outputs), np.array(lengths) == 0
+    kept.share("empty_higher", higher & ~blank)
+    kept.share("empty_preferred", higher | blank)
+    kept.share("empty_impossible", np.isneginf(empty))
+    kept.mean("log_prob_gap", gaps(outputs, empty))
+    kept.deviation("log_prob_gap", gaps(outputs, empty))
+    kept.mean("log_prob_output", outputs)
+    kept.mean("log_prob_empty", empty)
+    return kept
+
+
+def gaps(outputs: Sequence[float], empty: Sequence[float]) -> Array:
+    """Of each segment the output's score less that of the empty string."""
+    with np.errstate(invalid="ignore"):  # minus infinity less minus infinity
+        return np.subtract(outputs, empty, dtype=np.float64)
 
 
 def finite_gaps(outputs: Sequence[float], empty: Sequence[float]) -> list[float]:

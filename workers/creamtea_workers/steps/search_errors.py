@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea.methods.searches import Beam
 from creamtea_workers.analysis.outputs import output_rows
+from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
 from creamtea_workers.corpora.text import read_jsonl
@@ -19,7 +23,7 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.exact import exact_metrics, tolerance
 from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.steps.empty_string import empty_scores, finite_gaps
+from creamtea_workers.steps.empty_string import empty_scores, finite_gaps, gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
 _RATIO = Beam(kind="beam").max_length_ratio  # the plan's beams have the default
@@ -59,19 +63,28 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     encoded = EncodedTestSet.of_step(context)
     exact, searched = read_outputs(folder, encoded), read_jsonl(folder / "exact.jsonl")
     proved = [row["outcome"] == "proved" for row in searched]
+    kept = SegmentStatistics()
+    kept.share("unproved", [not is_proved for is_proved in proved])
 
     rows = [
         *exact_metrics(searched),
         share_row("unproved", proved.count(False), len(proved)),
-        *output_rows(context.params, test_set, folder, "exact"),
+        *output_rows(context.params, test_set, folder, "exact", kept),
     ]
     for width, decode in zip(widths, context.inputs("decode"), strict=True):
         errors = search_errors(read_outputs(decode, encoded), exact)
         rows += error_rows(str(width), errors, proved)
-        rows += output_rows(context.params, test_set, decode, str(width))
+        rows += output_rows(context.params, test_set, decode, str(width), kept)
+        kept.add("search_errors", np.column_stack([np.logical_and(errors, proved), proved]), str(width))
+        kept.share("search_errors_at_least", errors, str(width))
     trained = TrainedModel.of_step(context)
     empty = empty_scores(trained, encoded.sources, context)
     rows += probability_rows(exact.scores, empty, proved.count(False))
+    log_probs: dict[str, ArrayLike] = {"best": exact.scores, "empty": empty, "gap": gaps(exact.scores, empty)}
+    for name, values in log_probs.items():
+        kept.mean(f"log_prob_{name}", values)
+        kept.deviation(f"log_prob_{name}", values)
+    kept.save(context.output)
     return StepResult(rows, points(rows, widths))
 
 

@@ -15,6 +15,7 @@ from creamtea.methods.analyses.support_density import SupportDensityParams
 from creamtea.stats.bootstrap import Array
 from creamtea.stats.medians import pooled_median
 from creamtea_workers.analysis.forced import References
+from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 
 
@@ -31,6 +32,11 @@ def run(context: StepContext[SupportDensityParams]) -> StepResult:
     references = References.load(context)
     sizes = [sentence[:, 0] for sentence in references.measure(support_sizes, context)]
     vocabulary = references.trained.model.vocabulary_size
+    sums = position_sums(sizes)
+    kept = SegmentStatistics()
+    kept.add("density", sums * [1 / vocabulary, 1.0])
+    kept.add("support_size", sums)
+    kept.save(context.output)
     return StepResult(metrics(sizes, vocabulary), histogram(np.concatenate(sizes), vocabulary))
 
 
@@ -39,9 +45,14 @@ def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
     return (log_scores > -torch.inf).sum(dim=1, keepdim=True)
 
 
+def position_sums(sizes: Sequence[Array]) -> Array:
+    """(n, 2): of each sentence the sum over its positions, and their number."""
+    return np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
+
+
 def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:
     """`sizes`: of each sentence the support's at each position (T,)."""
-    sums = np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
+    sums = position_sums(sizes)
     positions = int(sums[:, 1].sum())
     about = {"positions": positions, "vocabulary": vocabulary}
     median = pooled_median(sizes)

@@ -10,7 +10,7 @@ from pydantic import Field
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, repeated
-from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences, Width
+from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences, Width
 from creamtea.methods.displays import (
     BEAM,
     BLEU,
@@ -47,6 +47,10 @@ class OverBeams(OfFirstSentences):
 
     widths: Annotated[list[Width], Field(min_length=1)]  # [hypotheses] widths of the beams
 
+    @property
+    def base_setting(self) -> str:
+        return str(4 if 4 in self.widths else min(self.widths))
+
     def params(self, planner: Planner) -> StepParams:
         return OutputParams(widths=self.widths, metric=planner.bleu, languages=planner.languages)
 
@@ -79,13 +83,15 @@ class BeamSizes(OverBeams):
     title: ClassVar[str] = "Beam sizes"
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "beam_sizes",
-        1,
+        2,
         "analyse beam sizes",
         OutputParams,
         inputs={**MODEL_INPUTS, "decode": "translations, one step for each width"},
+        files=STATISTICS,
         metrics=OUTPUT_METRICS,
         points={name: f"{name} over the width" for name in OUTPUT_METRICS},
     )
+    paired: ClassVar[frozenset[str]] = frozenset(OUTPUT_METRICS)
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout("variant, beam", (Measure(BLEU), Measure(LENGTH), Measure(EMPTY)), beam_settings),
     )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind, StepParams
-from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences
+from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences
 from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
 
 
@@ -28,10 +28,11 @@ class Calibration(OfFirstSentences):
     over: ClassVar[tuple[str, ...]] = ("ece",)
     step: ClassVar[StepKind[CalibrationParams]] = StepKind(
         "calibration",
-        2,
+        3,
         "analyse calibration",
         CalibrationParams,
         inputs=MODEL_INPUTS,
+        files=STATISTICS,
         metrics={
             "ece": "0 to 1; basic bootstrap interval",
             "accuracy": "0 to 1",
@@ -39,6 +40,8 @@ class Calibration(OfFirstSentences):
         },
         points={"accuracy": "over a bin's mean confidence; label: its positions"},
     )
+    # not the error itself: noise adds to it, and adds more to the one with fewer positions in a bin
+    paired: ClassVar[frozenset[str]] = frozenset({"accuracy", "confidence"})
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout(
             "variant",

@@ -9,7 +9,7 @@ from pydantic import Field
 from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.values import Positive
-from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences, Width
+from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences, Width
 from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
 from creamtea.wording import counted
 
@@ -40,16 +40,18 @@ class DepthLimited(OfFirstSentences):
     title: ClassVar[str] = "Short hypotheses"
     step: ClassVar[StepKind[DepthLimitedParams]] = StepKind(
         "depth_limited",
-        2,
+        3,
         "analyse short hypotheses",
         DepthLimitedParams,
         inputs=MODEL_INPUTS,
+        files=STATISTICS,
         metrics={
             "shorter_better": "by length; share of sentences with a better hypothesis of at most that length",
             "undecided": "by length; share for which max_states was reached without one",
         },
         points={"shorter_better": "over the length"},
     )
+    paired: ClassVar[frozenset[str]] = frozenset({"shorter_better", "undecided"})
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout(
             "variant, length",

@@ -10,9 +10,15 @@ from creamtea.contract.kind import StepKind
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
-from creamtea.methods.analysis import MODEL_INPUTS, Analysis
+from creamtea.methods.analysis import (
+    MODEL_INPUTS,
+    STATISTICS,
+    Analysis,
+    baseline_or_first,
+    not_analysed,
+)
 from creamtea.methods.displays import GAP, Measure, PointPlot, TableLayout, deviation_of, share
-from creamtea.methods.planning import Inputs, Planner
+from creamtea.methods.planning import Inputs, Key, Planner
 from creamtea.methods.precisions import InPrecision
 from creamtea.methods.searches import SEARCHES
 from creamtea.methods.selections import SELECTIONS
@@ -30,17 +36,22 @@ class EmptyString(Analysis):
     # systems that are analysed; none named: every one with the full vocabulary that searches
     systems: list[Name] | None = None
     sentences: Positive | None = None  # [segments] only the first of the test set
+    # systems that the others are compared with; none named: the study's baseline, or the first
+    baselines: list[Name] | None = None
 
     title: ClassVar[str] = "Empty string"
     rows: ClassVar[Literal["variant", "system"]] = "system"
     over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
     step: ClassVar[StepKind[EmptyStringParams]] = StepKind(
         "empty_string",
-        2,
+        3,
         "analyse the empty string",
         EmptyStringParams,
         inputs={**MODEL_INPUTS, "decode": "the system's translations"},
-        files={"empty_string.jsonl": "index, output and empty: log-probabilities; null: minus infinity"},
+        files={
+            "empty_string.jsonl": "index, output and empty: log-probabilities; null: minus infinity",
+            **STATISTICS,
+        },
         metrics={
             "empty_preferred": "share; detail.output_empty",
             "empty_impossible": "share of sentences for which its probability is 0",
@@ -49,6 +60,12 @@ class EmptyString(Analysis):
             "log_prob_empty": "mean",
         },
         points={"log_prob_gap": "histogram: the middle of a bar, its share of the sentences"},
+    )
+    paired: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("empty_higher", "empty_preferred", "empty_impossible"),
+            *("log_prob_gap", "log_prob_gap_deviation", "log_prob_output", "log_prob_empty"),
+        }
     )
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout(
@@ -96,6 +113,7 @@ class EmptyString(Analysis):
     def plan(self, name: str, planner: Planner) -> None:
         test_set = planner.test_set(self.test_set, self.sentences)
         names = self.systems if self.systems is not None else planner.searching_systems(self.test_set)
+        steps: dict[str, list[Key]] = {}
         for system in names:
             variant, precision = planner.variant_of(system), planner.precision_of(system)
             for seed in planner.seeds_of(system):
@@ -106,13 +124,18 @@ class EmptyString(Analysis):
                 inputs: Inputs = {"test_set": [test_set], "decode": [decode], **models}
                 labels = {**own, "system": system, "test_set": self.test_set}
                 params = EmptyStringParams.model_validate({"precision": precision})
-                planner.add(self.step, place, params, inputs, labels)
+                step = planner.add(self.step, place, params, inputs, labels)
+                steps.setdefault(system, []).append(step)
+        baselines = self.baselines or baseline_or_first(planner.baseline, list(steps))
+        self.plan_differences(name, planner, steps, baselines)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from super().check(path, block, study)
         systems = block.get("systems")
         yield from study.unknown_names((*path, "systems"), systems, "systems")
+        yield from study.unknown_names((*path, "baselines"), block.get("baselines"), "systems")
+        yield from not_analysed((*path, "baselines"), block.get("baselines"), systems)
         for index, name in enumerate(systems if isinstance(systems, list) else []):
             system = study.named("systems", name) or {}
             place = (*path, "systems", index)

@@ -10,7 +10,7 @@ from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind
 from creamtea.document.values import Above0, Positive
 from creamtea.methods.analyses.beam_sizes import OUTPUT_METRICS, OutputParams, OverBeams, beam_settings
-from creamtea.methods.analysis import MODEL_INPUTS, Width
+from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, Width
 from creamtea.methods.displays import (
     BEAM,
     BLEU,
@@ -89,7 +89,7 @@ class SearchErrors(OverBeams):
     title: ClassVar[str] = "Search errors"
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "search_errors",
-        2,
+        3,
         "analyse search errors",
         OutputParams,
         inputs={
@@ -97,6 +97,7 @@ class SearchErrors(OverBeams):
             "decode": "translations, one step for each width",
             "exact": "translations by exact search",
         },
+        files=STATISTICS,
         metrics={
             **OUTPUT_METRICS,
             "search_errors": "by width; share of the sentences with a proved best that the beam misses",
@@ -108,6 +109,14 @@ class SearchErrors(OverBeams):
             "log_prob_gap": "best less empty, likewise",
         },
         points={"search_errors": "over the width", "bleu": "over the width, the exact search's last"},
+    )
+    paired: ClassVar[frozenset[str]] = frozenset(
+        {
+            *OUTPUT_METRICS,
+            *("search_errors", "search_errors_at_least", "unproved"),
+            *(f"log_prob_{name}" for name in ("best", "empty", "gap")),
+            *(f"log_prob_{name}_deviation" for name in ("best", "empty", "gap")),
+        }
     )
     tables: ClassVar[tuple[TableLayout, ...]] = (OUTPUTS, OUTCOMES)
     plots: ClassVar[tuple[CellPlot | RowPlot, ...]] = (

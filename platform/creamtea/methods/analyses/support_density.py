@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind, StepParams
-from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences
+from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences
 from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
 
 
@@ -24,10 +24,11 @@ class SupportDensity(OfFirstSentences):
     over: ClassVar[tuple[str, ...]] = ("density",)
     step: ClassVar[StepKind[SupportDensityParams]] = StepKind(
         "support_density",
-        1,
+        2,
         "analyse the support's density",
         SupportDensityParams,
         inputs=MODEL_INPUTS,
+        files=STATISTICS,
         metrics={
             "density": "mean share of the vocabulary, 0 to 1",
             "support_size": "mean, subwords",
@@ -35,6 +36,7 @@ class SupportDensity(OfFirstSentences):
         },
         points={"support_size": "histogram over powers of two: the largest size, its share of the positions"},
     )
+    paired: ClassVar[frozenset[str]] = frozenset({"density", "support_size"})
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout(
             "variant",

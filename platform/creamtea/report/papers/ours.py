@@ -27,6 +27,7 @@ from creamtea.papers.model import (
 )
 from creamtea.papers.model import Row as PaperRow
 from creamtea.report import text
+from creamtea.report.analysis_differences import BASELINES, SETTINGS
 from creamtea.report.build import build_report
 from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
@@ -154,7 +155,7 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
             compared, cell=scaled(cell, scale), study=study, deltas=scaled_deltas(compared.deltas, scale)
         )
     deltas = scaled_deltas(_deltas(report.document, path, row, own), scale)
-    return Ours(scaled(cell, scale), study, f"{path}/{own.key}", row.name, deltas)
+    return Ours(scaled(cell, scale), study, f"{path}/{own.key}", _place(row), deltas)
 
 
 def _absent(report: StudyReport, study: str, words: str = "none") -> Ours:
@@ -178,15 +179,21 @@ def _measures_compared(document: Document, path: str, row: Row, own: Column) -> 
     return None
 
 
+def _place(row: Row) -> str:
+    return ", ".join(filter(None, (row.name, row.setting)))
+
+
 def _deltas(document: Document, path: str, row: Row, column: Column) -> dict[str, Delta]:
-    """A row's differences in a column, by the row that it is compared with: those of its table, and of the
-    table of further comparisons beside it."""
-    beside = f"{path.rpartition('/')[0]}/{FURTHER}"
+    """A row's differences in a column, by the row that it is compared with: those of its table, of the table
+    of further comparisons beside it, and of an analysis' tables of differences."""
+    beside = (path, f"{path.rpartition('/')[0]}/{FURTHER}", f"{path}-{BASELINES}", f"{path}-{SETTINGS}")
     return {
         compared.against: delta
-        for _, table in _at(document, path) + _at(document, beside)
+        for place in beside
+        for _, table in _at(document, place)
         for compared in table.rows
         if compared.name == row.name and compared.against and column.key in compared.cells
+        if compared.setting == row.setting or compared.setting.startswith(f"{row.setting} against".lstrip())
         if (delta := compared.cells[column.key].delta) is not None
     }
 

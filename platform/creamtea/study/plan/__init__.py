@@ -10,7 +10,9 @@ step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; train
 test_set}; score what its decode or outputs has and {metric}, with {better} if that is not "higher"; compare
 {system, baseline, variant if it has one, test_set, metric};
 latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};
-analyses {analysis, variant, seed, test_set}, empty_string also {system}. A decode for an analysis has
+analyses {analysis, variant, seed, test_set}, empty_string also {system}; differences
+{analysis, variant, test_set}, of an analysis of systems also {system}, and {baseline} where it is compared
+with another variant or system. A decode for an analysis has
 {analysis} and no {system}; a part of a test set {first_of} and no {test_set}.
 """
 

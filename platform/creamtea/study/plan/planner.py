@@ -19,6 +19,7 @@ class StudyPlanner(Systems):
     def __init__(self, study: Study, files: DataFiles) -> None:
         super().__init__(study, files)
         self.languages, self.alignment = study.languages, study.alignment
+        self.significance, self.baseline = study.significance, study.baseline
         bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
         self.bleu = next(bleu, Bleu(kind="bleu", tokenize=bleu_tokenizer(study.languages.target)))
         chrf = (metric for metric in study.metrics if isinstance(metric, Chrf))

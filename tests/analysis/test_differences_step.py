@@ -1,0 +1,293 @@
+"""Rows of an analysis compared in pairs: against slow resampling, sacreBLEU's test, and whole steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import step_files
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+from step_context import Context
+
+from creamtea.contract.kind import StepKind
+from creamtea.contract.step import MetricRow, StepResult
+from creamtea.errors import StepError
+from creamtea.methods.analyses.beam_sizes import BeamSizes
+from creamtea.methods.analyses.calibration import Calibration
+from creamtea.methods.analyses.depth_limited import DepthLimited
+from creamtea.methods.analyses.empty_string import EmptyString
+from creamtea.methods.analyses.search_errors import SearchErrors
+from creamtea.methods.analyses.support_density import SupportDensity
+from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
+from creamtea.steps.systems import DECODE
+from creamtea_workers.analysis.paired import Measured, SegmentStatistics
+from creamtea_workers.steps import differences
+
+SOURCES = ["the cat sat on the mat", "a dog", "", "she took the cake in the park", "cats ran", "it rains"]
+REFERENCES = ["a dog ran in the park", "the cat sat on the mat", "", "it rains", "cats ran", "she took it"]
+LANGUAGES = {"source": "en", "target": "de"}
+SEED = 12345
+
+
+def saved(folder: Path, fill: Callable[[SegmentStatistics], None]) -> Path:
+    folder.mkdir()
+    kept = SegmentStatistics()
+    fill(kept)
+    kept.save(folder)
+    return folder
+
+
+def compare(
+    system: Sequence[Path], baseline: Sequence[Path] = (), base: str | None = None, samples: int = 200
+) -> dict[str, MetricRow]:
+    params = {"samples": samples, "seed": SEED} | ({} if base is None else {"base": base})
+    given = Context(DIFFERENCES, params, {"system": system, "baseline": baseline})
+    result = given.run()
+    assert not DIFFERENCES.undeclared(given.params, result, [])
+    return {row.subject: row for row in result.metrics}
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_statistics_come_back_exactly(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    arrays = {
+        Measured("bleu", "4"): rng.integers(0, 70_000, (9, 10)).astype(float),
+        Measured("length_ratio", "exact"): rng.integers(0, 200, (9, 2)).astype(float),
+        Measured("log_prob_gap", ""): rng.normal(-9, 4, (9, 2)),
+        Measured("empty", "4"): np.column_stack([np.zeros(9), np.ones(9)]),
+    }
+
+    def fill(kept: SegmentStatistics) -> None:
+        for (measure, setting), values in arrays.items():
+            kept.add(measure, values, setting, "bleu" if measure == "bleu" else "ratio")
+
+    loaded = SegmentStatistics.load(saved(tmp_path / "own", fill))
+    assert list(loaded) == list(arrays)
+    assert all(np.array_equal(loaded[measured].values, values) for measured, values in arrays.items())
+    assert [statistics.score for statistics in loaded.values()] == ["bleu", "ratio", "ratio", "ratio"]
+
+
+def test_a_mean_is_over_its_finite_values() -> None:
+    kept = SegmentStatistics()
+    for keep in (kept.mean, kept.deviation):
+        keep("gap", [1.0, -np.inf, 4.0, np.nan, 2.5])
+    finite = [1.0, 4.0, 2.5]
+    mean, spread = kept[Measured("gap")], kept[Measured("gap_deviation")]
+    assert differences.SCORES[mean.score](mean.values.sum(axis=0)) == pytest.approx(np.mean(finite))
+    assert differences.SCORES[spread.score](spread.values.sum(axis=0)) == pytest.approx(
+        np.std(finite, ddof=1)
+    )
+
+
+# ---------------------------------------------------------------- against slow oracles
+
+
+def noisy(rng: np.random.Generator, rate: float) -> list[str]:
+    words = ["the", "a", "cat", "dog", "sat", "ran", "on", "in", "mat", "park", "it", "rains"]
+    return [
+        " ".join(words[rng.integers(12)] if rng.random() < rate else word for word in line.split())
+        for line in (REFERENCES[:2] + REFERENCES[3:]) * 12
+    ]
+
+
+def bleu_statistics(outputs: Sequence[str], references: Sequence[str]) -> np.ndarray:
+    extracted = BLEU()._extract_corpus_statistics(list(outputs), [list(references)])
+    return np.array(extracted, dtype=float)
+
+
+@pytest.mark.slow
+def test_bleu_is_compared_as_by_sacrebleu_and_as_by_scoring_each_resample(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    references = (REFERENCES[:2] + REFERENCES[3:]) * 12
+    texts = {name: noisy(rng, rate) for name, rate in (("one", 0.3), ("two", 0.34), ("base", 0.4))}
+
+    def keep(name: str) -> Path:
+        statistics = bleu_statistics(texts[name], references)
+
+        def fill(kept: SegmentStatistics) -> None:
+            kept.add("bleu", statistics, "64", "bleu")
+            kept.add("length_ratio", statistics[:, :2], "64")
+
+        return saved(tmp_path / name, fill)
+
+    one, two, base = map(keep, texts)
+    row = compare([one], [base], samples=1000)["bleu/64"]
+    named = [("base", texts["base"]), ("one", texts["one"])]
+    test = PairedTest(named, {"BLEU": BLEU()}, [references], test_type="bs", n_samples=1000)
+    (result,) = [values for key, values in test()[1].items() if key != "System"]
+    assert row.detail["p_value"] == pytest.approx(result[1].p_value)
+    assert row.value == pytest.approx(result[1].score - result[0].score)
+
+    row = compare([one, two], [base], samples=60)["bleu/64"]
+    draws = np.random.default_rng(SEED).choice(len(references), (60, len(references)))
+    slow = []
+    for drawn in draws:  # by the texts themselves
+        own = [references[n] for n in drawn]
+        scores = {
+            name: BLEU().corpus_score([lines[n] for n in drawn], [own]).score for name, lines in texts.items()
+        }
+        slow.append((scores["one"] + scores["two"]) / 2 - scores["base"])
+    ordered = sorted(slow)
+    assert (row.low, row.high) == pytest.approx((ordered[1], ordered[-2]))
+    further = np.abs(np.array(slow) - np.mean(slow)) >= abs(row.value or 0)
+    assert row.detail["p_two_sided"] == pytest.approx((further.sum() + 1) / 61)
+    assert row.detail["scores"]["system"] == pytest.approx(
+        [BLEU().corpus_score(texts[name], [references]).score for name in ("one", "two")]
+    )
+
+
+def test_deviations_and_shares_of_some_sentences_are_compared_as_by_hand(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    n = 40
+    scores = [rng.normal(-9, spread, n) for spread in (2.0, 5.0)]
+    errors, proved = ([rng.random(n) < share for share in shares] for shares in ((0.3, 0.5), (0.9, 0.8)))
+
+    def keep(place: int) -> Path:
+        def fill(kept: SegmentStatistics) -> None:
+            kept.deviation("log_prob_best", scores[place])
+            counted = np.column_stack([errors[place] & proved[place], proved[place]])
+            kept.add("search_errors", counted, "4")
+
+        return saved(tmp_path / str(place), fill)
+
+    found = compare([keep(1)], [keep(0)])
+    draws = np.random.default_rng(SEED).choice(n, (200, n))
+
+    def spread(drawn: Any) -> float:
+        return float(scores[1][drawn].std(ddof=1) - scores[0][drawn].std(ddof=1))
+
+    def missed(drawn: Any) -> float:
+        first, second = (errors[place][drawn][proved[place][drawn]].mean() for place in (0, 1))
+        return float(second - first)
+
+    for subject, slow in (("log_prob_best_deviation", spread), ("search_errors/4", missed)):
+        row, ordered = found[subject], sorted(map(slow, draws))
+        assert row.value == pytest.approx(slow(np.arange(n)))
+        assert (row.low, row.high) == pytest.approx((ordered[5], ordered[194]))
+
+
+def test_settings_of_one_system_are_compared_with_one_of_them(tmp_path: Path) -> None:
+    def fill(kept: SegmentStatistics) -> None:
+        for setting, share in (("1", 0), ("4", 1), ("16", 3)):
+            kept.share("empty", [number < share for number in range(5)], setting)
+        kept.share("unproved", [True] * 5)
+
+    rows = compare([saved(tmp_path / "own", fill)], base="4")
+    assert {subject: row.value for subject, row in rows.items()} == {
+        "empty/1": pytest.approx(-0.2),
+        "empty/16": pytest.approx(0.4),
+    }
+
+
+def test_what_no_sentence_has_is_not_compared_and_says_why(tmp_path: Path) -> None:
+    def keep(name: str, gaps: list[float]) -> Path:
+        return saved(tmp_path / name, lambda kept: kept.mean("log_prob_gap", gaps))
+
+    own, never = keep("own", [1.0, 2.0]), keep("never", [np.inf, np.inf])
+    row = compare([own], [never])["log_prob_gap"]
+    assert (row.value, row.note) == (None, differences.TOO_FEW)
+    with pytest.raises(StepError, match="different numbers of segments"):
+        compare([own], [keep("longer", [1.0, 2.0, 3.0])])
+
+
+# ---------------------------------------------------------------- whole steps
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, list[Path]]:
+    segments = [
+        {"source": source, "reference": reference}
+        for source, reference in zip(SOURCES, REFERENCES, strict=True)
+    ]
+    subwords = step_files.subwords_folder(tmp_path)
+    size = step_files.vocabulary_size(subwords)
+    models = [
+        step_files.model_folder(tmp_path, size, f"model{seed}", seed, objective={"kind": objective})
+        for seed, objective in enumerate(("softmax", "softmax", "entmax", "entmax"))
+    ]
+    test_set = step_files.test_set_folder(tmp_path, segments)
+    return {"test_set": [test_set], "subwords": [subwords], "models": models}
+
+
+OUTPUTS = {"metric": {"kind": "bleu"}, "languages": LANGUAGES}
+ANALYSED: dict[str, tuple[StepKind[Any], dict[str, Any]]] = {
+    "beam_sizes": (BeamSizes.step, {"widths": [1, 4], **OUTPUTS}),
+    "search_errors": (SearchErrors.step, {"widths": [1, 4], **OUTPUTS}),
+    "empty_string": (EmptyString.step, {"precision": "fp32"}),
+    "depth_limited": (DepthLimited.step, {"lengths": [1, 2], "width": 2, "max_states": 200}),
+    "support_density": (SupportDensity.step, {}),
+    "calibration": (Calibration.step, {"bins": 5}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ANALYSED)
+def test_the_differences_are_those_of_the_values_that_an_analysis_reports(
+    kind: str, folders: dict[str, list[Path]], tmp_path: Path
+) -> None:
+    step, params = ANALYSED[kind]
+    results: list[StepResult] = []
+    outputs: list[Path] = []
+    for number, model in enumerate(folders["models"]):
+        own = {"test_set": folders["test_set"], "subwords": folders["subwords"], "train": [model]}
+        beams = params.get("widths", [2] if kind == "empty_string" else [])
+        given = {**own, "decode": [decoded(own, tmp_path / f"{number}-{w}", beam(w)) for w in beams]}
+        if kind == "search_errors":
+            exact = {"kind": "exact", "max_states": 300}
+            given["exact"] = [decoded(own, tmp_path / f"{number}-exact", exact)]
+        output = tmp_path / f"analysed{number}"
+        context = Context(step, params, given, output)
+        results.append(context.run())
+        outputs.append(output)
+        files = [file.name for file in output.iterdir()]
+        assert STATISTICS_FILE in files
+        assert not step.undeclared(context.params, results[-1], files)
+
+    def values(measure: str, setting: str) -> list[float | None]:
+        name, detail = (
+            (measure.removesuffix("_deviation"), "deviation") if "deviation" in measure else (measure, "")
+        )
+        rows = [
+            row for result in results for row in result.metrics if (row.name, row.subject) == (name, setting)
+        ]
+        return [row.detail.get("deviation") if detail else row.value for row in rows]
+
+    rows = compare(outputs[2:], outputs[:2])
+    compared = 0
+    for subject, row in rows.items():
+        measure, _, setting = subject.partition("/")
+        if measure == "empty_higher":  # the report counts it from the detail of another row
+            details = [result.metrics[0].detail for result in results]
+            own = [(detail["count"] - detail["output_empty"]) / detail["of"] for detail in details]
+        else:
+            own = values(measure, setting)
+        if None in own:
+            assert row.note == differences.TOO_FEW
+            continue
+        first, second, third, fourth = own
+        assert row.value == pytest.approx((third + fourth - first - second) / 2), subject
+        compared += 1
+    assert compared >= 2
+    assert {subject.partition("/")[0] for subject in rows} == paired(kind)
+
+
+def paired(kind: str) -> frozenset[str]:
+    classes = (BeamSizes, SearchErrors, EmptyString, DepthLimited, SupportDensity, Calibration)
+    measures: dict[str, frozenset[str]] = {analysis.step.name: analysis.paired for analysis in classes}
+    return measures[kind]
+
+
+def beam(width: int) -> dict[str, Any]:
+    return {"kind": "beam", "width": width}
+
+
+def decoded(folders: dict[str, list[Path]], output: Path, search: dict[str, Any]) -> Path:
+    params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 4}
+    Context(DECODE, params, folders, output).run()
+    return output
