@@ -80,36 +80,30 @@ def metrics_of(node: PlannedNode) -> Rows:
         case "buckets":
             return [one for name in ("bleu", "chrf") for one in _of_buckets(name, curse, gain)]
         case "differences":
-            return _differences(labels["analysis"], "baseline" in labels)
+            return _differences("baseline" in labels)
     raise AssertionError(f"{kind} is no analysis")
 
 
 OUTPUTS = ("bleu", "length_ratio", "empty")
 ERRORS = ("search_errors", "search_errors_at_least")
-LOG_PROBS = ("log_prob_gap", "log_prob_best", "log_prob_empty")
-COMPARED = {
-    "beam_sizes": [(name, str(width)) for width in WIDTHS for name in OUTPUTS],
-    "search_errors": [
-        *((name, str(width)) for width in (1, 4) for name in (*OUTPUTS, *ERRORS)),
+LOG_PROBS = ("log_prob_gap", "log_prob_best", "log_prob_empty", "log_prob_output")
+# what any analysis compares: measures and settings
+COMPARED = dict.fromkeys(
+    [
+        *((name, str(width)) for width in WIDTHS for name in (*OUTPUTS, *ERRORS)),
         *((name, "exact") for name in OUTPUTS),
         *((f"{name}{end}", "") for name in LOG_PROBS for end in ("", "_deviation")),
-        ("unproved", ""),
-    ],
-    "empty_string": [
         *((f"empty_{name}", "") for name in ("higher", "preferred", "impossible")),
-        *((name, "") for name in ("log_prob_gap", "log_prob_gap_deviation")),
-        *((name, "") for name in ("log_prob_output", "log_prob_empty")),
-    ],
-    "depth_limited": [(name, str(most)) for most in (1, 2, 3) for name in ("shorter_better", "undecided")],
-    "support_density": [("density", ""), ("support_size", "")],
-    "calibration": [("accuracy", ""), ("confidence", "")],
-}
+        *((name, str(most)) for most in (1, 2, 3) for name in ("shorter_better", "undecided")),
+        *((name, "") for name in ("unproved", "density", "support_size", "accuracy", "confidence")),
+    ]
+)
 
 
-def _differences(analysis: str, from_baseline: bool) -> Rows:
+def _differences(from_baseline: bool) -> Rows:
     """The wider the beam, the larger and the surer the difference."""
     found = []
-    for measure, setting in COMPARED[analysis]:
+    for measure, setting in COMPARED:
         if not from_baseline and setting in ("", "4"):
             continue
         value = math.log2(int(setting)) / 10 if setting.isdigit() else 0.2
