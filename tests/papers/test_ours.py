@@ -10,10 +10,11 @@ from paper_rows import fill
 from sqlalchemy import select
 
 from creamtea.contract.columns import Column
-from creamtea.papers.catalogue import find_paper
+from creamtea.papers.catalogue import exhibits, find_paper
 from creamtea.papers.model import OfSystem
 from creamtea.report.model import Cell, Document, Row, Table
-from creamtea.report.papers.ours import Reports, StudyReport, _best
+from creamtea.report.papers.ours import Reports, StudyReport, _best, our_values
+from creamtea.report.papers.verdict import Outcome, judge
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 
@@ -60,3 +61,38 @@ def test_while_one_has_no_value_none_is_the_best() -> None:
     place = place.model_copy(update={"system": ["a", "c"]})
     note = "the best on dev is not known: c: it is not in the study"
     assert _best(distances(0.5, None), place) == Cell("absent", note, words="not chosen")
+
+
+@pytest.mark.parametrize(
+    ("key", "own", "other", "factor"),
+    [
+        ("figure-3", ("softmax", "beam 1,000"), ("softmax", "beam 4"), 1),
+        ("figure-3", ("SCONES α = 0.2", "beam 1,000"), ("softmax", "beam 1,000"), 1),
+        ("figure-4", ("softmax", "beam 1,000"), ("softmax", "beam 4"), 1),
+        ("figure-6", ("SCONES α = 1.0", "gap"), ("SCONES α = 0.2", "gap"), 1),
+        (
+            "figure-6",
+            ("SCONES α = 1.0", "deviation of log p best"),
+            ("SCONES α = 0.2", "deviation of log p best"),
+            1,
+        ),
+        ("figure-7", ("SCONES α = 0.2", "beam 64"), ("softmax", "beam 64"), 100),
+        ("figure-7", ("SCONES α = 0.5", "beam 64"), ("SCONES α = 0.2", "beam 64"), 100),
+    ],
+)
+def test_claims_about_analyses_are_judged_by_paired_differences(
+    our_size: Database, key: str, own: tuple[str, str], other: tuple[str, str], factor: float
+) -> None:
+    (exhibit,) = [exhibit for exhibit in exhibits("scones") if exhibit.key == key]
+    reports = Reports(our_size, find_paper("scones"))
+    rows = {row.title: row for row in exhibit.rows}
+    columns = {column.title: column for column in exhibit.columns}
+    ours, theirs = (
+        our_values(reports, exhibit, "ours", rows[row], columns[column])[0] for row, column in (own, other)
+    )
+    higher = judge(ours, theirs, "higher")  # every difference of these studies is 0.1
+    assert (higher.difference, higher.low, higher.high) == pytest.approx(
+        (0.1 * factor, 0.05 * factor, 0.15 * factor)
+    )
+    assert higher.outcome == Outcome.HOLDS
+    assert judge(theirs, ours, "higher").outcome == Outcome.OPPOSITE

@@ -15,8 +15,9 @@ MARGIN = 0.02  # of the value compared with: how far apart two that are alike ma
 RULE = (
     "Verdicts: two of our values are compared as the paper compares its own, in the direction of the "
     "printed difference, or of the paper's words where it prints none. Holds: the same direction, and "
-    "either p < 0.05 by both paired tests after Holm's correction, if the study has compared the two, and "
-    "over segments and seeds, too, where there are several seeds; or 95 % intervals that lie apart, of a "
+    "either p < 0.05 by both paired tests (of an analysis by the paired bootstrap) after Holm's "
+    "correction, if the study has compared the two, and over segments and seeds, too, where there are "
+    "several seeds; or 95 % intervals that lie apart, of a "
     "value with several seeds over both. Of a mean over studies there is no p: its paired interval has to "
     "exclude 0; so has that of two measures of one model, which an analysis compares. A difference that "
     "the study does not mark because BLEU is near zero is undecided. One seed says nothing of others. "
