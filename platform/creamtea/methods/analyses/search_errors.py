@@ -123,8 +123,8 @@ class SearchErrors(OverBeams):
         CellPlot(
             "Search errors over beam width",
             BEAM,
-            share("search_errors", "search errors", ""),
-            {"search_errors": ""},
+            share("search_errors_at_least", "search errors, at least", ""),
+            {"search_errors_at_least": ""},  # as SCONES counts them where a best translation is not proved
             logarithmic=True,
         ),
         CellPlot("BLEU over beam width", BEAM, BLEU, {"bleu": ""}, logarithmic=True),
