@@ -92,7 +92,7 @@ def test_side_by_side_files(tmp_path: Path) -> None:
         "cy": [{"severity": "minor", "category": ["Fluency", "Punctuation"]}],
     }
     assert {(one.count, one.what) for one in not_kept} == {
-        (3, "comments on errors, or what else is said of them"),
+        (3, "values of the column 'metadata'"),
         (2, "errors planted to test raters"),
         (1, "numbers of segments within documents"),
         (2, "texts with other white space at their ends than in an earlier line, which counts"),
@@ -152,7 +152,7 @@ def test_lines_without_a_rater_have_metadata_of_a_segment(tmp_path: Path) -> Non
     ]
     assert len(content.answers) == 1
     assert [(part.count, part.what) for part in not_kept] == [
-        (1, "comments on errors, or what else is said of them"),
+        (1, "values of the column 'metadata'"),
         (2, "lines of metadata, without a rater"),
     ]
 

@@ -55,6 +55,9 @@ ALWAYS = (
     "single ratings",
     "timestamps of ratings",
     "timestamps of items",
+    "numbers of items",
+    "seed",
+    "moments",
 )
 ZS = "".join(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x2029, 0x202F, 0x205F, 0x3000)))
 pytestmark = pytest.mark.slow

@@ -46,6 +46,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
 from creamtea.human.exchange.elsewhere import given_cost
 from creamtea.human.exchange.files import csv_records, other_separator, read_text
+from creamtea.human.exchange.losses import known_keys
 from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
@@ -89,6 +90,7 @@ DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 PRACTICE = "tutorial"  # in the name of a document
 FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, which WMT 2024 leaves out
+ERROR_KEYS = ("start_i", "end_i", "severity", "error_type", "score")
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
 
@@ -176,7 +178,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None =
             continue
         if statistics is not None:
             reading = reading.with_raw_score(statistics)
-        ratings.append(reading.rated(line))
+        ratings.append(reading.rated(line, left_out[reading.pair]))
     if not ratings:
         raise InputError(f"{path.name}: no scores of segments in it")
     crowd, has_errors = "HIT" in names, "errors" in names
@@ -284,7 +286,7 @@ class _Reading:
             )
         return replace(self, cells={**self.cells, "score": str(round(score))})
 
-    def rated(self, line: int) -> Rated:
+    def rated(self, line: int, left: Counter[str]) -> Rated:
         mturk = "HIT" in self.cells
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
@@ -301,7 +303,7 @@ class _Reading:
             segment=self.field("segment", checked_whole, "a whole number"),
             document=self.field("document", checked_text, "text") if "document" in self.cells else "",
             score=self.field("score", Da.scale.step_of, scale),
-            errors=self._errors(),
+            errors=self._errors(left),
             source_language=self.field("source language", checked_name, name),
             target_language=self.field("target language", checked_name, name),
             start=None if mturk else self.field("start", _moment, moment),
@@ -309,12 +311,13 @@ class _Reading:
             batch="batch" in self.cells,
         )
 
-    def _errors(self) -> list[dict[str, Any]]:
+    def _errors(self, left: Counter[str]) -> list[dict[str, Any]]:
         """The marked errors as spans, with places as Appraise counts; `prefilled` says that an error was
-        marked beforehand."""
+        marked beforehand. `left` counts what is not kept of them."""
         written = self.cells.get("errors", "").strip()
         try:
-            return [_span(**error) for error in json.loads(written)] if written else []
+            marked = json.loads(written) if written else []
+            return [_span(**known_keys(error, ERROR_KEYS, "errors", left)) for error in marked]
         except (TypeError, AttributeError, RecursionError, json.JSONDecodeError):
             allowed = "a JSON list of errors with start_i, end_i, severity and error_type"
             raise InputError(

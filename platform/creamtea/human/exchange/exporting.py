@@ -19,6 +19,7 @@ from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.appraise_export import write_appraise
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts, error_notices
+from creamtea.human.exchange.files import csv_records
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.leaving_out import without_systems
 from creamtea.human.exchange.losses import (
@@ -27,6 +28,7 @@ from creamtea.human.exchange.losses import (
     MT_METRICS_EVAL,
     PEARMUT,
     NotKept,
+    counts,
     look_alikes,
     not_held,
     repeats_kept,
@@ -63,6 +65,7 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Rater
 from creamtea.wording import option
 
+ANSWERS = "raters.csv"  # what raters said of themselves
 Reader = Callable[[Path, ImportFacts, datetime], tuple[Content, tuple[NotKept, ...]]]
 
 
@@ -87,7 +90,10 @@ def _read_own(
     facts.check_baseline(content.systems)
     given = {"baseline": facts.baseline, "delta": facts.delta}
     settings = content.settings | {key: value for key, value in given.items() if value is not None}
-    return replace(content, settings=settings), ()
+    answers = csv_records(path / ANSWERS) if (path / ANSWERS).is_file() else ()
+    told = sum(any(cells[1:]) for at, (_, cells) in enumerate(answers) if at > 0)
+    not_kept = counts({f"raters with answers to the campaign's questions ({ANSWERS})": told})
+    return replace(content, settings=settings), not_kept
 
 
 READERS: dict[str, Reader] = {
@@ -149,7 +155,7 @@ def export_campaign(
 
 
 def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
-    """raters.csv: what raters said of themselves, one per row; no file where nothing was asked."""
+    """Write what raters said of themselves, one per row; no file where nothing was asked."""
     with database.session() as session:
         campaign = find_campaign(session, name)
         questions = [question.ask for question in settings_of(campaign.settings).questions]
@@ -164,7 +170,7 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
     for person in people:
         answers = [str((person.answers or {}).get(question, "")) for question in questions]
         table.writerow([text_to_cell(cell) for cell in (person.pseudonym, *answers)])
-    return write_texts(folder, {"raters.csv": text.getvalue()})
+    return write_texts(folder, {ANSWERS: text.getvalue()})
 
 
 def import_campaign(

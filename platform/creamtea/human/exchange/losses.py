@@ -7,8 +7,9 @@ docs/exchange.md shows the whole (`table`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content
@@ -42,6 +43,14 @@ class NotKept:
 def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
     """Those of which there are any."""
     return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
+
+
+def known_keys(
+    written: Mapping[str, Any], known: Collection[str], where: str, left: Counter[str]
+) -> dict[str, Any]:
+    """The values of the known keys; `left` counts the others by name."""
+    left.update(f"values of {str(key)[:60]!r} in {where}" for key in written if key not in known)
+    return {key: value for key, value in written.items() if key in known}
 
 
 def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
@@ -212,6 +221,15 @@ def _of_documents(content: Content) -> int:
     return sum(score.document_step is not None for answer in content.answers for score in answer.scores)
 
 
+def _consents(content: Content) -> int:
+    return sum(bool(person.consented_at or person.forgotten_at) for person in content.raters)
+
+
+def _without_ratings(content: Content) -> int:
+    rated = {counted.answer.rater for counted in counted_scores(content, WITH_CONTROLS)}
+    return sum(person.pseudonym not in rated for person in content.raters)
+
+
 def _times(content: Content) -> int:
     return sum(answer.active_ms is not None for answer in content.answers)
 
@@ -319,6 +337,16 @@ PARTS = (
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("files beside sources", lambda content: sum(len(item.media) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("numbers of items", lambda content: 1, (APPRAISE, MQM, MT_METRICS_EVAL), once=True),
+    Part("order of systems, of which the first is the usual baseline",
+         lambda content: int(list(content.systems) != sorted(content.systems)), (APPRAISE,), once=True),
+    Part("seed, and how many ratings of an item were asked for", lambda content: 1, EVERY, once=True),
+    Part("moments when the campaign began and ended, and its raters came", lambda content: 1, EVERY,
+         once=True),
+    Part("consents of raters, and that a name was forgotten", _consents, EVERY),
+    Part("raters without a rating that counts", _without_ratings, EVERY),
+    Part("wrong answers to attention checks that raters then gave anew",
+         lambda content: sum(bool(answer.warned) for answer in content.answers), EVERY),
     Part("scores of whole documents", _of_documents, EVERY),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),

@@ -200,9 +200,10 @@ def _as_number(number: str) -> tuple[int, str]:
 def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
     lines = read_text(path).removesuffix("\n").split("\n")
     header = [cell.strip() for cell in lines[0].rstrip("\r").split("\t")]
-    order, begin = tuple(range(len(FIELDS))), 0
+    order, begin, columns = tuple(range(len(FIELDS))), 0, dict[int, str]()
     if tuple(map(name_key, header[:2])) == FIELDS[:2]:
         order, begin = _order(path, header), 1
+        columns = {at: name for at, name in enumerate(header) if name and name_key(name) != "comment"}
     known: set[str] = set()
     for number, text in enumerate(lines[begin:], start=begin + 1):
         place = Place(path.name, number)
@@ -219,8 +220,10 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             )
         values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
         planted = name_key(values["severity"]) == PLANTED  # left out as a whole
-        said = sum(bool(cell.strip()) for at, cell in enumerate(cells) if at not in order)
-        noticed.left["comments on errors, or what else is said of them"] += 0 if planted else said
+        for at, cell in enumerate(cells):
+            if at not in order and cell.strip() and not planted:
+                what = "comments on errors, or what else is said of them"
+                noticed.left[f"values of the column {columns[at][:60]!r}" if at in columns else what] += 1
         try:
             yield _read_line(place, values, _Noticed() if planted else noticed, planted)
         except ValueError as error:

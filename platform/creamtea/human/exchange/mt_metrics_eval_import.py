@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +25,7 @@ from creamtea.human.exchange.columns import checked_name
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import CostError, Evidence, ImportFacts, given_cost, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
-from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.losses import NotKept, counts, known_keys
 from creamtea.human.exchange.mt_metrics_eval import Folder
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol
@@ -35,6 +35,7 @@ from creamtea.human.scale import exact
 from creamtea.wording import counted, file_name, option
 
 NONE = "None"
+ERROR_KEYS = ("start", "end", "category", "severity", "score", "is_source_error")
 SCORES, RATINGS = ".seg.score", ".seg.rating"
 LEVELS = (".doc.score", ".domain.score", ".sys.score")
 Cell = tuple[int, str]  # segment, system
@@ -94,7 +95,8 @@ def read_mt_metrics_eval(
         for system in folder.names(f"system-outputs/{folder.pair}", "", ".txt")
     }
     scores = _scores(folder, name, len(sources), outputs)
-    marked = _marked(folder, name, len(sources), outputs)
+    unread: Counter[str] = Counter()
+    marked = _marked(folder, name, len(sources), outputs, unread)
     protocol = facts.protocol or (Mqm.name if marked and _is_mqm(name) else SegmentScores.name)
     systems = tuple(dict.fromkeys([*_order(folder, name), *outputs]))
     cells = [
@@ -138,7 +140,7 @@ def read_mt_metrics_eval(
         replace(facts, test_set=test_set), protocol, (source, target), systems, items, ratings
     )
     made = replace(made, settings={**made.settings, **domain_settings(of_documents, made.test_set)})
-    return made, (*counts(left), *_beside(folder, name))
+    return made, (*counts(left), *counts(unread), *_beside(folder, name))
 
 
 # ---------------------------------------------------------------- what to read
@@ -257,9 +259,10 @@ def _order(folder: Folder, name: str) -> list[str]:
 
 
 def _marked(
-    folder: Folder, name: str, segments: int, systems: Mapping[str, Any]
+    folder: Folder, name: str, segments: int, systems: Mapping[str, Any], left: Counter[str]
 ) -> dict[Cell, list[_Marked]]:
-    """The errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell; each rater once."""
+    """The errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell; each rater once. `left` counts
+    what is not kept of them."""
     names = folder.of_people(RATINGS)
     chosen = [name] if name in names else [other for other in names if other.startswith(f"{name}.")]
     found: dict[Cell, list[_Marked]] = defaultdict(list)
@@ -269,7 +272,7 @@ def _marked(
             if rating == NONE:
                 continue
             who = rater[0] if rater else each.removeprefix(f"{name}.")
-            read = _rating(Place(Path(file).name, line), who, rating)
+            read = _rating(Place(Path(file).name, line), who, rating, left)
             others = [other for other in found[cell] if other.rater == read.rater]
             if not others:
                 found[cell].append(read)
@@ -282,10 +285,10 @@ def _marked(
     return dict(found)
 
 
-def _rating(place: Place, rater: str, written: str) -> _Marked:
+def _rating(place: Place, rater: str, written: str, left: Counter[str]) -> _Marked:
     try:
-        errors = json.loads(written)["errors"]
-        spans = [_span(**error) for error in errors]
+        errors = known_keys(json.loads(written), ("errors",), "marked errors", left)["errors"]
+        spans = [_span(**known_keys(error, ERROR_KEYS, "errors", left)) for error in errors]
         return _Marked(place, checked_name(rater), spans)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         if isinstance(error, CostError):
@@ -395,6 +398,25 @@ def _beside(folder: Folder, name: str) -> tuple[NotKept, ...]:
         for reference in folder.names("references", f"{folder.pair}.", ".txt")
         for text in folder.texts(f"references/{folder.pair}.{reference}.txt")
     ]
+    chosen = f"human-scores/{folder.pair}.{name}."
+    read = [
+        f"sources/{folder.pair}.txt",
+        f"documents/{folder.pair}.docs",
+        f"system-outputs/{folder.pair}/",
+        f"references/{folder.pair}.",
+        f"metric-scores/{folder.pair}/",
+        *(f"{chosen.removesuffix('.')}{level}" for level in (SCORES, *LEVELS)),
+        *(f"human-scores/{folder.pair}.{other}{SCORES}" for other in others),
+    ]
+    files = sorted(
+        file.relative_to(folder.path).as_posix() for file in folder.path.rglob("*") if file.is_file()
+    )
+    unread = [
+        file
+        for file in files
+        if not file.startswith(tuple(read)) and not (file.startswith(chosen) and file.endswith(RATINGS))
+    ]
+    shown = ", ".join(unread[:3]) + (", …" if len(unread) > 3 else "")
     totals = [
         line
         for level in LEVELS
@@ -408,5 +430,6 @@ def _beside(folder: Folder, name: str) -> tuple[NotKept, ...]:
             f"other scores of people ({', '.join(others)}; {option('scores')})": len(others),
             "files of metric scores": len(list(metrics.glob("*.score"))) if metrics.is_dir() else 0,
             "reference translations": sum(text is not None for text in references),
+            f"other files of the folder ({shown})": len(unread),
         }
     )

@@ -55,9 +55,10 @@ Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class _Loose(BaseModel):
-    """Keys that nobody asks for are allowed, other types are not."""
+    """Keys that nobody asks for are allowed and kept aside, to be named (`pearmut_unread`); other types are
+    not."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True)
 
 
 class OwnItem(_Loose):

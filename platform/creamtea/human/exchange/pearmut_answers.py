@@ -16,6 +16,7 @@ from creamtea.human.exchange.elsewhere import CostError, given_cost
 from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.pearmut import (
     Line,
+    OwnItem,
     PearmutItem,
     PearmutSpan,
     Response,
@@ -25,7 +26,7 @@ from creamtea.human.exchange.pearmut import (
 from creamtea.human.exchange.pearmut_checks import guidance_of
 from creamtea.human.exchange.pearmut_tags import TAGS, Assets, Entries
 from creamtea.human.exchange.pearmut_times import Moments, Times
-from creamtea.human.exchange.pearmut_unread import count_of_item
+from creamtea.human.exchange.pearmut_unread import count_unread, unread_of_item
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Mqm
@@ -34,6 +35,7 @@ from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted
 
 ItemKey = tuple[Any, ...]
+OWN_FIELDS = set(OwnItem.model_fields) - {"systems", "source", "media"}  # that an item has as they are
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Answers:
     _segments: dict[str, int] = field(default_factory=dict)
     _documents: dict[str, str] = field(default_factory=dict)  # of segments
     _document: int = 0  # how many there are
-    _read: set[tuple[str, ItemKind]] = field(default_factory=set)
+    _read: set[tuple[str, ItemKind, str]] = field(default_factory=set)
     _revisions: Counter[tuple[str, int]] = field(default_factory=Counter)
     _firsts: dict[tuple[str, int], Moments] = field(default_factory=dict)
     _comments: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -71,11 +73,12 @@ class Answers:
         keys = [_segment_key(item, written[at]) for at, item in enumerate(read)]
         rated = [key for key, kind in zip(keys, kinds, strict=True) if not kind.is_written]
         self._document += not all(key in self._documents for key in rated)
-        for at, (key, kind, item) in enumerate(zip(keys, kinds, read, strict=True)):
-            if (key, kind) not in self._read:
-                self._read.add((key, kind))
-                count_of_item(written[at], self.left)
-                self._count_tags(item)
+        for key, kind, item in zip(keys, kinds, read, strict=True):
+            unread = unread_of_item(item, kind) | self._tags(item)
+            for what, count in unread.items():
+                if (key, kind, what) not in self._read:  # of one item once, however often it was rated
+                    self._read.add((key, kind, what))
+                    self.left[what] += count
             if not kind.is_written:
                 self._segments.setdefault(key, len(self._segments))
                 self._documents.setdefault(key, str(self._document))
@@ -146,7 +149,7 @@ class Answers:
         )
         if own := item.creamtea:
             lists = {name: tuple(getattr(own, name)) for name in ("context", "references")}
-            made = replace(made, **{**own.model_dump(exclude={"systems", "source", "media"}), **lists})
+            made = replace(made, **{**own.model_dump(include=OWN_FIELDS), **lists})
         return made
 
     def _source(self, item: PearmutItem) -> tuple[str, Entries]:
@@ -155,9 +158,10 @@ class Answers:
             return item.src if own.source is None else own.source, tuple(own.media)
         return self.assets.read(item.src)
 
-    def _count_tags(self, item: PearmutItem) -> None:
-        for text in (self._source(item)[0], item.ref or "", *item.tgt.values()):
-            self.left["texts that show files (their tags stay in the text)"] += text.startswith(TAGS)
+    def _tags(self, item: PearmutItem) -> Counter[str]:
+        texts = (self._source(item)[0], item.ref or "", *item.tgt.values())
+        what = "texts that show files (their tags stay in the text)"
+        return Counter({what: sum(text.startswith(TAGS) for text in texts)})
 
     def _proposals(
         self, place: Place, item: PearmutItem, outputs: Mapping[str, str]
@@ -200,6 +204,7 @@ class Answers:
                 f"{counted(len(read), 'segment')}; allowed: as many"
             )
         self.left["comments on whole documents"] += bool(line.comment.strip())
+        count_unread(line, "lines", self.left)
         self.left["actions (their times are kept)"] += sum(
             action.creamtea is None and action.index is not None for action in line.actions
         )
@@ -232,6 +237,7 @@ class Answers:
         if unknown := sorted(set(read) - set(item.tgt)):
             raise InputError(f"{place}: {what}: the item has no output of {unknown[0]!r}")
         for one in read.values():
+            count_unread(one, "answers", self.left)
             self.evidence["scores"] += bool(one.score)
             self.evidence["errors"] += len(one.error_spans)
             self.evidence["categories"] += sum(bool(span.category) for span in one.error_spans)

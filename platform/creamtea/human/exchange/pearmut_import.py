@@ -42,13 +42,12 @@ def read_with_files(
     """
     file = path / ANSWERS if path.is_dir() else path
     beside = facts.campaign_file or (path / CAMPAIGN if path.is_dir() else None)
-    campaign, place, written = None, Place("", 0), {}
+    campaign, place = None, Place("", 0)
     if beside is not None:
         place = Place(beside.name, 1)
-        written = parse_json(read_text(beside), str(place))
-        campaign = place.read(Campaign, written, "campaign")
+        campaign = place.read(Campaign, parse_json(read_text(beside), str(place)), "campaign")
     protocol = _protocol(facts, campaign)
-    unread = unread_settings(written, protocol) if written else ()
+    unread = unread_settings(campaign, protocol) if campaign is not None else ()
     assets = Assets()
     if beside is not None and campaign is not None and (named := campaign.info.assets):
         assets = assets_of(beside, named.source, named.destination)
