@@ -59,5 +59,9 @@ class InfrastructureError(CreamteaError):
     """A worker, node or disk failed while the step ran: worth a retry after a pause."""
 
 
+class DamagedCheckpoint(InfrastructureError):
+    """A checkpoint does not hold what was saved, or parts of it are missing."""
+
+
 class DamagedArtefact(InfrastructureError):
     """A stored file does not hold what was stored. The step that made it can make it again."""

@@ -100,7 +100,7 @@ class Place:
     def checkpoint(self) -> float:
         """When the training was last saved; 0.0 while it has not been."""
         times = [0.0]
-        for path in self.home.glob("artefacts/checkpoints/*/training.pt"):
+        for path in self.home.glob("artefacts/checkpoints/*/training-*.pt"):
             try:
                 times.append(path.stat().st_mtime)
             except FileNotFoundError:
@@ -186,7 +186,7 @@ def test_two_workers_one_of_which_is_killed_train_the_same_model_on_postgresql_a
 
     def saved() -> bool:
         listed = s3.list_objects_v2(Bucket="study", Prefix="artefacts/checkpoints/").get("Contents", [])
-        return any(saved["Key"].endswith("/training.pt") for saved in listed)
+        return any("/training-" in saved["Key"] for saved in listed)
 
     place = Place(tmp_path, postgres_url, {**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
     run = place.start("run", str(STUDY), "--set", "resources.train.workers=[1, 2]")

@@ -467,7 +467,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_checkpoint_is_named_and_the_step_begins_anew(
+def test_a_damaged_checkpoint_is_named_and_deleted(
     local: ArtefactStore, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     checkpoints, source = local.checkpoints("key"), tmp_path / "state"
@@ -480,5 +480,5 @@ def test_a_damaged_checkpoint_is_named_and_the_step_begins_anew(
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InfrastructureError, match=f"{path} does not match its checksum"):
         loaded_bytes(local)
-    assert checkpoints.names() == []
+    assert checkpoints.names() == ["best.pt"]
     assert loaded_bytes(local) is None

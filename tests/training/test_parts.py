@@ -17,15 +17,23 @@ from step_context import FolderCheckpoints
 from torch import Tensor
 
 from creamtea.contract.parts import halves, index_name
-from creamtea.errors import InfrastructureError, InputError
+from creamtea.errors import DamagedCheckpoint, InfrastructureError, InputError
 from creamtea.scratch import host_id
 from creamtea.settings import checkpoint_part
 from creamtea.store.artefacts import ArtefactStore
-from creamtea_workers.training.checkpoint import Saver
+from creamtea_workers.training.checkpoint import (
+    Position,
+    Saver,
+    load_position,
+    position_names,
+    save_position,
+    slot_name,
+)
 from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, tensors_of
 
 PART = "CREAMTEA_CHECKPOINT_PART_MB"
 SMALL, LARGE = "0.001", "1000"
+NAME = "training-{:012}.pt"
 
 
 def content(number: float = 1.0) -> dict[str, Any]:
@@ -157,41 +165,89 @@ def test_a_crash_at_any_moment_leaves_a_whole_checkpoint(
     assert crashes >= 2
 
 
-def test_a_part_that_was_deleted_is_named_and_the_next_attempt_begins_anew(
+def test_a_part_that_was_deleted_is_named_and_the_checkpoint_before_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PART, SMALL)
     saver = Saver(FolderCheckpoints(tmp_path))
-    save(saver, content())
-    next(tmp_path.rglob("00001.safetensors")).unlink()
-    lost = r"training\.pt\.parts/\w+/00001\.safetensors is missing"
-    with pytest.raises(InfrastructureError, match=lost):
-        saver.load("training.pt")
-    assert saver.load("training.pt") is None
+    for update in (1, 2, 3):
+        save_position(saver, Position(update), content()["model"], content()["optimiser"])
+    saver.wait()
+    assert position_names(FolderCheckpoints(tmp_path).names()) == {NAME.format(2), NAME.format(3)}
+    next((tmp_path / f"{NAME.format(3)}.parts").rglob("00001.safetensors")).unlink()
+    with pytest.raises(DamagedCheckpoint, match=r"training-0+3\.pt\.parts/\w+/00001\.safetensors is missing"):
+        load_position(saver)
+    saver.discard_damaged()
+    found = load_position(saver)
+    assert found is not None
+    assert found[0].update == 2
+    assert not any(NAME.format(3) in name for name in FolderCheckpoints(tmp_path).names())
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "flipped": lambda whole: (
+        whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 0x40]) + whole[len(whole) // 2 + 1 :]
+    ),
+    "truncated": lambda whole: whole[: len(whole) // 2],
+}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("part", ["0.02", LARGE])
-def test_a_training_whose_checkpoint_is_damaged_begins_anew_and_ends_the_same(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_training_begins_from_the_checkpoint_before_a_damaged_one_and_ends_the_same(
+    part: str, damage: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PART, part)
     store = ArtefactStore(tmp_path)
     monkeypatch.setattr("small_trainings.FolderCheckpoints", lambda folder: store.checkpoints(folder.name))
-    params = parameters({"batch_tokens": 60, "max_epochs": 2, "checkpoint_every": 2, "average": 2})
+    params = parameters({"batch_tokens": 60, "max_epochs": 3, "checkpoint_every": 2, "average": 2})
     pairs = reversals(30, 6, seed=1)
     whole = trainer(params, pairs, tmp_path / "whole").run()
     folder = tmp_path / "checkpoints" / "piece"
-    for kind in ("training.pt", "best-0.pt"):
+    for stop in range(5, whole.position.update, 3):
         with pytest.raises(Killed):
-            trainer(params, pairs, folder, kill_at=whole.position.update - 1).run()
-        damaged = next(folder.rglob("00001.safetensors") if part != LARGE else folder.glob(kind))
-        content = bytearray(damaged.read_bytes())
-        content[len(content) // 2] ^= 0x40
-        damaged.write_bytes(content)
-        with pytest.raises(InfrastructureError, match=f"{damaged} does not match its checksum"):
+            trainer(params, pairs, folder, kill_at=stop).run()
+        *_, before, newest = [0, *sorted(position_names(store.checkpoints("piece").names()))]
+        damaged = next(folder.glob(f"{newest}.parts/*/*.safetensors" if part != LARGE else str(newest)))
+        damaged.write_bytes(damage(damaged.read_bytes()))
+        with pytest.raises(DamagedCheckpoint, match=f"{damaged} does not match its checksum"):
             trainer(params, pairs, folder).run()
-        assert store.checkpoints("piece").names() == []
+        assert position_names(store.checkpoints("piece").names()) == {before}
+        goes_on = trainer(params, pairs, folder)
+        goes_on.resume()
+        assert NAME.format(goes_on.state.update) == before
+    again = trainer(params, pairs, folder).run()
+    assert same(again.model.state_dict(), whole.model.state_dict())
+    assert again.position.points == whole.position.points
+
+
+@pytest.mark.slow
+def test_of_damaged_models_those_that_no_checkpoint_needs_are_gone_and_others_begin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ArtefactStore(tmp_path)
+    monkeypatch.setattr("small_trainings.FolderCheckpoints", lambda folder: store.checkpoints(folder.name))
+    params = parameters({"batch_tokens": 60, "max_epochs": 3, "keep": "last", "average": 1})
+    pairs = reversals(30, 6, seed=1)
+    whole = trainer(params, pairs, tmp_path / "whole").run()
+    folder = tmp_path / "checkpoints" / "piece"
+    last = whole.position.update
+    with pytest.raises(Killed):
+        trainer(params, pairs, folder, kill_at=last - 1).run()
+    state = trainer(params, pairs, folder)
+    state.resume()
+    newest = folder / slot_name(state.state.best[0].slot)
+    newest.write_bytes(DAMAGES["flipped"](newest.read_bytes()))
+    with pytest.raises(DamagedCheckpoint, match=newest.name):
+        trainer(params, pairs, folder).run()
+    [left] = position_names(store.checkpoints("piece").names())
+    assert left < NAME.format(state.state.update)
+    for model in folder.glob("best-*.pt"):
+        model.write_bytes(DAMAGES["truncated"](model.read_bytes()))
+    with pytest.raises(DamagedCheckpoint, match=r"best-\d\.pt"):
+        trainer(params, pairs, folder).run()
+    assert store.checkpoints("piece").names() == []
     again = trainer(params, pairs, folder).run()
     assert same(again.model.state_dict(), whole.model.state_dict())
 
@@ -202,8 +258,9 @@ def test_a_training_without_a_model_that_it_would_average_begins_anew(tmp_path: 
     pairs = reversals(30, 6, seed=1)
     with pytest.raises(Killed):
         trainer(params, pairs, tmp_path, kill_at=5).run()
-    (tmp_path / "best-0.pt").unlink()
-    with pytest.raises(InfrastructureError, match=r"best-0\.pt is missing"):
+    for model in tmp_path.glob("best-*.pt"):
+        model.unlink()
+    with pytest.raises(DamagedCheckpoint, match=r"best-\d\.pt is missing"):
         trainer(params, pairs, tmp_path).run()
     assert not FolderCheckpoints(tmp_path).names()
 
@@ -229,7 +286,7 @@ def test_a_training_with_large_checkpoints_resumes_with_the_same_bits(
     assert same(pieces.model.state_dict(), whole.model.state_dict())
     names = FolderCheckpoints(tmp_path / "pieces").names()
     assert not halves(names, Saver(FolderCheckpoints(tmp_path / "pieces"))._read)
-    assert {name.partition(".")[0] for name in names} >= {"training", "best-0"}
+    assert {name.partition(".")[0].partition("-0")[0] for name in names} >= {"training", "best"}
     assert sum(name.endswith(".safetensors") for name in names) > 8
 
 

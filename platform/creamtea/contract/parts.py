@@ -1,9 +1,9 @@
 """A checkpoint in several files: how they are called, and the index that makes them one.
 
-    training.pt                                  a checkpoint in one file
-    training.pt.json                             the index of a large one, written when its parts are there
-    training.pt.parts/<save>/00000.safetensors   a part; every save has a folder of its own
-    training.pt.parts/<save>/rest.pt             what is not a tensor
+    training-000000000009.pt              a checkpoint in one file
+    training-000000000009.pt.json         the index of a large one, written when its parts are there
+    NAME.parts/<save>/00000.safetensors   a part; every save has a folder of its own
+    NAME.parts/<save>/rest.pt             what is not a tensor
 
 A part that no index names is a half of a save that did not end.
 """

@@ -76,7 +76,7 @@ class LiveView:
 
 class Checkpoints(Protocol):
     """Files that outlive an attempt, so that the next one resumes; atomic, never seen half-written. A damaged
-    one is an InfrastructureError, after which the step's next attempt finds none and begins anew."""
+    one is a DamagedCheckpoint, and is deleted."""
 
     def save(self, name: str, source: Path) -> None:
         """Store the local file under `name`, replacing an older one in one move. `source` may be changed."""

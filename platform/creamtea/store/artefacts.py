@@ -23,7 +23,7 @@ from fsspec.implementations.local import LocalFileSystem
 from pydantic import TypeAdapter
 
 from creamtea.contract.step import Checkpoints, LiveView
-from creamtea.errors import CreamteaError, DamagedArtefact, InfrastructureError, InputError
+from creamtea.errors import CreamteaError, DamagedArtefact, DamagedCheckpoint, InfrastructureError, InputError
 from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
 from creamtea.settings import make_private
@@ -404,8 +404,7 @@ class ArtefactStore:
 class StoredCheckpoints:
     """The checkpoints of one step in a store; implements `creamtea.contract.step.Checkpoints`.
 
-    A stored file is sealed with its checksum. If that does not match, all of the step's checkpoints are
-    deleted, since they refer to one another: the next attempt begins anew.
+    A stored file is sealed with its checksum. If that does not match, the file is deleted.
     """
 
     def __init__(self, store: ArtefactStore, step_key: str) -> None:
@@ -428,10 +427,11 @@ class StoredCheckpoints:
                 except FileNotFoundError:
                     return None
             if not unseal(copy):
-                self._store.drop_checkpoints(self._key)
-                raise InfrastructureError(
+                self.remove(name)
+                raise DamagedCheckpoint(
                     f"checkpoint {path} does not match its checksum: it is damaged, or of creamtea 0.2.0 or "
-                    "earlier. The step's checkpoints were deleted, and its next attempt begins anew"
+                    "earlier. It was deleted; the step's next attempt begins from the checkpoint before, if "
+                    "that is sound, or anew"
                 )
             return parse(copy)
 

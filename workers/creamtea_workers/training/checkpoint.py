@@ -2,13 +2,18 @@
 
 Saves are atomic (`creamtea.contract.step.Checkpoints`); files are read with `weights_only`, so that a
 checkpoint cannot contain code. A large one is written in parts (`creamtea.contract.parts`) by all workers.
+
+A training keeps its last two checkpoints: if the newest is damaged, the next attempt begins from the one
+before. That takes the space of a model and its optimiser once more, and of one more of the best models.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,20 +23,24 @@ from torch import Tensor
 
 from creamtea.contract.parts import PartIndex, halves
 from creamtea.contract.step import Checkpoints
+from creamtea.errors import DamagedCheckpoint
 from creamtea.scratch import scratch_folder
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.group import Alone, Group
 from creamtea_workers.training.parts import (
     Split,
     bytes_of,
-    incomplete,
+    discard,
+    is_whole,
     load_parts,
     loaded,
+    missing,
     read_index,
     remove_index,
 )
 
-MAIN = "training.pt"
+_POSITION = re.compile(r"(training-\d+\.pt)(\.json|\.parts/.+)?")  # training-UPDATE.pt
+KEPT = 2  # positions
 
 
 @dataclass
@@ -55,6 +64,7 @@ class Position:
     stalled: int = 0  # of these, since the learning rate was last halved
     halvings: int = 0  # of the learning rate
     best: list[Best] = field(default_factory=list)  # best first
+    spared: list[int] = field(default_factory=list)  # slots of the best models before the last validation
     points: list[tuple[str, int, float]] = field(default_factory=list)  # learning curves
     tokens: int = 0  # target tokens trained on, and the seconds spent on them, over all attempts
     seconds: float = 0.0
@@ -87,7 +97,11 @@ class Saver:
             place = (self._group.rank, self._group.size)
             self._pending = self._thread.submit(self._split.write, self._checkpoints, *place)
         elif self._group.rank == 0:
-            self._pending = self._thread.submit(save, self._checkpoints, name, on_cpu(content))
+            self._pending = self._thread.submit(self._save, name, on_cpu(content))
+
+    def _save(self, name: str, content: Any) -> None:
+        save(self._checkpoints, name, content)
+        remove_old_positions(self._checkpoints)
 
     def settle(self) -> None:
         """Wait until the tensors of what is being written may change."""
@@ -104,6 +118,7 @@ class Saver:
             self._group.gather(None)  # all have written
             if self._group.rank == 0:
                 split.commit(self._checkpoints)
+                remove_old_positions(self._checkpoints)
 
     def clear(self) -> None:
         """Remove the halves that a save left which did not end."""
@@ -113,6 +128,15 @@ class Saver:
 
     def _read(self, name: str) -> bytes:
         return self._checkpoints.read(name, Path.read_bytes) or b""
+
+    def newest(self) -> str | None:
+        """The name of the newest position; None at first."""
+        self.wait()
+        return self._group.share(lambda: max(position_names(self._checkpoints.names()), default=None))
+
+    def discard_damaged(self) -> None:
+        """Keep what the next attempt can begin from, after a DamagedCheckpoint. This worker acts alone."""
+        discard_damaged(self._checkpoints)
 
     def close(self) -> None:
         """Let a write end, so that none is left behind by an attempt that is cancelled or fails."""
@@ -126,10 +150,10 @@ class Saver:
         return load_parts(kept, content) if isinstance(content, PartIndex) else content
 
     def load_existing(self, name: str) -> Any:
-        """The same of a name that a checkpoint refers to: InfrastructureError where it is missing."""
+        """The same of a name that a checkpoint refers to: DamagedCheckpoint where it is missing."""
         content = self.load(name)
         if content is None:
-            raise incomplete(self._checkpoints, name)
+            raise missing(name)
         return content
 
 
@@ -160,14 +184,53 @@ def load(checkpoints: Checkpoints, name: str) -> Any:
 
 def save_position(saver: Saver, position: Position, model: dict[str, Any], optimiser: dict[str, Any]) -> None:
     """No random state: it follows from (seed, update)."""
-    saver.save(MAIN, {"position": asdict(position), "model": model, "optimiser": optimiser})
+    name = f"training-{position.update:012}.pt"
+    saver.save(name, {"position": asdict(position), "model": model, "optimiser": optimiser})
 
 
 def load_position(saver: Saver) -> tuple[Position, dict[str, Any], dict[str, Any]] | None:
-    """(position, model's state, optimiser's state); None at first."""
-    content = saver.load(MAIN)
-    if content is None:
+    """(position, model's state, optimiser's state) of the newest; None at first."""
+    name = saver.newest()
+    if name is None:
         return None
+    content = saver.load_existing(name)
     fields = content["position"]
     fields["best"] = [Best(**best) for best in fields["best"]]
     return Position(**fields), content["model"], content["optimiser"]
+
+
+def position_names(files: Iterable[str]) -> set[str]:
+    """The positions that these files are of."""
+    return {match[1] for file in files if (match := _POSITION.fullmatch(file))}
+
+
+def remove_old_positions(checkpoints: Checkpoints) -> None:
+    for name in sorted(position_names(checkpoints.names()))[:-KEPT]:
+        discard(checkpoints, name)
+
+
+def discard_damaged(checkpoints: Checkpoints) -> None:
+    """Remove damaged files, positions that lack a part or one of their best models, and everything if no
+    position is left."""
+    for file in checkpoints.names():
+        with suppress(DamagedCheckpoint):
+            checkpoints.read(file, lambda copy: None)
+    positions = position_names(checkpoints.names())
+    for name in sorted(positions):
+        if not _is_sound(checkpoints, name):
+            discard(checkpoints, name)
+            positions.remove(name)
+    for file in () if positions else checkpoints.names():
+        checkpoints.remove(file)
+
+
+def _is_sound(checkpoints: Checkpoints, name: str) -> bool:
+    if not is_whole(checkpoints, name):
+        return False
+    index = read_index(checkpoints, name)
+    content = load(checkpoints, name if index is None else index.rest)
+    return all(is_whole(checkpoints, slot_name(best["slot"])) for best in content["position"]["best"])
+
+
+def slot_name(slot: int) -> str:
+    return f"best-{slot}.pt"

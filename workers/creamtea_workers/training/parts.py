@@ -13,7 +13,7 @@ from torch import Tensor
 
 from creamtea.contract.parts import PartIndex, index_name, part_name
 from creamtea.contract.step import Checkpoints
-from creamtea.errors import InfrastructureError
+from creamtea.errors import DamagedCheckpoint, InfrastructureError
 from creamtea.scratch import scratch_folder
 
 Place = tuple[int | str, ...]  # the keys that lead to a tensor
@@ -163,19 +163,31 @@ def loaded(file: Path) -> Any:
 def _part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> Any:
     content = checkpoints.read(file, parse)
     if content is None:
-        raise incomplete(checkpoints, file)
+        raise missing(file)
     return content
 
 
-def incomplete(checkpoints: Checkpoints, file: str) -> InfrastructureError:
-    """The error about a checkpoint that others refer to; all are deleted, so that the next attempt begins
-    anew."""
-    for name in checkpoints.names():
-        checkpoints.remove(name)
-    return InfrastructureError(
-        f"checkpoint {file} is missing: it was deleted. The step's other checkpoints were deleted, too, and "
-        "its next attempt begins anew"
+def missing(file: str) -> DamagedCheckpoint:
+    """The error about a file that a checkpoint refers to."""
+    return DamagedCheckpoint(
+        f"checkpoint {file} is missing: it was deleted. The step's next attempt begins from the checkpoint "
+        "before, if that is sound, or anew"
     )
+
+
+def discard(checkpoints: Checkpoints, name: str) -> None:
+    """Remove a checkpoint in one file or in parts, the index first."""
+    remove_index(checkpoints, name)
+    for file in checkpoints.names():
+        if file == name or file.startswith(f"{name}.parts/"):
+            checkpoints.remove(file)
+
+
+def is_whole(checkpoints: Checkpoints, name: str) -> bool:
+    """Whether nothing of a checkpoint is missing."""
+    names = set(checkpoints.names())
+    index = read_index(checkpoints, name)
+    return name in names if index is None else names.issuperset(index.files)
 
 
 def remove_index(checkpoints: Checkpoints, name: str) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from creamtea.contract.step import Checkpoints, GaveWay, LiveView
-from creamtea.errors import StepError
+from creamtea.errors import DamagedCheckpoint, StepError
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, PackedBatch, Pairs, plan_epoch
 from creamtea_workers.models.base import Model
@@ -142,10 +142,15 @@ class Trainer:
 
     def resume(self) -> None:
         self.saver.clear()
-        saved = load_position(self.saver)
+        try:
+            saved = load_position(self.saver)
+            if saved is not None:
+                average_best(self.saver, saved[0].best)  # a damaged model is found now, not at the end
+        except DamagedCheckpoint:
+            self.saver.discard_damaged()
+            raise
         if saved is not None:
             self.state, model, optimiser = saved
-            average_best(self.saver, self.state.best)  # a damaged model is found now, not after the training
             self.model.load_state_dict(model)
             self.optimiser.load_state_dict(optimiser)
             if self.packed is not None:
@@ -315,6 +320,7 @@ class Trainer:
             )
         rank = result.rank(self.development.select_by)
         is_better = rank < self.best_rank()
+        before = [kept.slot for kept in self.state.best]
         self.state.best = keep_best(
             self.saver,
             self.state.best,
@@ -322,7 +328,9 @@ class Trainer:
             (rank, self.state.update),
             self.model.state_dict(),
             self.training.keep,
+            self.state.spared,
         )
+        self.state.spared = before
         self.state.validated = self.state.update
         self.record(result)
         self.live.add_translations(self.state.update, result.examples)
