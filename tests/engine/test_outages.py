@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import sqlite3
 import tempfile
@@ -25,9 +24,7 @@ from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.orders.submission import Submission
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.outages import LASTING_SECONDS, Outage, outage_of, wait_out
-
-PASSES = math.inf
+from creamtea.store.outages import LASTING_SECONDS, PASSING_SECONDS, Outage, Waited, outage_of, wait_out
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +51,8 @@ def kill_server(server: Any) -> None:
     server.get_postmaster_info().process.wait(ANSWER)
 
 
-def test_an_outage_of_any_length_is_waited_for() -> None:
-    """Thirty seconds each, 2,000 pauses are most of a day."""
+def test_an_outage_of_many_pauses_is_waited_for() -> None:
+    """However many pauses it takes, as long as they are no more than PASSING_SECONDS in all."""
     pauses: list[float] = []
 
     def work() -> int:
@@ -70,6 +67,46 @@ def test_an_outage_of_any_length_is_waited_for() -> None:
     assert wait_out(work, wait) == 2000
     assert pauses[:3] == [0.05, 0.1, 0.2]
     assert pauses[-1] == 0.5
+
+
+@pytest.mark.parametrize(("up", "ends"), [(0.0, True), (10.0, True), (60.0, False)])
+def test_a_server_that_falls_over_again_and_again_uses_the_patience_up(
+    monkeypatch: pytest.MonkeyPatch, up: float, ends: bool
+) -> None:
+    """Away for 30 s each time, and back for `up` seconds. One that is there for most of the time is no such
+    server: the work goes on."""
+    now = 0.0
+    monkeypatch.setattr("creamtea.store.outages.time.monotonic", lambda: now)
+    waited = Waited()
+
+    def wait(outage: Outage, pause: float) -> bool:
+        nonlocal now
+        now += 30.0
+        return True
+
+    def crash_once() -> None:
+        failed = False
+
+        def work() -> None:
+            nonlocal failed
+            if not failed or up == 0.0:
+                failed = True
+                raise DBAPIError("SELECT 1", {}, psycopg.OperationalError("the server crashed"))
+
+        wait_out(work, wait, waited)
+
+    def run() -> None:
+        nonlocal now
+        while now < 10 * PASSING_SECONDS:
+            crash_once()
+            now += up
+
+    if not ends:
+        run()
+        return
+    with pytest.raises(DBAPIError):
+        run()
+    assert PASSING_SECONDS <= now <= 2 * PASSING_SECONDS
 
 
 def survive(
@@ -129,24 +166,24 @@ def test_a_file_that_is_locked_for_longer_than_its_time_limit(
 @pytest.mark.parametrize(
     ("error", "patience"),  # seconds; None: it is a mistake
     [
-        (sqlite3.OperationalError("database is locked"), PASSES),
+        (sqlite3.OperationalError("database is locked"), PASSING_SECONDS),
         (sqlite3.OperationalError("database or disk is full"), LASTING_SECONDS),
         (sqlite3.OperationalError("attempt to write a readonly database"), LASTING_SECONDS),
         (sqlite3.OperationalError("unable to open database file"), LASTING_SECONDS),
         (sqlite3.OperationalError("disk I/O error"), LASTING_SECONDS),
         (sqlite3.DatabaseError("database disk image is malformed"), 0.0),
         (sqlite3.OperationalError("no such table: step"), None),
-        (psycopg.OperationalError("connection refused"), PASSES),
+        (psycopg.OperationalError("connection refused"), PASSING_SECONDS),
         (psycopg.errors.ReadOnlySqlTransaction("on a replica"), LASTING_SECONDS),
-        (psycopg.InterfaceError("the connection is closed"), PASSES),
+        (psycopg.InterfaceError("the connection is closed"), PASSING_SECONDS),
         (psycopg.OperationalError('connection failed: FATAL:  database "x" does not exist'), LASTING_SECONDS),
         (psycopg.errors.InsufficientPrivilege("permission denied for table step"), LASTING_SECONDS),
         (psycopg.errors.DataCorrupted("invalid page in block 7"), 0.0),
-        (psycopg.errors.AdminShutdown("terminating connection"), PASSES),
+        (psycopg.errors.AdminShutdown("terminating connection"), PASSING_SECONDS),
         (psycopg.errors.DiskFull("could not extend file"), LASTING_SECONDS),
-        (psycopg.errors.DeadlockDetected("deadlock detected"), PASSES),
-        (psycopg.errors.SerializationFailure("could not serialize access"), PASSES),
-        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), PASSES),
+        (psycopg.errors.DeadlockDetected("deadlock detected"), PASSING_SECONDS),
+        (psycopg.errors.SerializationFailure("could not serialize access"), PASSING_SECONDS),
+        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), PASSING_SECONDS),
         (psycopg.errors.UndefinedTable("step"), None),
         (psycopg.errors.ProgramLimitExceeded("index row size 2720 exceeds maximum 2704"), None),
         (psycopg.errors.StatementTooComplex("stack depth limit exceeded"), None),
@@ -159,7 +196,7 @@ def test_a_file_that_is_locked_for_longer_than_its_time_limit(
 def test_an_outage_is_told_from_a_mistake(error: Exception, patience: float | None) -> None:
     outage = outage_of(DBAPIError("SELECT 1", {}, error))
     assert (outage and outage.patience) == patience
-    assert outage is None or bool(outage.remedy) == (patience != PASSES)
+    assert outage is None or bool(outage.remedy) == (patience != PASSING_SECONDS)
 
 
 def test_a_pool_without_a_free_connection_is_waited_for() -> None:

@@ -16,7 +16,7 @@ from creamtea.engine.lease import AnotherController, shorten
 from creamtea.orders.controllers import live_controller
 from creamtea.settings import LOOPBACK
 from creamtea.store.database import Database
-from creamtea.store.outages import wait_out
+from creamtea.store.outages import Waited, wait_out
 
 WAIT_SECONDS = 2.0  # between checks whether another controller has stopped
 
@@ -93,14 +93,14 @@ def _check() -> NoReturn:
 
 def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
     """Wait until no other controller is running; False if that one runs every study, as this one would."""
-    announced = False
-    while (live := wait_out(lambda: live_controller(database), stop.pause)) is not None:
+    announced, waited = False, Waited()
+    while (live := wait_out(lambda: live_controller(database), stop.pause, waited)) is not None:
         if live.study_id is None and until_idle:
             return False
         if not announced:
             say(f"waiting for another controller: {live}", err=True)
             announced = True
-        wait_out(partial(shorten, database), stop.pause)
+        wait_out(partial(shorten, database), stop.pause, waited)
         if stop.wait(WAIT_SECONDS):
             return False
     return not stop.is_set()

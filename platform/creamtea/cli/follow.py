@@ -17,7 +17,7 @@ from creamtea.orders.submission import Submission
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.outages import Outage, wait_out
+from creamtea.store.outages import Outage, Waited, wait_out
 from creamtea.store.queries import Node, steps_of, study_nodes
 
 POLL_SECONDS = 1.0
@@ -58,9 +58,9 @@ def follow(
     study_id = submission.study_id
     # what finished between the submission and the first poll is reported as well
     seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in submission.keys}
-    patience = Patience()
+    patience, waited = Patience(), Waited()
     while True:
-        over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait)
+        over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait, waited)
         for key, node in steps_of(nodes).items():
             if node.state != seen[key]:
                 event = _event(node, seen[key])

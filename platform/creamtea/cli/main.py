@@ -148,8 +148,9 @@ def _told(error: Exception) -> tuple[str, int]:
 
         if (outage := outage_of(error)) is not None:
             safe = " What was committed is safe." if outage.patience else ""
+            mend = "" if outage.remedy else " See its server's log, or which program has its file open."
             again = f"Then run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)"
-            return f"{outage}.{safe} {again}", 1
+            return f"{outage}.{mend}{safe} {again}", 1
     return "", 1
 
 

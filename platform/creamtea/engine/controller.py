@@ -23,7 +23,7 @@ from creamtea.engine.task import DAMAGED, GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
-from creamtea.store.outages import Outage, outage_of, reason_of, wait_out
+from creamtea.store.outages import Outage, Waited, outage_of, reason_of, wait_out
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
@@ -69,6 +69,7 @@ class Controller:
         self._emit = emit
         self._running: dict[str, _Running] = {}
         self._absent = AbsentNodes()
+        self._waited = Waited()
         self._noticed: set[str] = set()
         self._told: dict[str, str] = {}  # what pages show
         self._next_check = 0.0
@@ -145,7 +146,7 @@ class Controller:
                 time.sleep(min(POLL_SECONDS, pause))
             return not self._until()
 
-        return wait_out(work, wait)
+        return wait_out(work, wait, self._waited)
 
     def _check(self, lease: leases.Lease) -> None:
         """Renew the leases, stop what was cancelled or takes too long, report progress, see new studies."""

@@ -1,13 +1,12 @@
 """Failures of the database that are not mistakes: those that pass, and those that need a person.
 
-A restart, a fail-over, a lost connection or a locked file passes: it is waited for. A full or read-only disk
-and missing rights need a person: whoever waits for them says what to do, and gives up after LASTING_SECONDS.
-A damaged database is not waited for.
+A restart, a fail-over, a lost connection or a locked file passes: it is waited for, up to PASSING_SECONDS in
+all. A full or read-only disk and missing rights need a person: whoever waits for them says what to do, and
+gives up after LASTING_SECONDS. A damaged database is not waited for.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import sqlite3
 import time
@@ -23,6 +22,9 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.5  # seconds; twice as long each time
 MAX_PAUSE = 30.0
 LASTING_SECONDS = 300.0  # for which a person has time to mend what does not pass
+PASSING_SECONDS = (
+    6 * 3600.0
+)  # for which a database may be away: a night's maintenance, not a server that fails
 
 PASSES = ""
 FREE = "free some space on its disk (then `creamtea gc` may free more)"
@@ -66,7 +68,7 @@ class Outage:
     place: str  # of the database, for people
     reason: str  # what it says, in one line
     remedy: str = PASSES  # what a person has to do
-    patience: float = math.inf  # seconds for which it is worth trying again
+    patience: float = PASSING_SECONDS  # seconds for which it is worth trying again
 
     def __str__(self) -> str:
         if self.remedy:
@@ -74,8 +76,36 @@ class Outage:
         return f"{self.place} does not answer ({self.reason})"
 
     def trying_again(self, pause: float) -> str:
-        limit = "" if math.isinf(self.patience) else f", for {self.patience / 60:g} minutes in all"
+        minutes = self.patience / 60
+        limit = (
+            f", for {minutes / 60:g} hours in all" if minutes > 60 else f", for {minutes:g} minutes in all"
+        )
         return f"{self}; trying again in {pause:.2g} s{limit}"
+
+
+class Waited:
+    """How long the database has been away, less the time for which it has answered.
+
+    So a server that comes back for a moment and falls over again uses up the patience, too.
+    """
+
+    def __init__(self) -> None:
+        self._seconds, self._last, self._away = 0.0, time.monotonic(), False
+
+    def failed(self) -> float:
+        """Note that it is away, and return the seconds."""
+        self._count(True)
+        return self._seconds
+
+    def answered(self) -> None:
+        if self._away:
+            self._count(False)
+
+    def _count(self, away: bool) -> None:
+        now = time.monotonic()
+        passed = now - self._last
+        self._seconds = self._seconds + passed if self._away else max(0.0, self._seconds - passed)
+        self._last, self._away = now, away
 
 
 def outage_of(error: BaseException) -> Outage | None:
@@ -92,7 +122,7 @@ def outage_of(error: BaseException) -> Outage | None:
 def _outage(error: SQLAlchemyError) -> tuple[str, float] | None:
     """The remedy and the patience."""
     if isinstance(error, TimeoutError):  # all connections of the pool are in use
-        return PASSES, math.inf
+        return PASSES, PASSING_SECONDS
     if not isinstance(error, DBAPIError):
         return None
     cause, remedy = error.orig, None
@@ -112,7 +142,7 @@ def _outage(error: SQLAlchemyError) -> tuple[str, float] | None:
         remedy = LOGIN if refused else PASSES
     if remedy is None and error.connection_invalidated:
         remedy = PASSES
-    return None if remedy is None else (remedy, LASTING_SECONDS if remedy else math.inf)
+    return None if remedy is None else (remedy, LASTING_SECONDS if remedy else PASSING_SECONDS)
 
 
 def name_place(engine: Engine, place: str) -> None:
@@ -134,20 +164,25 @@ def reason_of(error: SQLAlchemyError) -> str:
     return lines[0] if lines else type(cause).__name__
 
 
-def wait_out(work: Callable[[], T], wait: Callable[[Outage, float], bool]) -> T:
+def wait_out(work: Callable[[], T], wait: Callable[[Outage, float], bool], waited: Waited | None = None) -> T:
     """Return the result of one transaction, tried again while the database may come back.
 
     `wait` is called with what is the matter and the seconds to wait. If it returns False, or the patience for
-    such an outage is over, the error is raised. A transaction whose commit was not confirmed is tried again:
-    `work` must allow for that.
+    such an outage is over, the error is raised. `waited`: what earlier transactions have waited. A
+    transaction whose commit was not confirmed is tried again: `work` must allow for that.
     """
-    pause, began = FIRST_PAUSE, time.monotonic()
+    pause, began, waited = FIRST_PAUSE, time.monotonic(), waited or Waited()
     while True:
         try:
-            return work()
+            result = work()
         except SQLAlchemyError as error:
             outage = outage_of(error)
-            left = 0.0 if outage is None else began + outage.patience - time.monotonic()
+            away = waited.failed()
+            spent = time.monotonic() - began if outage is not None and outage.remedy else away
+            left = 0.0 if outage is None else outage.patience - spent
             if outage is None or left <= 0 or not wait(outage, min(pause, left)):
                 raise
             pause = min(2 * pause, MAX_PAUSE)
+        else:
+            waited.answered()
+            return result
