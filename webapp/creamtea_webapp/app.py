@@ -3,37 +3,60 @@ papers' tables, an organiser the campaigns too. The query of the address names t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from creamtea.human import rights
+from creamtea.human.access import Identity
 from creamtea_webapp import session
-from creamtea_webapp.markup import show
+from creamtea_webapp.markup import show, show_styles
 from creamtea_webapp.pages import compare, organise, papers, rate, report, steps, studies, submit
+
+STUDIES, CAMPAIGNS, PAPERS = "Studies", "Campaigns", "Papers"
 
 
 def main() -> None:
+    st.set_page_config(layout="wide")
+    show_styles()
     who = session.identity()
     if who is None:
         session.refuse()
-    st.set_page_config(layout="wide")
-    if rights.standing(who) == rights.RATER:
-        page = st.Page(rate.page, title="Rating", url_path="rate", default=True)
-    elif organise.is_asked_for(who):
-        page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)
-    elif rights.standing(who) == rights.ONE_REPORT:
-        page = st.Page(report.page, title="Report", url_path="report", default=True)
-    elif compare.is_asked_for():
-        page = st.Page(compare.page, title="Studies compared", url_path="compare", default=True)
-    elif submit.is_asked_for():
-        page = st.Page(submit.page, title="Submit a study", url_path="submit", default=True)
-    elif papers.is_asked_for():
-        page = st.Page(papers.page, title="Papers", url_path="papers", default=True)
-    elif "study" in st.query_params and "step" in st.query_params:
-        page = st.Page(steps.page, title="Steps", url_path="steps", default=True)
-    elif "study" in st.query_params:
-        page = st.Page(report.page, title="Report", url_path="report", default=True)
-    else:
-        page = st.Page(studies.page, title="Studies", url_path="studies", default=True)
+    draw, title, here = _page(who)
+    show("parts.html", "frame", ways=_ways(who), here=here)
     # One page, at "/": Streamlit's browser side first looks for its server below the path of any other.
-    st.navigation([page], position="hidden").run()
-    show("parts.html", "foot")
+    st.navigation(
+        [st.Page(draw, title=title, url_path=title.lower().replace(" ", "-"), default=True)],
+        position="hidden",
+    ).run()
+
+
+def _page(who: Identity) -> tuple[Callable[[], None], str, str]:
+    """What the address asks for, its title, and which of the ways it belongs to."""
+    if rights.standing(who) == rights.RATER:
+        return rate.page, "Rating", ""
+    if organise.is_asked_for(who):
+        return organise.page, CAMPAIGNS, CAMPAIGNS
+    if rights.standing(who) == rights.ONE_REPORT:
+        return report.page, "Report", STUDIES
+    if compare.is_asked_for():
+        return compare.page, "Studies compared", STUDIES
+    if submit.is_asked_for():
+        return submit.page, "Submit a study", STUDIES
+    if papers.is_asked_for():
+        return papers.page, PAPERS, PAPERS
+    if "study" in st.query_params and "step" in st.query_params:
+        return steps.page, "Steps", STUDIES
+    if "study" in st.query_params:
+        return report.page, "Report", STUDIES
+    return studies.page, STUDIES, STUDIES
+
+
+def _ways(who: Identity) -> list[tuple[str, str]]:
+    """The names and addresses of what every page has a way to: nothing for who may open one page only."""
+    ways = []
+    if rights.may(who, rights.READ_STUDIES):
+        ways += [(STUDIES, "./"), (PAPERS, "?papers=all")]
+    if rights.may(who, rights.CREATE_CAMPAIGN):
+        ways.insert(1, (CAMPAIGNS, "?campaigns=all"))
+    return ways

@@ -23,7 +23,7 @@ from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
 from creamtea_webapp.helper_process import HelperProcess, TookTooLong
-from creamtea_webapp.markup import note, show, show_styles
+from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages import blocks, outputs
 
 TEMPLATE = "compare.html"
@@ -41,7 +41,6 @@ def is_asked_for() -> bool:
 
 def page() -> None:
     session.require(rights.READ_STUDIES)
-    show_styles()
     with session.database().session() as reading:
         names = {number: f"{name} #{number}" for number, name in study_names(reading).items()}
     show(TEMPLATE, "head")

@@ -14,7 +14,7 @@ from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhi
 from creamtea.report.papers.ours import Reports
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
-from creamtea_webapp.markup import show, show_styles
+from creamtea_webapp.markup import show
 from creamtea_webapp.pages import blocks
 
 TEMPLATE = "papers.html"
@@ -26,7 +26,6 @@ def is_asked_for() -> bool:
 
 def page() -> None:
     session.require(rights.READ_STUDIES)
-    show_styles()
     name = st.query_params.get("paper", "")
     kind: Kind = "figure" if "figure" in st.query_params else "table"
     if kind not in st.query_params:

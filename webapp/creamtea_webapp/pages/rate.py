@@ -20,7 +20,6 @@ from creamtea.store.row_ids import MAX_ID, row_id
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.board.earlier import earlier_items
-from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages import welcome as words
 
 NOTICE = "rating-notice"
@@ -30,7 +29,6 @@ VIEW, AGAIN, ANSWER = "view", "again", "answer"  # of the address
 
 def page() -> None:
     rater_id = session.require_rater()
-    show_styles()
     try:
         known = raters.welcome(session.database(), rater_id)
         if known.state != "launched":

@@ -22,7 +22,7 @@ from creamtea.store.row_ids import row_id
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
-from creamtea_webapp.markup import show, show_styles
+from creamtea_webapp.markup import show
 from creamtea_webapp.pages import blocks, manage, outputs, try_out, watch
 
 TEMPLATE = "report.html"
@@ -30,7 +30,6 @@ TEMPLATE = "report.html"
 
 def page() -> None:
     who = session.identity()
-    show_styles()
     try:
         study = _asked_for(who)
         report = build_report(session.database(), study, complete=False)
@@ -39,8 +38,7 @@ def page() -> None:
         show(TEMPLATE, "no_report", title=title, error=str(error))
         return
     facts = blocks.shown_facts(report.facts)
-    logs, all_studies = rights.may(who, rights.READ_LOGS), rights.may(who, rights.READ_STUDIES)
-    show(TEMPLATE, "head", report=report, facts=facts, logs=logs, all_studies=all_studies)
+    show(TEMPLATE, "head", report=report, facts=facts, logs=rights.may(who, rights.READ_LOGS))
     steps = _steps(report.number)
     manage.section(who, report, steps)
     with st.container(key="progress"):

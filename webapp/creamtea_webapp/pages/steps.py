@@ -13,7 +13,7 @@ from creamtea.store.queries import Node, events_of, find_study, study_nodes
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, show, show_styles
+from creamtea_webapp.markup import note, show
 
 TEMPLATE = "steps.html"
 EVERY = 3.0  # seconds between two looks at a step that has not ended
@@ -22,7 +22,6 @@ LINES = 200  # of a log that are shown
 
 def page() -> None:
     session.require(rights.READ_LOGS)
-    show_styles()
     asked = st.query_params["study"].replace("\0", "")
     number = row_id(asked)
     with session.database().session() as reading:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from creamtea.human import rights
 from creamtea.store.queries import StudySummary, find_study, list_studies
 from creamtea_webapp import session
-from creamtea_webapp.markup import show, show_styles
+from creamtea_webapp.markup import show
 
 TEMPLATE = "studies.html"
 
 
 def page() -> None:
     who = session.require(rights.READ_STUDIES)
-    show_styles()
     with session.database().session() as reading:
         by_name: dict[str, list[StudySummary]] = {}
         for summary in list_studies(reading):
@@ -21,8 +20,7 @@ def page() -> None:
             (newest, earlier, list(find_study(reading, newest.id).spec["systems"]))
             for newest, *earlier in by_name.values()
         ]
-    campaigns, submits = rights.may(who, rights.CREATE_CAMPAIGN), rights.may(who, rights.SUBMIT_STUDIES)
-    show(TEMPLATE, "head", campaigns=campaigns, submits=submits)
+    show(TEMPLATE, "head", submits=rights.may(who, rights.SUBMIT_STUDIES))
     if entries:
         show(TEMPLATE, "studies", entries=entries)
     else:

@@ -13,7 +13,7 @@ from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written,
 from creamtea.regular import decode
 from creamtea.settings import Settings
 from creamtea_webapp import session
-from creamtea_webapp.markup import show, show_styles
+from creamtea_webapp.markup import show
 
 TEMPLATE = "submit.html"
 TEXT, FILE = "submit-text", "submit-file"
@@ -26,7 +26,6 @@ def is_asked_for() -> bool:
 
 def page() -> None:
     session.require(rights.SUBMIT_STUDIES)
-    show_styles()
     folder = Settings.load().data
     show(TEMPLATE, "head", folder=folder)
     if folder is None:

@@ -14,7 +14,6 @@ from creamtea.human.access import Identity
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for
-from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages.organise import campaign, importing, listing, log, new, rater, raters
 from creamtea_webapp.pages.organise.shared import missing
 
@@ -29,7 +28,6 @@ def page() -> None:
     who = session.identity()
     if rights.standing(who) not in (rights.ONE_CAMPAIGN, rights.ORGANISER):
         session.refuse()
-    show_styles()
     asked = campaign_asked_for(st.query_params)
     if who is not None and asked is None and rights.standing(who) == rights.ONE_CAMPAIGN:
         asked = who.campaign_id

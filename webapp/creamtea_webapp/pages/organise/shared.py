@@ -183,7 +183,6 @@ def find(campaign_id: int) -> CampaignSummary:
         row = reading.get(Campaign, campaign_id)
     if row is None:
         missing()
-        show("parts.html", "foot")  # nothing comes after this
         st.stop()
         raise KeyError(campaign_id)
     return campaigns.summary(session.database(), row.name)
@@ -195,7 +194,7 @@ def missing() -> None:
 
 def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
     """The campaign's name and facts, its other pages, and what the last action did."""
-    show(TEMPLATE, "head", campaign=campaign, view=view, all_campaigns=who.campaign_id is None)
+    show(TEMPLATE, "head", campaign=campaign, view=view, reads=rights.may(who, rights.READ_STUDIES))
     show_notice()
 
 
