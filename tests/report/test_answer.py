@@ -12,14 +12,14 @@ from creamtea.report.answer import REVERSIBLE, TITLE
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Notes
+from creamtea.report.model import Figure, Notes
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 
 def sentences(database: Database) -> tuple[str, ...]:
-    (notes,) = build_report(database, "teatime").section("answer/test").blocks
+    notes, *_ = build_report(database, "teatime").section("answer/test").blocks
     assert isinstance(notes, Notes)
     return notes.paragraphs
 
@@ -49,6 +49,31 @@ def test_variants_with_one_seed_may_change_places(filled: Database, fill: Fill, 
 def test_nothing_is_said_of_scores_that_are_not_there(filled: Database, fill: Fill) -> None:
     fill(filled, changes={"score/": {"state": "pending", "metrics": []}})
     assert sentences(filled)[0] == "No system has a BLEU score yet."
+
+
+def test_the_picture_has_the_best_system_first_and_marks_the_baseline(tasted: Database) -> None:
+    report = build_report(tasted, "teatime")
+    picture = report.section("answer/test").blocks[1]
+    assert isinstance(picture, Figure)
+    assert picture.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] == [
+        "scones-greedy",
+        "softmax-nvs",
+        "softmax-lexicon",
+        "softmax-greedy (baseline)",
+    ]
+    cells = {row.name: row.cells["bleu"] for row in report.table("systems/test/systems").rows}
+    for row in picture.rows:
+        cell = cells[row["system"]]
+        assert (row["value"], row["low"], row["high"]) == (cell.value, cell.low, cell.high)
+    assert [row["system"] for row in picture.rows if row["baseline"]] == ["softmax-greedy"]
+
+
+def test_the_picture_names_what_has_no_score(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"score/scones-greedy": {"state": "pending", "metrics": []}})
+    picture = build_report(filled, "teatime").section("answer/test").blocks[1]
+    assert isinstance(picture, Figure)
+    assert picture.missing == ("scones-greedy (pending)",)
+    assert "scones-greedy" not in {row["system"] for row in picture.rows}
 
 
 def test_every_printer_begins_with_the_answer(tasted: Database) -> None:

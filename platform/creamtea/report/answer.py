@@ -11,9 +11,9 @@ from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
 from creamtea.report import text
 from creamtea.report.columns import P50, RECALL_IDIOM, RECALL_WORDS, SPEED
-from creamtea.report.figures import SystemsOn
+from creamtea.report.figures import SystemsOn, ranking
 from creamtea.report.human.section import CampaignReport, progress
-from creamtea.report.model import Cell, Delta, Notes, Row, Section, Table
+from creamtea.report.model import Block, Cell, Delta, Notes, Row, Section, Table
 from creamtea.stats.verdict import Outcome
 from creamtea.study.spec import Study
 
@@ -27,7 +27,8 @@ def answer_section(
     campaigns: Sequence[CampaignReport],
     warnings: Sequence[StudyWarning],
 ) -> Section:
-    """One block for each test set: quality, people, speed, idioms, and what to look at first."""
+    """One block for each test set: quality, people, speed, idioms, and what to look at first; then a picture
+    of the systems, if there are several."""
     blocks = []
     for systems in tables:
         people = [
@@ -40,15 +41,13 @@ def answer_section(
             *_idioms(systems.table),
             *_first_look(warnings),
         )
+        told: tuple[Block, ...] = (Notes("sentences", sentences, lead=True),)
+        column = _main_metric(spec, systems.table)
+        if column is not None and sum(_is_scored(spec, row, column) for row in systems.table.rows) > 1:
+            references = {name for name, system in spec.systems.items() if system.reference is not None}
+            told = (*told, ranking(systems, column, references))
         title = systems.test_set if len(tables) > 1 else ""
-        blocks.append(
-            Section(
-                systems.test_set,
-                title,
-                (Notes("sentences", sentences, lead=True),),
-                test_set=systems.test_set,
-            )
-        )
+        blocks.append(Section(systems.test_set, title, told, test_set=systems.test_set))
     return Section("answer", TITLE, tuple(blocks))
 
 

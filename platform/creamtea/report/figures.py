@@ -42,6 +42,44 @@ class SystemsOn(NamedTuple):
     further: Table | None
 
 
+def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> Figure:
+    """The score of each system but human `references` with its 95 % interval, the best first; a line stands
+    at the baseline's score."""
+    names = [row.name for row in systems.table.rows]
+    sign = -1 if metric.better == "lower" else 1
+    rows, missing = list[dict[str, Any]](), []
+    for row in systems.table.rows:
+        if row.name in references:
+            continue
+        cell = row.cells[metric.key]
+        name = f"{row.name} (baseline)" if row.baseline else row.name
+        if cell.value is None:
+            missing.append(text.not_drawn(name, cell.state))
+            continue
+        bounds = {bound: vega.scaled(getattr(cell, bound), metric) for bound in ("value", "low", "high")}
+        rows.append({"name": name, "system": row.name, "baseline": row.baseline, **bounds})
+    rows.sort(key=lambda row: -sign * row["value"])
+    x = vega.quantity("value", text.heading(metric), zero=False)
+    y = vega.named("name", [row["name"] for row in rows])
+    colour = vega.colour_scale("system", names, legend=False)
+    tooltip = vega.tooltip(("name", "system", ""), *vega.with_interval("value", metric))
+    of_baseline = {"filter": "datum.baseline"}
+    dashed = {"type": "rule", "aria": False, "strokeDash": [4, 4], "color": vega.GREY}
+    across = {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
+    drawn = vega.figure(
+        "ranking",
+        f"{metric.title} of each system ({systems.test_set})",
+        rows,
+        [
+            {"transform": [of_baseline], "mark": dashed, "encoding": {"x": x}},
+            {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": across},
+            vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
+        ],
+        missing,
+    )
+    return vega.low(drawn, len(rows))
+
+
 def speed_of(systems: Table) -> Column | None:
     """What the systems' table has of their speed; None where nothing is timed."""
     return next((column for column in (SPEED, P50) if column in systems.columns), None)
