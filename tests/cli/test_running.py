@@ -37,6 +37,14 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     ]
 
 
+def test_the_last_lines_in_a_terminal_are_the_answer_and_the_next_command(creamtea, study: Path) -> None:
+    done = creamtea("run", study, *INLINE, FORCE_COLOR="1")  # which makes a terminal of any output
+    before, after = done.stdout.split("What came out")[1:]
+    assert "softmax-greedy has the highest score" in after
+    assert len(after) < len(before)
+    assert done.stderr.endswith("In a browser: creamtea serve\n")
+
+
 def test_an_error_without_words_is_advised_on_too() -> None:
     problem = StepProblem("train/softmax/1", "deterministic", "", 1)
     (line,) = advise(StudyOutcome("tiny", 1, "failed", {"failed": 1}, [problem], [], []))

@@ -79,12 +79,16 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
         say(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
     else:
         from creamtea.cli.workplace import show_warnings
-        from creamtea.report.terminal import make_console, render
+        from creamtea.report.terminal import make_console, render, render_answer
 
-        render(report, make_console())
+        console = make_console()
+        render(report, console)
         show_warnings(submission.warnings)
         for text in advise(outcome):
             say(text, err=True)
+        if console.is_terminal:
+            render_answer(report, console)
+            say("\nIn a browser: creamtea serve", err=True)
     raise typer.Exit(outcome.exit_code)
 
 

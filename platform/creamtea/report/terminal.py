@@ -63,6 +63,14 @@ def render(report: Document, console: Console) -> None:
         console.print(Text(f"({count}) {note}", style="yellow"))
 
 
+def render_answer(report: Document, console: Console) -> None:
+    """Print what came out once more, where a long report has scrolled it away."""
+    printer = _Printer(console)
+    for section in report.sections:
+        if section.key == "answer":
+            printer.block(section)
+
+
 class _Printer:
     def __init__(self, console: Console) -> None:
         self.console = console
