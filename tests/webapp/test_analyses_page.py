@@ -66,9 +66,9 @@ def test_long_tables_are_folded(reader) -> None:
 
 def test_all_plots_are_drawn(reader) -> None:
     drawn = reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
-    # quality, recall, over a parameter, learning (the losses of two objectives);
+    # the systems; quality, recall, over a parameter, learning (the losses of two objectives);
     # two of beams and of buckets, three of recall at size, five of errors, one of others
-    count = 5 + 2 + 5 + 1 + 1 + 1 + 1 + 3 + 1 + 2
+    count = 1 + 5 + 2 + 5 + 1 + 1 + 1 + 1 + 3 + 1 + 2
     expect(drawn).to_have_count(count)
     for number in range(count):
         wait_for_size(drawn.nth(number), width=200, height=100)  # those with a row a variant are low

@@ -22,7 +22,7 @@ def reader(site: Any, quiet_page: Any) -> Any:
     """One page for all tests here: a reader on the list, which is reached from the studies."""
     fill(site.database, "scones-multi30k")
     quiet_page.goto(site.new_link("reader"))
-    quiet_page.get_by_role("link", name="Papers: published values beside ours").click()
+    quiet_page.get_by_role("link", name="Papers").click()
     quiet_page.get_by_role("heading", name="Papers").wait_for()
     return quiet_page
 

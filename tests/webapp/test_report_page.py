@@ -188,13 +188,13 @@ def test_tables_and_figures_are_saved_as_files(reader) -> None:
             press(reader.get_by_role("button", name=label, exact=True).nth(number))  # not Streamlit's own
         return download.value.suggested_filename, download.value.path().read_bytes()
 
-    name, table = saved("CSV", 0)
+    name, table = saved("CSV", 1)  # after the picture's
     assert name == "systems-narwhal.csv"
     assert table.startswith(b"name,description,bleu,")
     name, latex = saved("LaTeX", 0)
     assert (name, b"\\toprule" in latex) == ("systems-narwhal.tex", True)
     name, drawn = saved("SVG", 0)
-    assert (name, drawn[:4]) == ("figures-narwhal-quality-bleu.svg", b"<svg")
+    assert (name, drawn[:4]) == ("answer-narwhal-ranking.svg", b"<svg")
     name, drawn = saved("PNG", 0)
     assert drawn.startswith(b"\x89PNG")
 
