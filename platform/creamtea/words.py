@@ -63,6 +63,14 @@ def look(name: str) -> str:
     return "".join(character for character in shown if unicodedata.category(character) != "Cf")
 
 
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return the one of `names` that a person means who writes `name`: the same, else the only one that looks
+    alike; `name` itself if there is none."""
+    known = list(names)
+    alike = [other for other in known if look(other) == look(name)]
+    return alike[0] if name not in known and len(alike) == 1 else name
+
+
 def with_one_mark(text: str) -> str:
     """The text with MARK in place of every mark and joiner; each character keeps its position."""
     return text if text.isascii() else text.translate(_ONE_MARK)

@@ -22,6 +22,7 @@ from parsed import COMMAND, parse
 from creamtea.study.loader import load_study
 
 BLOCKS = list(fenced(*DOCUMENTS))
+RESULTS = list(fenced(*sorted((ROOT / "docs/results").glob("*.md"))))
 SHELL = [block for block in BLOCKS if block.language in ("sh", "console")]
 YAML = [block for block in BLOCKS if block.language == "yaml" and not block.mark.startswith("run by ")]
 
@@ -90,3 +91,16 @@ def test_commands_within_sentences_exist_with_their_options() -> None:
             if named - options - {"--help"} or unknown:
                 wrong.append((document, line))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in RESULTS if block.language in ("sh", "console")], ids=str
+)
+def test_commands_of_results_can_be_parsed(block: Fenced) -> None:
+    """They made the figures of their page, some long ago; whoever repeats them has today's options."""
+    for line in commands(block):
+        if re.search(r"\b(for|while|done|\$\()", line):
+            continue
+        for words in (part.words for pipeline in pipelines(line) for part in pipeline):
+            if words[:1] == ["creamtea"]:
+                parse(words[1:], f"{block}: {line}")

@@ -12,10 +12,12 @@ import pytest
 from organiser_app import Visit, filled_database, ran, visits
 from streamlit.testing.v1 import AppTest
 
-from creamtea import human
+import creamtea
+import creamtea_webapp
 from creamtea.human import campaigns, raters
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.store.database import Database
+from creamtea_webapp.pages import submit
 from creamtea_webapp.pages.organise.shared import LABELS
 
 
@@ -145,21 +147,55 @@ def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: D
     assert place_of_error(app, "nvs--protocol.csv: an empty file") == "import-file"
 
 
+# options in texts that no page shows, or that stand in a command to be copied
+OF_COMMANDS = {
+    "human": {"--batch-info"},  # of Appraise's command
+    "document.document": {"--set"},  # pages override nothing
+    "orders.submission": {"--make-anew"},
+    "papers.model": {"--set", "--data"},
+    "report.export": {"--export"},
+    "settings": {"--url"},  # checked before the server begins
+    "server": {"--host", "--port"},
+}
+
+
+def modules_of_pages() -> dict[str, ast.Module]:
+    """What the web app imports, and the process that tries a system out, by their names in the packages."""
+    files = {
+        ".".join(
+            file.relative_to(Path(package.__file__ or "").parents[1]).with_suffix("").parts
+        ).removesuffix(".__init__"): file
+        for package in (creamtea, creamtea_webapp)
+        for file in Path(package.__file__ or "").parent.rglob("*.py")
+    }
+    waiting = [name for name in files if name.startswith("creamtea_webapp.")] + ["creamtea.engine.try_out"]
+    found: dict[str, ast.Module] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in files or name.startswith("creamtea.cli"):
+            continue
+        found[name] = ast.parse(files[name].read_text(encoding="utf-8"))
+        for node in ast.walk(found[name]):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return {name.partition(".")[2]: tree for name, tree in found.items()}
+
+
 def test_every_option_of_a_message_has_a_label_on_pages() -> None:
     """Or is one of the command line alone."""
-    unlabelled, written = set(), []
-    for file in Path(human.__file__).parent.rglob("*.py"):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+    modules = modules_of_pages()
+    assert {"human.exchange.appraise", "engine.reopened", "study.data_files"} <= set(modules)
+    for name, tree in modules.items():
+        labels = {*LABELS, "leave-out", "output"} if name.startswith("human.") else {*LABELS, *submit.LABELS}
+        known = OF_COMMANDS.get("human" if name.startswith("human.") else name, set())
         texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option":
-                name = getattr(node.args[0], "value", None)
-                unlabelled |= {name} - {None} - set(LABELS)
+                option = getattr(node.args[0], "value", None)
+                assert option is None or option in labels, (name, option)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
-                written += re.findall(r"(?<!list )--[a-z][a-z-]+", node.value)
-    assert unlabelled == {"leave-out", "output"}
-    of_others = {"--batch-info"}  # of Appraise's command
-    assert set(written) <= of_others, "write option(...), so that a page names its field"
+                written = set(re.findall(r"(?<![\w-])(?<!list )--[a-z][a-z-]+", node.value))
+                assert written <= known, f"{name}: write option(...), so that a page names its field"
 
 
 def test_of_a_rater(visit: Visit, database: Database) -> None:

@@ -71,8 +71,8 @@ def _choose(session: Session, nodes: list[Node], study: str | int, system: str, 
     models = sum(given.role == "train" for given in _inputs(session, of_system[0]))
     if seed is not None and models > 1:
         raise InputError(
-            f"--seed {seed}: system {system} is an ensemble of {models} models, one per seed; leave "
-            "--seed out, or name a system of one model"
+            f"seed {seed}: system {system} is an ensemble of {models} models, one per seed; name no seed, or "
+            "a system of one model"
         )
     of_seed = [node for node in of_system if seed is None or node.labels.get("seed") == seed]
     if not of_seed:

@@ -21,6 +21,7 @@ from creamtea.printable import is_utf8
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
+from creamtea.words import meant
 
 TEST_SET = "test"
 BUCKETS = "buckets"
@@ -233,6 +234,7 @@ def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -
     if not systems:
         raise InputError("every output is the text of a reference: give at least one that is not")
     chosen = next((name for name, path in named.items() if asked in (name, str(path))), asked)
+    chosen = chosen and meant(chosen, named)
     if chosen is not None and chosen not in systems:
         what = "a human reference, which metrics score against fewer references" if chosen in human else ""
         raise InputError(f"--baseline {asked}: {what or 'no such system'}; give {one_of(systems, asked)}")

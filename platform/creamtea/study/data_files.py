@@ -13,7 +13,7 @@ from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
 from creamtea.study.survey import lines_of
-from creamtea.wording import counted
+from creamtea.wording import counted, option
 
 MAX_LINES = 5  # of a file of which each has a mistake of its own
 
@@ -38,7 +38,7 @@ class DataFiles:
         of `outputs` may be empty lines alone, as of a system that never answered."""
         if self.root is not None and not self.root.is_dir():
             raise InputError(
-                f"--data {self.root}: no such folder; give the folder that holds the study's files"
+                f"{option('data')} {self.root}: no such folder; give the folder that holds the study's files"
             )
         facts = [self._scan(key, path) for key, path in files]
         facts += [self._scan(key, path, empty_lines=True) for key, path in outputs]
@@ -100,8 +100,8 @@ class DataFiles:
             str(self.root.absolute()).encode()
         except UnicodeEncodeError:  # half of a surrogate pair, by which Python stands for another byte
             raise InputError(
-                f"--data {str(self.root.absolute())!r}: the path is not UTF-8, so that no database can store "
-                "where the study's files are; rename the folder, or give another with --data"
+                f"{option('data')} {str(self.root.absolute())!r}: the path is not UTF-8, so that no database "
+                "can store where the study's files are; rename the folder, or give another"
             ) from None
         inside = [path for path in paths if not self._refused((), path)]
         return {path: str((self.root / path).absolute()) for path in inside}
@@ -143,7 +143,7 @@ class DataFiles:
         """What is in it; a mistake and None where it cannot be read as text."""
         if self._refused(key, path):
             return None
-        allowed = "a text file, plain or gzip; paths are taken relative to the study or to --data"
+        allowed = f"a text file, plain or gzip; paths are taken relative to the study or to {option('data')}"
         try:
             facts = scan(place)
         except UnreadableFile as error:

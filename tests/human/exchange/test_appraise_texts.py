@@ -226,3 +226,16 @@ def test_places_in_a_text_that_nobody_has_stay(tmp_path: Path) -> None:
     assert (content.answers[0].scores[0].payload or {})["spans"] == [
         {"start": 3, "end": 8, "severity": "minor", "proposed": 0}
     ]
+
+
+def test_names_are_found_however_a_keyboard_writes_them(tmp_path: Path) -> None:
+    """ "é" is one character or two."""
+    composed, decomposed = "Jos\u00e9", "Jose\u0301"
+    line = f"ann,{decomposed},1,TGT,eng,deu,70,d,False,0.0,9.0"
+    (tmp_path / "out.txt").write_text("Haus\n")
+    content = campaign(
+        tmp_path, f"{line}\n", outputs={composed: tmp_path / "out.txt"}, baseline=composed, protocol="da"
+    )
+    assert content.systems == (decomposed,)
+    assert content.settings["baseline"] == decomposed
+    assert content.items[0].outputs == ("Haus",)

@@ -12,11 +12,13 @@ from creamtea.orders.submission import would_cancel
 from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written
 from creamtea.regular import decode
 from creamtea.settings import Settings
+from creamtea.wording import on_page
 from creamtea_webapp import session
 from creamtea_webapp.markup import show
 
 TEMPLATE = "submit.html"
 TEXT, FILE = "submit-text", "submit-file"
+LABELS = {"data": "the server's folder of files"}  # of options that messages name
 QUEUED, REFUSED = "submit-queued", "submit-refused"
 
 
@@ -68,7 +70,8 @@ def _check(text: str) -> WrittenStudy | None:
     folder = Settings.load().data
     assert folder is not None
     try:
-        return check_written(text, folder)
+        with on_page(LABELS):
+            return check_written(text, folder)
     except InputError as error:
         lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
         show(TEMPLATE, "mistakes", lines=lines)
@@ -82,8 +85,9 @@ def _submit(text: str) -> None:
     if folder is None:
         return
     try:
-        written = check_written(text, folder)
-        submission = submit_written(session.database(), session.artefacts(), written)
+        with on_page(LABELS):
+            written = check_written(text, folder)
+            submission = submit_written(session.database(), session.artefacts(), written)
     except InputError as error:  # an artefact store that cannot be written, say
         st.session_state[REFUSED] = str(error)
         return

@@ -57,7 +57,7 @@ def read_appraise_campaign(
     categories = sum(bool(error["category"]) for error in errors)
     Evidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
     systems = tuple(sorted({rating.system for rating in ratings}))
-    texts = _Texts(facts, systems, file, ratings)
+    texts = _Texts(facts.for_systems(systems), systems, file, ratings)
     keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
     positions = _positions([key for _, key in keyed])
     items = {position: _item(key, positions, texts) for key, position in positions.items()}

@@ -22,6 +22,7 @@ from creamtea.human.protocols.taxonomy import Taxonomy, is_published
 from creamtea.human.scale import exact
 from creamtea.languages import UNKNOWN
 from creamtea.wording import counted, option
+from creamtea.words import meant
 
 SegmentKey = TypeVar("SegmentKey")
 
@@ -63,13 +64,20 @@ class ImportFacts:
             )
         return None
 
-    def check_baseline(self, systems: Sequence[str]) -> None:
-        """InputError for a baseline that is none of the systems."""
-        if self.baseline is not None and self.baseline not in systems:
+    def for_systems(self, systems: Sequence[str]) -> Self:
+        """With the systems' names as the file writes them, where a person's keyboard writes them otherwise.
+
+        InputError for a baseline that is none of the systems.
+        """
+        baseline = None if self.baseline is None else meant(self.baseline, systems)
+        if baseline is not None and baseline not in systems:
             raise InputError(
-                f"{option('baseline')} {self.baseline}: no such system; there are {', '.join(systems)}",
+                f"{option('baseline')} {baseline}: no such system; there are {', '.join(systems)}",
                 about="baseline",
             )
+        outputs = {meant(system, systems): path for system, path in self.outputs.items()}
+        leave_out = tuple(meant(system, systems) for system in self.leave_out)
+        return replace(self, baseline=baseline, outputs=outputs, leave_out=leave_out)
 
     def find_protocol(self, name: str) -> Protocol:
         """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
@@ -106,7 +114,7 @@ def made_elsewhere(
         excluded_at = last if rating.excluded else None
         rater = RaterContent(pseudonym=rating.rater, created_at=first, excluded_at=excluded_at)
         raters.setdefault(rating.rater, rater)
-    facts.check_baseline(systems)
+    facts = facts.for_systems(systems)
     rule = "esa" if facts.find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
     taxonomy = None if facts.taxonomy is None else facts.taxonomy.model_dump()
     planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule, "taxonomy": taxonomy}

@@ -87,7 +87,7 @@ def _read_own(
             about="taxonomy",
         )
     content = replace(read_folder(path, kind), name=facts.name)
-    facts.check_baseline(content.systems)
+    facts = facts.for_systems(content.systems)
     given = {"baseline": facts.baseline, "delta": facts.delta}
     settings = content.settings | {key: value for key, value in given.items() if value is not None}
     answers = csv_records(path / ANSWERS) if (path / ANSWERS).is_file() else ()
@@ -219,7 +219,7 @@ def import_campaign(
         content, not_kept = READERS[kind](path, facts, now)
     settings_of(content.settings)
     if facts.leave_out:
-        content, left = without_systems(content, facts.leave_out)
+        content, left = without_systems(content, facts.for_systems(content.systems).leave_out)
         not_kept += left
     check_lengths(content)
     read_otherwise = (part for part in not_kept if part.note)

@@ -25,7 +25,7 @@ from creamtea.study.checks.word_warnings import WordFiles, unseen_symbols, untra
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, lines_of, survey
-from creamtea.wording import counted
+from creamtea.wording import counted, option
 from creamtea.words import any_unspaced, count_words, normalise
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
@@ -168,7 +168,7 @@ def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) 
                 "outside-data",
                 place_of(key),
                 f"{value} is outside {home}, the folder of the study's files",
-                "A copy of the folder lacks it. Put it there, or name a folder around both with --data.",
+                f"A copy of the folder lacks it. Put it there, or name one around both: {option('data')}.",
             )
 
 
