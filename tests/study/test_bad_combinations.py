@@ -159,6 +159,20 @@ BAD = {
         'study.yaml:24: analyses.ece.variants[0]: found "sofmax", '
         "allowed a variant: softmax, scones (did you mean softmax?)",
     ),
+    "a baseline of an analysis that is not analysed": (
+        (
+            BASELINE,
+            ANALYSES + "ece: {kind: calibration, test_set: test, variants: [softmax], "
+            "baseline_variants: [scones]}",
+        ),
+        "study.yaml:24: analyses.ece.baseline_variants[0]: found scones, which is not analysed, "
+        "allowed softmax",
+    ),
+    "a baseline of an analysis that selects its vocabulary": (
+        (BASELINE, ANALYSES + "empty: {kind: empty_string, test_set: test, baselines: [lexicon]}"),
+        "study.yaml:24: analyses.empty.baselines[0]: found lexicon, which selects its vocabulary, "
+        "allowed a system with the full vocabulary",
+    ),
     "an analysis on an unknown test set": (
         (BASELINE, ANALYSES + "ece: {kind: calibration, test_set: tests}"),
         'study.yaml:24: analyses.ece.test_set: found "tests", allowed a test set: test (did you mean test?)',

@@ -10,6 +10,8 @@ import pytest
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, PlannedStep, plan
 
+ROOT = Path(__file__).resolve().parents[2]
+
 Write = Callable[..., Path]
 
 STUDY = """\
@@ -158,6 +160,33 @@ def test_an_analysis_of_all_segments_shares_the_systems_decode(planned: Plan) ->
     assert empty.inputs["decode"] == [step_of(planned, "decode/base/1/test").key]
     nodes = {node.labels["system"] for node in planned.nodes if node.node.startswith("empty_string/")}
     assert nodes == {"base"}  # neither a selection nor what translates another test set
+
+
+def test_rows_of_an_analysis_are_compared_by_steps_of_all_seeds() -> None:
+    study = load_study(ROOT / "studies/scones-multi30k.yaml").study
+    planned = plan(study, None)
+    nodes = {
+        (node.labels["variant"], node.labels.get("baseline")): node.key
+        for node in planned.nodes
+        if node.node.startswith("differences/exact-search/")
+    }
+    small, middle, large = (f"scones+alpha={alpha}" for alpha in ("0.2", "0.5", "1.0"))
+    baselines = {(variant, "softmax") for variant in (small, middle, large)} | {
+        (middle, small),
+        (large, small),
+    }
+    assert set(nodes) == baselines | {(variant, None) for variant in study.variants}
+    steps = {step.key: step for step in planned.steps}
+    keys = {
+        variant: [step_of(planned, f"search_errors/exact-search/{variant}/{seed}").key for seed in spec.seeds]
+        for variant, spec in study.variants.items()
+    }
+    between, over = steps[nodes[large, small]], steps[nodes[large, None]]
+    assert between.inputs == {"system": keys[large], "baseline": keys[small]}
+    # 5 pairs at 4 beams and exact search: a p of 1 / 2501 stays below 0.05 after Holm's correction over 25
+    assert between.params == {"samples": 2500, "seed": 12345}
+    assert over.inputs == {"system": keys[large]}
+    assert over.params == {"base": "4", "samples": 1600, "seed": 12345}
 
 
 def test_buckets_are_of_the_outputs_there_are(planned: Plan) -> None:

@@ -36,7 +36,7 @@ class EmptyString(Analysis):
     # systems that are analysed; none named: every one with the full vocabulary that searches
     systems: list[Name] | None = None
     sentences: Positive | None = None  # [segments] only the first of the test set
-    # systems that the others are compared with; none named: the study's baseline, or the first
+    # systems that the others are compared with, analysed too; none named: the study's baseline, or the first
     baselines: list[Name] | None = None
 
     title: ClassVar[str] = "Empty string"
@@ -114,7 +114,7 @@ class EmptyString(Analysis):
         test_set = planner.test_set(self.test_set, self.sentences)
         names = self.systems if self.systems is not None else planner.searching_systems(self.test_set)
         steps: dict[str, list[Key]] = {}
-        for system in names:
+        for system in dict.fromkeys([*names, *(self.baselines or [])]):
             variant, precision = planner.variant_of(system), planner.precision_of(system)
             for seed in planner.seeds_of(system):
                 own = {"analysis": name, "variant": variant, "seed": seed}
@@ -136,9 +136,13 @@ class EmptyString(Analysis):
         yield from study.unknown_names((*path, "systems"), systems, "systems")
         yield from study.unknown_names((*path, "baselines"), block.get("baselines"), "systems")
         yield from not_analysed((*path, "baselines"), block.get("baselines"), systems)
-        for index, name in enumerate(systems if isinstance(systems, list) else []):
+        named = [
+            ((*path, key, index), name)
+            for key in ("systems", "baselines")
+            for index, name in enumerate(block[key] if isinstance(block.get(key), list) else [])
+        ]
+        for place, name in named:
             system = study.named("systems", name) or {}
-            place = (*path, "systems", index)
             if "outputs" in system or "reference" in system:
                 yield Mistake(place, f"{name}, which runs no model", "a system with a variant")
             if not has_full_vocabulary(system):
