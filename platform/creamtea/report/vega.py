@@ -64,6 +64,8 @@ def figure(
         "width": "container",
         "height": 320,
         "autosize": {"type": "fit-x", "contains": "padding"},
+        # the last number of an axis is wider in a page's font than Vega expects
+        "padding": {"left": 5, "top": 5, "right": 12, "bottom": 5},
         "layer": layer,
         "config": {
             "legend": {"orient": "bottom", "columns": columns, "labelLimit": 200, "title": None},

@@ -99,9 +99,10 @@ def _section(section: Section, path: str, level: int) -> None:
 
 
 def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
-    """Neighbouring figures stand beside each other, and a single one beside its table, if that is narrow."""
+    """Neighbouring figures stand beside each other, and a single one beside its table, if that is narrow, or
+    beside what the report says first."""
     placed = _flat(blocks, path)
-    if [type(block) for block, _ in placed[:2]] == [Figure, Table] and _is_narrow(placed[1][0]):
+    if _are_a_pair([block for block, _ in placed[:2]]):
         _side_by_side(placed[:2], 2, level)
         placed = placed[2:]
     for drawn, group in groupby(placed, lambda item: _fits_beside_others(item[0])):
@@ -113,6 +114,15 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
         else:
             for block, place in neighbours:
                 show_block(block, place, level)
+
+
+def _are_a_pair(blocks: Sequence[Block]) -> bool:
+    match blocks:
+        case [Figure(), Table() as table]:
+            return len(table.columns) <= FEW_COLUMNS
+        case [Notes(lead=True), Figure()]:
+            return True
+    return False
 
 
 def _fits_beside_others(block: Block) -> bool:
@@ -133,10 +143,6 @@ def _flat(blocks: Sequence[Block], path: str) -> list[Placed]:
         else:
             placed.append((block, own))
     return placed
-
-
-def _is_narrow(block: Block) -> bool:
-    return isinstance(block, Table) and len(block.columns) <= FEW_COLUMNS
 
 
 def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
