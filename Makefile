@@ -82,7 +82,7 @@ docs: $(VENV)/installed  ## write docs/reference, steps.md, papers.md and the ve
 	$(BIN)/python -m creamtea.reference docs/reference
 	$(BIN)/python -m creamtea.steps.table > docs/steps.new && mv docs/steps.new docs/steps.md
 	$(BIN)/python -m creamtea.papers.page > docs/papers.new && mv docs/papers.new docs/papers.md
-	$(BIN)/python -m creamtea.report.papers.claims docs/results > docs/claims.new && mv docs/claims.new docs/results/claims.md
+	$(BIN)/python -m creamtea.report.papers.claims docs/results
 
 docs-site: $(VENV)/installed  ## build the documentation as a site and check its links; `creamtea docs` shows it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

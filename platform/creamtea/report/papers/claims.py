@@ -1,4 +1,4 @@
-"""docs/results/claims.md, with its tables: `python -m creamtea.report.papers.claims FOLDER` prints it.
+"""Write the tables of docs/results/claims.md: `python -m creamtea.report.papers.claims FOLDER`.
 
 The papers' claims and our figures are in claims.yaml beside the page: each figure as the page of its study
 prints it. The verdicts are those of `verdict.judge`, by which the papers' pages judge, too.
@@ -157,6 +157,7 @@ def _escaped(words: str) -> str:
 
 
 if __name__ == "__main__":
-    parser = ArgumentParser(prog="python -m creamtea.report.papers.claims", description="Print claims.md.")
+    parser = ArgumentParser(prog="python -m creamtea.report.papers.claims", description="Write claims.md.")
     parser.add_argument("folder", type=Path, help="the folder of claims.yaml and claims.md")
-    print(markdown(parser.parse_args().folder), end="")
+    folder: Path = parser.parse_args().folder
+    (folder / "claims.md").write_text(markdown(folder), encoding="utf-8")
