@@ -31,7 +31,10 @@ def test_the_page_is_what_the_code_declares(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
-@pytest.mark.parametrize("program", ["creamtea.reference", "creamtea.steps.table", "creamtea.papers.page"])
+@pytest.mark.parametrize(
+    "program",
+    ["creamtea.reference", "creamtea.steps.table", "creamtea.papers.page", "creamtea.report.papers.claims"],
+)
 @pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["/no/such/folder", "more"], 2)])
 def test_the_programs_say_how_they_are_called(
     program: str,
