@@ -20,6 +20,7 @@ from creamtea.report.html import to_html
 from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Delta, Document, Notes, Section, Table
+from creamtea.report.scores import NO_MARK
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.stats.correction import holm
@@ -125,6 +126,17 @@ def test_over_settings_the_same_models_are_paired_by_seed(
     delta = of(shown, "bleu", "softmax, beam 128 against beam 4")
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
     assert delta.significant
+
+
+def test_a_difference_of_two_near_zero_is_not_marked(
+    filled: Database, fill: Fill, with_beams: dict[str, Any]
+) -> None:
+    low = {"metrics": [row("bleu", 0.5, width) for width in (1, 4, 32, 128)]}
+    changes = {"differences/beam_sizes/softmax": scored("bleu/128", [32, 37, 42], [30, 35, 40])}
+    fill(filled, spec=with_beams, changes=changes | {"beam_sizes/beam_sizes/softmax": low})
+    shown = table(build_report(filled, "teatime"), "beam_sizes", "variant-beam-settings")
+    delta = of(shown, "bleu", "softmax, beam 128 against beam 4")
+    assert (delta.significant, delta.note) == (False, NO_MARK)
 
 
 def test_a_comparison_that_failed_says_why(filled: Database, fill: Fill, with_beams: dict[str, Any]) -> None:

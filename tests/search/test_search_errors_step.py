@@ -147,3 +147,9 @@ def test_decodings_of_another_test_set(folders: dict[str, list[Path]], tmp_path:
     folders["exact"] = [written(tmp_path / "exact", [-1.0], [3], ["limit"])]
     with pytest.raises(StepError, match="do not line up"):
         run(folders, [])
+
+
+def test_a_sentence_without_a_finished_translation_has_no_gap() -> None:
+    rows = search_errors.probability_rows([-1.0, -math.inf], [-3.0, -2.0], 1)
+    (gap,) = [row for row in rows if row.name == "log_prob_gap"]
+    assert gap.value == 2.0

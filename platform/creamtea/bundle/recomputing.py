@@ -39,6 +39,7 @@ NEEDS = {
     "test_set": "made of files that are not in a bundle; its segments are there with their SHA-256",
     "decode": "needs the trained model; its outputs are there with their SHA-256",
     "latency": "was measured on a computer",
+    "differences": "needs what each sentence adds to an analysis, which is not in a bundle",
 }
 USERS_FILE = "needs a file that is not in a bundle; what was read of it is there with its SHA-256"
 NEEDS_MODEL, NEEDS_TEXT = "needs the trained model", "needs the training text"

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from creamtea.methods.analysis import DIFFERENCES, Analysis
-from creamtea.methods.displays import Measure, RowSetting, TableLayout
+from creamtea.methods.displays import BLEU, Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.cells import Material, Measured, correct, read_delta
 from creamtea.report.model import Delta, Notes, Row, Table
+from creamtea.report.scores import NEAR_ZERO, NO_MARK
 from creamtea.report.seeds import ENSEMBLE, WITH_SEEDS, Scores, model_of, with_seeds
 
 BASELINES, SETTINGS = "baselines", "settings"  # ends of the keys of tables of differences
@@ -155,7 +156,17 @@ def _column(
             )
             deltas.append(with_seeds(delta, own, other))
     corrected = iter(correct(deltas))
-    return [next(corrected) if is_there else None for is_there in there]
+    return [
+        _marked(measure, pair, next(corrected)) if is_there else None
+        for pair, is_there in zip(compared, there, strict=True)
+    ]
+
+
+def _marked(measure: Measure, pair: _Compared, delta: Delta) -> Delta:
+    """As between systems: which of two is better means nothing where BLEU of both is near zero."""
+    values = [row.cells[measure.column.key].value for row in (pair.row, pair.against)]
+    low = measure.column.key == BLEU.key and all(value is not None and value < NEAR_ZERO for value in values)
+    return replace(delta, significant=False, note=NO_MARK) if low and delta.significant else delta
 
 
 def _models(material: Material, name: str, spec: Analysis, group: str) -> list[str]:

@@ -122,7 +122,7 @@ def gaps(outputs: Sequence[float], empty: Sequence[float]) -> Array:
 
 
 def finite_gaps(outputs: Sequence[float], empty: Sequence[float]) -> list[float]:
-    return [own - other for own, other in zip(outputs, empty, strict=True) if other > -math.inf]
+    return [gap for gap in gaps(outputs, empty).tolist() if math.isfinite(gap)]
 
 
 def histogram(outputs: Sequence[float], empty: Sequence[float]) -> list[PointRow]:
