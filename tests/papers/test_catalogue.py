@@ -80,6 +80,13 @@ def test_idiom_recall_is_the_papers_own(exhibit: Exhibit) -> None:
     assert not any("in context" in value for value in settings if "idioms" in value)
 
 
+def test_search_errors_are_counted_against_the_best_translation_known() -> None:
+    """Where the best is not proved, the best found stands for it (SCONES, appendix A)."""
+    sources = find_exhibit("scones", "figure", 7).sources
+    measures = {source.cell.measure for source in sources if isinstance(source.cell, OfAnalysis)}
+    assert measures == {"search_errors_at_least"}
+
+
 @pytest.mark.parametrize(("collection", "key"), MEMBERS)
 def test_a_study_is_in_its_file_by_its_name(collection: Collection, key: str) -> None:
     member = collection.members[key]
