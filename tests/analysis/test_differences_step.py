@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import step_files
+from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from step_context import Context
@@ -23,8 +25,9 @@ from creamtea.methods.analyses.empty_string import EmptyString
 from creamtea.methods.analyses.search_errors import SearchErrors
 from creamtea.methods.analyses.support_density import SupportDensity
 from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
+from creamtea.stats.bootstrap import paired_bootstrap
 from creamtea.steps.systems import DECODE
-from creamtea_workers.analysis.paired import Measured, SegmentStatistics
+from creamtea_workers.analysis.paired import Measured, Score, SegmentStatistics
 from creamtea_workers.steps import differences
 
 SOURCES = ["the cat sat on the mat", "a dog", "", "she took the cake in the park", "cats ran", "it rains"]
@@ -194,6 +197,53 @@ def test_what_no_sentence_has_is_not_compared_and_says_why(tmp_path: Path) -> No
     assert (row.value, row.note) == (None, differences.TOO_FEW)
     with pytest.raises(StepError, match="different numbers of segments"):
         compare([own], [keep("longer", [1.0, 2.0, 3.0])])
+
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
+
+
+def search_errors_of_two(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Of two equal systems: hard sentences are proved less often, and missed more often, by either."""
+    hard = rng.random(n)
+
+    def one() -> Array:
+        proved = rng.random(n) < 0.9 - 0.2 * hard
+        return np.column_stack([(rng.random(n) < 0.1 + 0.3 * hard) & proved, proved]).astype(float)
+
+    return one(), one()
+
+
+def lengths_of_two(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    references = rng.integers(5, 20, n).astype(float)
+    first, second = (np.column_stack([references + rng.normal(0, 2, n), references]) for _ in range(2))
+    return first, second
+
+
+def scores_of_two(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Log-probabilities, skewed, which two systems have in common but for noise."""
+    common = rng.gamma(2, 2, n)
+    first, second = (-(common + rng.normal(0, 1.5, n)) for _ in range(2))
+    return np.column_stack([first**2, first, np.ones(n)]), np.column_stack([second**2, second, np.ones(n)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("draw", "score"),
+    [(search_errors_of_two, "ratio"), (lengths_of_two, "ratio"), (scores_of_two, "deviation")],
+)
+def test_equal_systems_are_told_apart_in_five_per_cent(draw: Draw, score: Score) -> None:
+    rng, trials = np.random.default_rng(11), 300
+    alarms = covered = 0
+    for _ in range(trials):
+        baseline, system = draw(rng, 150)
+        result = paired_bootstrap([baseline], [system], differences.SCORES[score], 400)
+        assert result.low is not None
+        assert result.high is not None
+        alarms += result.p_two_sided < 0.05
+        covered += result.low <= 0 <= result.high
+    assert scipy.stats.binomtest(alarms, trials, 0.05).pvalue > 0.01
+    assert scipy.stats.binomtest(covered, trials, 0.95).pvalue > 0.01
 
 
 # ---------------------------------------------------------------- whole steps
