@@ -126,3 +126,22 @@ def test_tempering_is_a_renormalised_power(weights: list[float], gamma: float) -
 
 def test_the_first_of_equals_is_the_arg_max() -> None:
     assert temper((0.2, 0.4, 0.4), 0) == (0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-300, 1e-6])
+def test_where_it_is_cold_a_source_that_vanishes_is_not_drawn_again_and_again(gamma: float) -> None:
+    """Where most words vanish, a thousand draws of each sentence took minutes for nothing."""
+    rows = {"a": {0: 0.6, 1: 0.4}, "b": {0: 0.1, 1: 0.9}}
+    model = Ibm3(Tables(rows, TABLES.lexical, TABLES.null_words, 0.3, TABLES.distortion), gamma)
+    drawn = 0
+
+    class Counting(random.Random):
+        def random(self) -> float:
+            nonlocal drawn
+            drawn += 1
+            return super().random()
+
+    with pytest.raises(ValueError, match="no word of"):
+        model.sample(["a"] * 7, Counting(1))
+    assert drawn == 7
+    assert [word for word, _ in model.sample(["a", "b"], Counting(1))] == ["z"]

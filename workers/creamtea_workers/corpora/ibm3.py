@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp
@@ -25,6 +25,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 _DRAWS = 1000  # of fertilities, before a source is said to have no translation
+_COLD = 1e-3  # a temperature below which nearly all draws are the same
 
 
 class Distribution(Generic[T]):
@@ -34,6 +35,9 @@ class Distribution(Generic[T]):
         self.outcomes = tuple(weights)
         self.probabilities = temper(tuple(weights.values()), gamma)
         self._cumulative = list(accumulate(self.probabilities))
+
+    def shares(self) -> Iterator[tuple[T, float]]:
+        return zip(self.outcomes, self.probabilities, strict=True)
 
     def draw(self, rng: random.Random) -> T:
         place = bisect_right(self._cumulative, rng.random() * self._cumulative[-1])
@@ -94,6 +98,10 @@ class Ibm3(Generic[T]):
     def __init__(self, tables: Tables[T], gamma: float) -> None:
         self.tables, self.gamma = tables, gamma
         self._n = {x: Distribution(row, gamma) for x, row in tables.fertility.items()}
+        # words that vanish in every draw. Only where it is cold: elsewhere the draws are part of a random
+        # stream that stored corpora were sampled from
+        cold = self._n if gamma < _COLD else {}
+        self._vanish = {x for x, n in cold.items() if dict(n.shares()).get(0) == 1.0}
         self._t = {x: Distribution(row, gamma) for x, row in tables.lexical.items()}
         self._null = Distribution(tables.null_words, gamma) if tables.null_words else None
         self._p1 = temper((1 - tables.p1, tables.p1), gamma)[1]
@@ -115,7 +123,7 @@ class Ibm3(Generic[T]):
         return [target for target in slots if target is not None]  # step 7
 
     def _fertilities(self, source: Sequence[T], rng: random.Random) -> list[int]:
-        for _ in range(_DRAWS):
+        for _ in range(1 if self._vanish.issuperset(source) else _DRAWS):
             fertilities = [self._n[word].draw(rng) for word in source]
             if any(fertilities):
                 return fertilities
