@@ -88,6 +88,8 @@ def test_density_is_that_of_every_position(folders: dict[str, list[Path]], objec
     assert rows["density"].value == pytest.approx(np.mean(sizes) / vocabulary)
     assert rows["support_size_median"].value == sorted(sizes)[(len(sizes) - 1) // 2]
     assert rows["density"].detail["positions"] == len(sizes)
+    median = rows.pop("support_size_median")
+    assert (median.low, median.note) == (None, "no interval of the median of fewer than 5 sentences")
     assert all(row.low <= row.value <= row.high for row in rows.values())  # type: ignore[operator]
     assert sum(point.y for point in result.points) == pytest.approx(1.0)
     if objective == "entmax":

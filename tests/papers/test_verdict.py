@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.report.model import Cell, Delta
+from creamtea.report.model import ONE_SEED, Cell, Delta
 from creamtea.report.papers.verdict import Judgement, Ours, Outcome, direction_of, judge
 
 
@@ -113,6 +113,24 @@ def test_values_that_were_not_compared_are_judged_over_their_seeds() -> None:
     assert judgement.outcome == Outcome.UNDECIDED
     half = (1 + (4.302653 * 4 / 3**0.5) ** 2) ** 0.5
     assert (judgement.low, judgement.high) == pytest.approx((4 - 2 * half, 4 + 2 * half))
+
+
+def test_one_seed_against_several_decides_nothing() -> None:
+    several = ours(20, 1.0)
+    several = replace(several, cell=replace(several.cell, deviation=0.1, seeds=3))
+    single = ours(14, 1.0)
+    single = replace(single, cell=replace(single.cell, seeds=1))
+    for judgement in (judge(several, single, "higher"), judge(single, several, "lower")):
+        assert (judgement.outcome, judgement.note) == (Outcome.UNDECIDED, ONE_SEED)
+    alone = replace(several, cell=replace(several.cell, deviation=None, seeds=1))
+    assert judge(alone, single, "higher").outcome == Outcome.HOLDS
+    several, single, alone = (
+        replace(one, cell=replace(one.cell, value=500.0, low=499.9, high=500.1))
+        for one in (several, single, alone)
+    )
+    alike = judge(several, single, "alike")
+    assert (alike.outcome, alike.note) == (Outcome.UNDECIDED, ONE_SEED)
+    assert judge(alone, single, "alike").outcome == Outcome.HOLDS
 
 
 def test_a_comparison_with_another_row_or_column_decides_nothing() -> None:

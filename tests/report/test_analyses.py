@@ -175,7 +175,7 @@ def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
     def idioms(count: int, distinct: int, seed: int) -> dict[str, Any]:
         with_analyses["test_sets"]["test"]["seed"] = seed  # other steps than before
         macro = {"name": "recall_macro", "subject": "idiom", "value": 0.5, "detail": {"idioms": distinct}}
-        counts = [("segments", 4), ("idioms", count)]
+        counts = [("segments", 400), ("idioms", count)]
         found = [{"name": name, "subject": "", "value": value, "detail": {}} for name, value in counts]
         return {"test_set": {"metrics": found}, "recall/": {"metrics": [macro]}}
 

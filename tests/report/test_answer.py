@@ -12,7 +12,7 @@ from creamtea.report.answer import REVERSIBLE, TITLE
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Figure, Notes
+from creamtea.report.model import ONE_SEED, Figure, Notes
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -27,7 +27,7 @@ def sentences(database: Database) -> tuple[str, ...]:
 def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
     assert sentences(tasted) == (
         "scones-greedy has the highest score: 34.0 BLEU [32.5, 35.8]; against the baseline softmax-greedy "
-        "+2.0 [−0.7, 4.7], not significant.",
+        f"+2.0 [1.0, 3.0], {ONE_SEED}.",
         "Better than softmax-greedy: softmax-nvs.",
         "No test has compared scones-greedy with these: each was compared with the baseline.",
         "Not told apart from softmax-greedy: softmax-lexicon.",

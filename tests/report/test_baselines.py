@@ -120,6 +120,11 @@ def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
     columns = {column.key: column for column in report.table("systems/test/systems").columns}
     assert columns["latency_p50"].note == "p50 of a batch of 30 sentences"
     assert report.table("latency").about.startswith("Of a batch of 30 sentences")
+    # an earlier version has stored intervals of medians over three repetitions
+    cells = rows_of(report)["softmax-nvs"].cells
+    assert (cells["latency_p50"].low, cells["latency_p50"].percents["softmax-greedy"].low) == (None, None)
+    assert cells["latency_p50"].note == "no interval of the median of fewer than 5 repetitions"
+    assert report.table("latency").rows[2].cells["latency_mean"].low is not None
 
 
 def test_intervals_of_means_of_two_repetitions_stay_above_zero(

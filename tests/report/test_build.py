@@ -38,7 +38,7 @@ def test_rows_are_the_systems_in_their_order_with_the_baseline_marked(complete: 
         ("scones-greedy", False, "SCONES α=0.5, greedy, bf16"),
     ]
     section = complete.section("systems/test")
-    assert section.facts == ("4 segments", "2 idioms", "baseline softmax-greedy")
+    assert section.facts == ("400 segments", "2 idioms", "baseline softmax-greedy")
 
 
 def test_columns_are_the_metrics_and_what_is_measured_of_outputs(complete: Document) -> None:
@@ -301,7 +301,9 @@ def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(
 ) -> None:
     spec["metrics"] = [{"kind": "chrf"}]
     del spec["latency"]
-    none = [{"name": n, "subject": "", "value": v, "detail": {}} for n, v in (("segments", 4), ("idioms", 0))]
+    none = [
+        {"name": n, "subject": "", "value": v, "detail": {}} for n, v in (("segments", 400), ("idioms", 0))
+    ]
     fill(filled, spec=spec, changes={"test_set": {"metrics": none}})
     report = build_report(filled, "teatime")
     keys = [column.key for column in systems(report).columns]

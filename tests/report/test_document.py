@@ -21,7 +21,18 @@ from creamtea.report.columns import meanings
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Block, Choice, Document, Facts, Figure, Notes, Section, Table, Texts
+from creamtea.report.model import (
+    Block,
+    Choice,
+    Document,
+    Facts,
+    Figure,
+    Notes,
+    Section,
+    Table,
+    Texts,
+    Warnings,
+)
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -104,6 +115,8 @@ def words_of(block: Block) -> list[str]:
             return [block.title, block.about, *(entry.name for entry in block.entries), *passages]
         case Notes():
             return list(block.paragraphs)
+        case Warnings():
+            return [warning.found for warning in block.warnings]
         case Facts():
             return [fact.label for fact in block.facts] + [
                 fact.value for fact in block.facts if isinstance(fact.value, str)
@@ -124,7 +137,7 @@ def squeezed(words: str) -> str:
 @pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html, in_json])
 def test_every_printer_shows_every_block(shown: Callable[[Document], str], full: Document) -> None:
     types = {type(block) for _, block in full.walk()}
-    assert types == {Section, Table, Figure, Choice, Texts, Notes, Facts}
+    assert types == {Section, Table, Figure, Choice, Texts, Notes, Warnings, Facts}
     page = squeezed(shown(full))
     for path, block in full.walk():
         for words in words_of(block):

@@ -179,7 +179,7 @@ def test_a_paragraph_stays_text_in_markdown(words: str) -> None:
 
 def test_markdown_is_a_table_with_notes(troubled: Document) -> None:
     lines = to_markdown(troubled).splitlines()
-    assert "### test (4 segments, 2 idioms, baseline softmax-greedy)" in lines
+    assert "### test (400 segments, 2 idioms, baseline softmax-greedy)" in lines
     start = next(number for number, line in enumerate(lines) if line.startswith("| system |"))
     table = lines[start : start + 2 + len(SYSTEMS)]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1

@@ -253,6 +253,29 @@ def test_of_several_bleus_all_must_be_near_zero(
     assert [warning.kind for warning in warned(filled)].count("near-zero") == warnings
 
 
+@pytest.mark.parametrize(("segments", "told"), [(1, False), (2, True), (29, True), (30, False)])
+def test_few_segments_are_told_beside_the_table(
+    filled: Database, fill: Fill, segments: int, told: bool
+) -> None:
+    fill(filled, changes={"test_set/test": {"metrics": [teatime_study.row("segments", segments)]}})
+    report = build_report(filled, "teatime")
+    blocks = [block for path, block in report.walk() if path.startswith("systems/test/")]
+    assert [type(block).__name__ for block in blocks[:2]] == ["Table", "Warnings" if told else "Facts"]
+    assert ("few-segments" in {warning.kind for warning in report.warnings()}) == told
+
+
+def test_so_are_few_segments_of_an_analysis(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    spec["analyses"] = {
+        "curse": {"kind": "beam_sizes", "test_set": "test", "sentences": 20},
+        "empty": {"kind": "empty_string", "test_set": "test"},
+    }
+    fill(filled, spec=spec)
+    (warning,) = build_report(filled, "teatime").section("analyses/beam_sizes/curse").blocks[-1].warnings
+    assert (warning.kind, warning.place) == ("few-segments", "curse on test")
+    assert warning.found.startswith("20 segments")
+    assert [w.place for w in warned(filled) if w.kind == "few-segments"] == ["curse on test"]
+
+
 def test_a_difference_between_systems_near_zero_is_not_marked(filled: Database, fill: Fill) -> None:
     fill(filled)
     before = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["bleu"].delta
@@ -276,6 +299,7 @@ def test_its_mark_becomes_a_warning(filled: Database, fill: Fill) -> None:
 
 def test_so_does_that_of_a_further_comparison(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
     spec["systems"]["softmax-nvs"]["more_baselines"] = ["scones-greedy"]
+    spec["variants"]["scones"]["seeds"] = [1]  # as many as softmax has: else nothing would be marked
     fill(filled, spec=spec, changes=near_zero("scones-greedy", "softmax-nvs"))
     kinds = {warning.kind: warning for warning in warned(filled)}
     assert kinds["mark-without-meaning"].place == "softmax-nvs, against scones-greedy on test"

@@ -77,14 +77,14 @@ def given(tmp_path: Path, systems: list[dict[str, Any]], **protocol: int) -> Con
 
 @pytest.mark.slow
 def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> None:
-    context = given(tmp_path, SYSTEMS)
+    context = given(tmp_path, SYSTEMS, repetitions=5)
     size = step_files.vocabulary_size(context.input("subwords"))
     result = context.run()
 
     rows = read_rows(tmp_path / "out" / "latency.jsonl")
     keys = [(row["system"], row["sentence"], row["repetition"]) for row in rows]
     sentences = result.facts["segments"]
-    assert sorted(keys) == sorted((s, n, r) for s in range(len(SYSTEMS)) for n in sentences for r in range(3))
+    assert sorted(keys) == sorted((s, n, r) for s in range(len(SYSTEMS)) for n in sentences for r in range(5))
     assert len(sentences) == 4
     assert all(row["seconds"] > 0 for row in rows)
 
@@ -94,7 +94,7 @@ def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> N
     for (name, subject), row in by_subject.items():
         if name in MEANS:
             continue
-        table = np.array([one["seconds"] for one in rows if one["system"] == int(subject)]).reshape(3, 4)
+        table = np.array([one["seconds"] for one in rows if one["system"] == int(subject)]).reshape(5, 4)
         expected = np.median([np.percentile(one, int(name.removeprefix("latency_p"))) for one in table])
         assert row.value == pytest.approx(1000 * expected, rel=1e-2, abs=1e-3)
         assert row.low is not None
@@ -148,11 +148,11 @@ def test_the_beam_of_exact_search_is_not_its_nodes(tmp_path: Path) -> None:
 
 
 def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
-    # two sentences, four repetitions on a machine that slows down; the second system takes half the time of
+    # two sentences, five repetitions on a machine that slows down; the second system takes half the time of
     # the first in every one of them, and once a quarter
-    drift = np.array([1.0, 2.0, 4.0, 8.0])
+    drift = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     first = np.stack([drift, 3 * drift], axis=1)  # (repetitions, sentences)
-    second = first * np.array([0.5, 0.5, 0.5, 0.25])[:, None]
+    second = first * np.array([0.5, 0.5, 0.5, 0.5, 0.25])[:, None]
     rows = list(latency.percentiles(np.stack([first, second]), [{"beam": 1}, {"beam": 2}]))
     of = {(row.name, row.subject): row.detail["percent_of"] for row in rows}
     assert of["latency_p50", "1"][0]["value"] == of["latency_p99", "1"][0]["value"] == 50.0
@@ -161,8 +161,20 @@ def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
     assert of["latency_p90", "1"][1] == {"value": 100.0, "low": 100.0, "high": 100.0}
     # the times themselves are spread by the drift
     (time,) = [row for row in rows if (row.name, row.subject) == ("latency_p50", "0")]
-    assert (time.low, time.value, time.high) == (2000.0, 6000.0, 16000.0)
+    assert (time.low, time.value, time.high) == (2000.0, 8000.0, 32000.0)
     assert time.detail["beam"] == 1
+
+
+def test_medians_of_few_repetitions_have_no_interval_and_say_so() -> None:
+    seconds = np.arange(1.0, 17.0).reshape(2, 4, 2)
+    for row in latency.percentiles(seconds, [{}, {}]):
+        assert (row.low, row.high, row.note) == (
+            None,
+            None,
+            "no interval of the median of fewer than 5 repetitions",
+        )
+        assert all(percent["low"] is None for percent in row.detail["percent_of"])
+    assert all(row.low is not None for row in latency.means(seconds, 2, [{}, {}]))
 
 
 def test_means_have_the_t_interval_over_repetitions_and_ratios_are_paired() -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -87,17 +88,22 @@ def test_names_order_and_unit_change_no_coefficient(
         assert ours is None or theirs == pytest.approx(ours, rel=1e-6, abs=1e-6)
 
 
-def test_alphas_interval_draws_whole_groups() -> None:
+def test_alphas_interval_leaves_out_whole_groups() -> None:
     rng = np.random.default_rng(2)
     # four systems an item, hardly differing
     items = rng.normal(0, 1, (60, 1)) + rng.normal(0, 0.7, (60, 2))
     table = np.repeat(items, 4, axis=0) + rng.normal(0, 0.1, (240, 2))
-    alone = krippendorff_alpha(table, samples=400)
-    grouped = krippendorff_alpha(table, groups=np.repeat(np.arange(60), 4), samples=400)
-    assert alone.value == grouped.value == krippendorff_alpha(table).value
+    alone = krippendorff_alpha(table)
+    grouped = krippendorff_alpha(table, groups=np.repeat(np.arange(60), 4))
+    assert alone.value == grouped.value
     assert alone.low < alone.value < alone.high  # type: ignore[operator]
     assert grouped.high - grouped.low > 1.5 * (alone.high - alone.low)  # type: ignore[operator]
-    assert grouped == krippendorff_alpha(table, groups=np.repeat(np.arange(60), 4), samples=400)
+    without = [
+        np.log(1 - slow_alpha(np.delete(table, slice(4 * at, 4 * at + 4), axis=0))) for at in range(60)
+    ]
+    half = scipy.stats.t.ppf(0.975, 59) * np.sqrt(59 * np.var(without))
+    ends = [1 - (1 - grouped.value) * np.exp(sign * half) for sign in (1, -1)]  # type: ignore[operator]
+    assert (grouped.low, grouped.high) == pytest.approx(ends)
 
 
 def test_alpha_without_disagreement_to_expect_says_so() -> None:
@@ -106,16 +112,23 @@ def test_alpha_without_disagreement_to_expect_says_so() -> None:
     assert (equal.value, equal.ratings) == (None, 4)
     assert equal.reason == "all 4 ratings are equal: no disagreement to expect by chance"
     assert krippendorff_alpha([[1.0, 1.0], [2.0, 2.0]]).value == 1.0
-    one = krippendorff_alpha([[1.0, 2.0]], samples=10)
-    assert (one.low, one.reason) == (None, "only one group: nothing to resample")
+    few = krippendorff_alpha(np.arange(18.0).reshape(9, 2) ** 2)
+    assert (few.low, few.reason) == (None, "no interval for outputs of fewer than 10 items or documents")
     with pytest.raises(ValueError, match="matrix"):
         krippendorff_alpha([1.0, 2.0])
 
 
-def test_alphas_interval_leaves_out_resamples_of_equal_ratings() -> None:
-    """Full agreement: of units with one score, what is left of the spread is rounding."""
-    found = krippendorff_alpha(np.repeat([[3.3], [3.3], [5.1], [3.3]], 3, axis=1), samples=200)
-    assert (found.value, found.low, found.high) == pytest.approx((1, 1, 1))
+def test_alpha_has_no_interval_where_disagreement_hangs_on_one_group() -> None:
+    """Full agreement but for one unit, or everywhere: of units with one score only rounding is left."""
+    agreed = np.repeat(np.resize([3.3, 3.3, 5.1], 12)[:, None], 3, axis=1)
+    for table in (
+        agreed,
+        np.concatenate([[[1.0, 2.0, 3.0]], agreed]),
+        np.concatenate([agreed[:1] + 1, agreed[[0] * 11]]),
+    ):
+        found = krippendorff_alpha(table)
+        assert found.low is None
+        assert found.reason == "no interval: without one item or document there is no disagreement left"
 
 
 def test_icc_of_shrout_and_fleiss() -> None:

@@ -46,6 +46,27 @@ def test_it_covers(share: float, together: float) -> None:
     assert 0.925 <= covered / 1500 <= 0.99
 
 
+@pytest.mark.parametrize("clusters", [10, 30, 68])
+@pytest.mark.parametrize("share", [0.6, 0.9, 0.98])
+def test_it_covers_where_one_cluster_is_a_third(clusters: int, share: float) -> None:
+    """Beta-binomial clusters with an intraclass correlation of 0.4, as idioms of a test set may have."""
+    draw, together = np.random.default_rng(5), 0.4
+    covered = 0
+    for _ in range(300):
+        sizes = draw.integers(2, 5, clusters) * draw.integers(1, 8, clusters)
+        sizes[0] = sizes[1:].sum() // 2
+        rates = draw.beta(share * (1 / together - 1), (1 - share) * (1 / together - 1), clusters)
+        low, high = clustered_interval(draw.binomial(sizes, rates), sizes)
+        covered += low <= share <= high
+    assert covered / 300 >= 0.93  # 0.72 to 0.96 by the variance alone
+
+
+def test_clusters_of_equal_size_are_not_capped() -> None:
+    """Four clusters of a hundred cases that are alike tell more than twenty cases."""
+    low, high = clustered_interval([49, 50, 51, 50], [100] * 4)
+    assert high - low < 0.2
+
+
 @pytest.mark.parametrize("sizes", [[130, 1], [300, 1, 1], [900, 1, 1, 1, 1], [1800, *[1] * 10], [10**9, 1]])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_of_one_cluster_among_crumbs_nothing_is_known(sizes: list[int], share: float) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from creamtea.stats.proportion import wilson_interval
+from creamtea.stats.proportion import logit_interval, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -12,6 +14,13 @@ from creamtea.stats.proportion import wilson_interval
 def test_published_intervals(count: int, of: int, low: float, high: float) -> None:
     """Newcombe (1998), "Two-sided confidence intervals for the single proportion", Table I, method 3."""
     assert wilson_interval(count, of) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_interval_on_the_scale_of_log_odds_stays_between_0_and_1() -> None:
+    half = 0.1 / (0.95 * 0.05)
+    odds = [math.exp(sign * half) * 19 for sign in (-1, 1)]
+    assert logit_interval(0.95, 0.1) == pytest.approx(tuple(one / (1 + one) for one in odds))
+    assert logit_interval(0.5, 1e-6) == pytest.approx((0.5 - 1e-6, 0.5 + 1e-6), abs=1e-12)
 
 
 @pytest.mark.parametrize("count, of", [(0, 0), (2, 1), (-1, 5)])

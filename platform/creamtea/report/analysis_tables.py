@@ -12,7 +12,7 @@ from creamtea.report import text
 from creamtea.report.analysis_differences import differences
 from creamtea.report.analysis_figures import analysis_figure
 from creamtea.report.buckets import MANY_ROWS, Groups, bucket_tables, found_buckets
-from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell
+from creamtea.report.cells import Material, Measured, absent, few_segments, idioms_of, known_count, read_cell
 from creamtea.report.columns import meanings
 from creamtea.report.idioms import idiom_table
 from creamtea.report.model import Cell, Figure, Notes, Row, Section, Table
@@ -31,6 +31,7 @@ class AnalysisResults:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     notes: tuple[Notes, ...] = ()
+    segments: int | None = None  # of the test set that are analysed, or of the smallest bucket with a score
 
 
 def build_analyses(material: Material) -> tuple[AnalysisResults, ...]:
@@ -61,8 +62,26 @@ def _results(material: Material, name: str, spec: Analysis) -> AnalysisResults:
     figures = (analysis_figure(plot, rows, material.points, groups) for plot in spec.plots)
     compared, notes = differences(material, name, spec, rows)
     return AnalysisResults(
-        name, spec, (*tables, *lists, *compared), tuple(filter(None, figures)), tuple(notes)
+        name,
+        spec,
+        (*tables, *lists, *compared),
+        tuple(filter(None, figures)),
+        tuple(notes),
+        _fewest_segments(material, spec, groups),
     )
+
+
+def _fewest_segments(material: Material, spec: Analysis, groups: Groups) -> int | None:
+    buckets = [
+        int(metric.detail["bucket"]["segments"])
+        for seeds in groups.values()
+        for step in seeds
+        for metric in step.metrics
+        if "bucket" in metric.detail and metric.value is not None
+    ]
+    available = known_count(material.of("test_set", test_set=spec.test_set), "segments")
+    limits = [limit for limit in (*buckets, available, spec.first_sentences) if limit is not None]
+    return min(limits, default=None)
 
 
 def _settings(layout: TableLayout, spec: Analysis, groups: Groups) -> Sequence[RowSetting]:
@@ -106,7 +125,12 @@ def _kind_section(kind: str, alike: Sequence[AnalysisResults]) -> Section:
         Section(
             analysis.name,
             analysis.name,
-            (*analysis.figures, *analysis.tables, *analysis.notes),
+            (
+                *analysis.figures,
+                *analysis.tables,
+                *few_segments(f"{analysis.name} on {analysis.spec.test_set}", analysis.segments),
+                *analysis.notes,
+            ),
             facts=(_analysed(analysis.spec),),
             test_set=analysis.spec.test_set,
         )

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from creamtea.orders.specs import spec_of
 from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
 from creamtea.report.answer import answer_section
-from creamtea.report.cells import Material, idioms_of, known_count, state_of
+from creamtea.report.cells import Material, few_segments, idioms_of, known_count, state_of
 from creamtea.report.columns import meanings
 from creamtea.report.curves import recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice, speed_of
@@ -136,7 +136,8 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
     if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(material, systems.test_set)
-    blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns), *missed)
+    few = few_segments(systems.test_set, segments)
+    blocks: tuple[Block, ...] = (systems.table, *few, *meanings(systems.table.columns), *missed)
     if systems.further is not None:
         blocks = (*blocks, systems.further)
     blocks = (*blocks, *group_tables(material, systems.test_set))

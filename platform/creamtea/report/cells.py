@@ -9,8 +9,10 @@ from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
-from creamtea.report.model import SEEDS_MISSING, Cell, Delta, PValue
+from creamtea.document.warning import StudyWarning
+from creamtea.report.model import UNMARKED, Cell, Delta, PValue, Warnings
 from creamtea.report.step_titles import step_title
+from creamtea.stats.bootstrap import MIN_SEGMENTS
 from creamtea.stats.correction import SIGNIFICANT, holm
 from creamtea.store.queries import (
     OUTPUTS,
@@ -114,6 +116,19 @@ def idioms_of(material: Material, test_set: str) -> Idioms:
         by_words=count != 0
         and any("idiom_words" in metric.subject for step in measured for metric in step.metrics),
     )
+
+
+def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
+    """A warning beside a table whose intervals are over so few segments that they are too narrow. None of a
+    single segment, which has no intervals."""
+    if segments is None or not 1 < segments < MIN_SEGMENTS:
+        return ()
+    found = (
+        f"{segments} segments: 95 % intervals of corpus scores and of their differences over fewer than "
+        f"{MIN_SEGMENTS} segments hold the true value in 80 to 93 % of cases"
+    )
+    remedy = "Read these intervals as too narrow, or measure on more segments."
+    return (Warnings("few-segments", (StudyWarning("few-segments", place, found, remedy),)),)
 
 
 def known_count(measured: Sequence[Measured], name: str) -> int | None:
@@ -259,5 +274,5 @@ def _corrected(delta: Delta, p_values: Mapping[str, float | None], with_seeds: f
     own = {test: replace(p, corrected=p_values[test]) for test, p in delta.p_values.items()}
     seeds = None if delta.p_seeds is None else with_seeds
     decisive = [p for p in (*(p.corrected for p in own.values()), seeds) if p is not None]
-    significant = bool(own) and max(decisive) < SIGNIFICANT and delta.note != SEEDS_MISSING
+    significant = bool(own) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
     return replace(delta, p_values=own, p_seeds_corrected=seeds, significant=significant)

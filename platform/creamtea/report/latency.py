@@ -11,6 +11,7 @@ from creamtea.report.cells import Material, Measured, absent, read_cell, state_o
 from creamtea.report.columns import LATENCY_MEANS, latency_columns
 from creamtea.report.model import Cell, Percent, Row, Table
 from creamtea.stats.estimate import Estimate, positive_estimate
+from creamtea.stats.medians import FEW_VALUES, MIN_VALUES
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 from creamtea.wording import counted
@@ -98,7 +99,8 @@ def latency_table(material: Material) -> Table | None:
     ]
     about = (
         f"Of {timed.unit}: means over repetitions with their 95 % t intervals (on the scale of "
-        "logarithms). A disturbance of the machine moves a mean, and hardly the median of the systems' table."
+        "logarithms). A disturbance of the machine moves a mean, and hardly the median of the systems' "
+        "table; the interval of a mean knows only the disturbances that its repetitions have met."
     )
     return Table("latency", "Latency", "system", LATENCY_MEANS, tuple(rows), about, folded=True)
 
@@ -117,7 +119,9 @@ def latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[s
 
         def read(run: Measured) -> MetricValue | None:
             metric = run.find(key, str(timed.index(system)))
-            return _positive(metric) if metric is not None and key in _MEANS else metric
+            if metric is None or key in _MEANS:
+                return metric and _positive(metric)
+            return _without_few(metric)
 
         return read_cell(runs, read, "the plan has no latency step")
 
@@ -145,10 +149,19 @@ def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
         return Percent(100.0)
     if (paired := own.detail.get("percent_of")) is not None:
         percent = Percent(**paired[position])
-        return _positive(percent) if own.name in _MEANS else percent
+        if own.name in _MEANS:
+            return _positive(percent)
+        return percent if _without_few(own).low is not None else Percent(percent.value)
     assert own.value is not None
     assert baseline.value is not None
     return Percent(100.0 * own.value / baseline.value)
+
+
+def _without_few(median: MetricValue) -> MetricValue:
+    """Without the interval that earlier versions of the step have stored of fewer than `MIN_VALUES`."""
+    if median.detail.get("repetitions", MIN_VALUES) >= MIN_VALUES:
+        return median
+    return replace(median, low=None, high=None, note=f"{FEW_VALUES} repetitions")
 
 
 def _positive(mean: _Mean) -> _Mean:

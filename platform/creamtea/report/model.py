@@ -20,6 +20,11 @@ CONTENTS_LEVELS = 2  # of headings in a table of contents
 # ---------------------------------------------------------------- cells
 
 SEEDS_MISSING = "not marked: the score of a seed is missing, and with it the interval over seeds"
+ONE_SEED = (
+    "not marked: one side has a single seed, the other several, and how much other seeds of the first would "
+    "differ is not known"
+)
+UNMARKED = (SEEDS_MISSING, ONE_SEED)  # notes of differences that no p-value can mark
 
 
 @dataclass(frozen=True)

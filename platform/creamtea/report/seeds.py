@@ -8,15 +8,15 @@ from dataclasses import replace
 from creamtea.document.canonical import digest
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material
-from creamtea.report.model import SEEDS_MISSING, Delta
-from creamtea.stats.seeds import spread_of_difference
+from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta
+from creamtea.stats.seeds import one_against_several, spread_of_difference
 
 Scores = Mapping[str, float]
 
 # what a reader has to know, in notes on differences
 WITH_SEEDS = (
     "where either system has several seeds, the interval and the p “with seeds” cover the choice of segments "
-    "and of seeds (a system with one seed is taken to vary over seeds as the other one does)"
+    "and of seeds; of a system with one seed and one with several, no difference is marked"
 )
 SEEDS_ALLOW = ", and so is p “with seeds”"
 
@@ -50,11 +50,13 @@ def model_of(material: Material, variant: str, seed: int) -> str:
 
 def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> Delta:
     """The difference with its interval and p over segments and seeds, where either has several; where a score
-    is missing for it, with a note that keeps it from being marked. That of an ensemble has none: how much
-    ensembles of other seeds would differ is not known."""
+    is missing for it, or one side has a single seed, with a note that keeps it from being marked. That of an
+    ensemble has none: how much ensembles of other seeds would differ is not known."""
     if delta.value is None or ENSEMBLE in (*(system or ()), *(baseline or ())):
         return delta
     if system is None or baseline is None:
         return replace(delta, note=SEEDS_MISSING)
+    if one_against_several(system, baseline):
+        return replace(delta, note=ONE_SEED)
     spread = spread_of_difference(system, baseline)
     return delta if spread is None else delta.with_seeds(spread)

@@ -24,6 +24,7 @@ ScoreFunction = Callable[[Array], Array]
 
 SAMPLES = 1000
 SEED = 12345  # sacreBLEU's
+MIN_SEGMENTS = 30  # with fewer, 95 % intervals over segments cover 80 to 93 % in simulations
 _CHUNK_CELLS = 4_000_000  # draws held at once: 32 MB of counts
 
 

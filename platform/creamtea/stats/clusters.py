@@ -33,6 +33,16 @@ def effective_clusters(sizes: ArrayLike) -> float:
     return float(size.sum()) ** 2 / float(size @ size)
 
 
+def outweighing_share(sizes: ArrayLike) -> float | None:
+    """Return the largest cluster's share of all cases if it outweighs the others; None otherwise.
+
+    It does if it has more than a fifth of the cases, and half as many again as the mean cluster.
+    """
+    size = np.asarray(sizes, dtype=np.float64)
+    share = float(size.max() / size.sum())
+    return share if share > max(0.2, 1.5 / len(size)) else None
+
+
 def variance_over_clusters(totals: ArrayLike, sizes: ArrayLike) -> float:
     """The variance of Σ totals / Σ sizes: of a ratio estimate, linearised over two clusters or more (Cochran
     1977, "Sampling Techniques", chapter 6). A large cluster draws the ratio towards its own, so that each

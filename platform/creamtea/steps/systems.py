@@ -181,7 +181,7 @@ class RecallParams(InPrecision):
 
 RECALL = StepKind(
     "recall",
-    6,
+    7,
     "recall of the selected vocabulary",
     RecallParams,
     inputs={

@@ -19,8 +19,8 @@ from scipy.sparse.csgraph import connected_components
 
 from creamtea.contract.step import MetricRow
 from creamtea.stats.bootstrap import Array, paired_bootstrap
-from creamtea.stats.clusters import cluster_mean
-from creamtea.stats.proportion import clustered_interval
+from creamtea.stats.clusters import cluster_mean, outweighing_share
+from creamtea.stats.proportion import clustered_interval, logit_interval
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.metrics.base import ratio
 from creamtea_workers.selection.coverage import Reference
@@ -61,10 +61,10 @@ class Counted:
         selected, wanted = self.rows.T
         mean = cluster_mean(selected, wanted) if self.macro else None
         if mean is not None and mean.low is not None and mean.high is not None:
-            low, high = max(0.0, mean.low), min(1.0, mean.high)
+            low, high = logit_interval(mean.value, (mean.high - mean.low) / 2)
         else:  # a share, or idioms that are all alike: these have no spread, and yet others may differ
             low, high = clustered_interval(selected, wanted)
-        return MetricRow(name, self.value, low, high, subject, detail={**self._over, **detail})
+        return MetricRow(name, self.value, low, high, subject, self._note, {**self._over, **detail})
 
     def less(self, other: Counted, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
         """This recall less the other's of the same references, paired, with `p_two_sided` in the detail."""
@@ -78,6 +78,15 @@ class Counted:
         high = None if mean.high is None else min(1.0, mean.high)
         facts = {**self._over, "p_two_sided": mean.p_value, **detail}
         return MetricRow(name, mean.value, low, high, subject, mean.reason, facts)
+
+    @property
+    def _note(self) -> str:
+        share = outweighing_share(self.rows[:, 1])
+        if share is None:
+            return ""
+        return (
+            f"one idiom is {100 * share:.0f} % of the cases: another choice of idioms may give another value"
+        )
 
     @property
     def _over(self) -> dict[str, Any]:

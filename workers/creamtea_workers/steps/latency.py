@@ -28,7 +28,7 @@ from creamtea.errors import StepError
 from creamtea.methods.measuring import LatencyProtocol
 from creamtea.stats.bootstrap import SEED, Array
 from creamtea.stats.estimate import Estimate, mean_estimate
-from creamtea.stats.medians import RESAMPLES, MedianInterval, median_interval
+from creamtea.stats.medians import FEW_VALUES, RESAMPLES, MedianInterval, median_interval
 from creamtea.stats.ratio import baseline_ratio
 from creamtea.steps.systems import LatencyParams, TimedSystem
 from creamtea_workers.corpora.segments import EncodedTestSet
@@ -217,7 +217,9 @@ def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow
             # of every system, since which of them are baselines is a study's to say, not a measurement's
             percents = [asdict(median_interval(100 * own / other)) for other in times]
             detail = {**details[position], "interval": interval, "percent_of": percents}
-            yield row(f"latency_p{percent}", position, median_interval(own), detail)
+            median = median_interval(own)
+            note = f"{FEW_VALUES} repetitions" if median.low is None else ""
+            yield row(f"latency_p{percent}", position, median, detail, note)
 
 
 def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator[MetricRow]:
@@ -241,5 +243,7 @@ def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator
             yield row(name, position, mean_estimate(own), detail)
 
 
-def row(name: str, position: int, value: MedianInterval | Estimate, detail: Detail) -> MetricRow:
-    return MetricRow(name, value.value, value.low, value.high, subject=str(position), detail=detail)
+def row(
+    name: str, position: int, value: MedianInterval | Estimate, detail: Detail, note: str = ""
+) -> MetricRow:
+    return MetricRow(name, value.value, value.low, value.high, str(position), note, detail)

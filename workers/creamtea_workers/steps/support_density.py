@@ -13,7 +13,7 @@ from torch import Tensor
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.support_density import SupportDensityParams
 from creamtea.stats.bootstrap import Array
-from creamtea.stats.medians import pooled_median
+from creamtea.stats.medians import FEW_VALUES, pooled_median
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.paired import SegmentStatistics
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
@@ -64,6 +64,7 @@ def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:
             median.value,
             median.low,
             median.high,
+            note=f"{FEW_VALUES} sentences" if median.low is None else "",
             detail={"segments": len(sizes), "bootstrap": BOOTSTRAP, **about},
         ),
     ]

@@ -11,6 +11,8 @@ from creamtea.contract.kind import StepKind, StepParams
 from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences
 from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
 
+NARROW = "its interval covers 75 to 93 %, least with few sentences"
+
 
 class CalibrationParams(StepParams):
     bins: int
@@ -46,7 +48,9 @@ class Calibration(OfFirstSentences):
         TableLayout(
             "variant",
             (
-                Measure(Column("ece", "ECE", 2, "lower", 100.0, "%", note="expected calibration error")),
+                Measure(
+                    Column("ece", "ECE", 2, "lower", 100.0, "%", note=f"expected calibration error; {NARROW}")
+                ),
                 Measure(share("accuracy", "accuracy", "positions with the right subword", "higher")),
                 Measure(share("confidence", "confidence", "its mean probability")),
             ),

@@ -45,7 +45,7 @@ class NvsContext(OfVariants):
     needs_head: ClassVar[bool] = True
     step: ClassVar[StepKind[NvsContextParams]] = StepKind(
         "nvs_context",
-        4,
+        5,
         "analyse NVS without context",
         NvsContextParams,
         inputs=MODEL_INPUTS,

@@ -52,7 +52,7 @@ class RecallAtSize(OfVariants):
     needs_head: ClassVar[bool] = True
     step: ClassVar[StepKind[RecallAtSizeParams]] = StepKind(
         "recall_at_size",
-        4,
+        5,
         "analyse recall at equal size",
         RecallAtSizeParams,
         inputs={**MODEL_INPUTS, "align": "the lexicon"},

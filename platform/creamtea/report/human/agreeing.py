@@ -25,7 +25,6 @@ from creamtea.report.human.material import (
 )
 from creamtea.report.model import Cell, Entry, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
-from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.raters import largest_spread, rater_agreement
 from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
@@ -39,7 +38,7 @@ AGREEMENT = (
         "alpha",
         "Krippendorff's α",
         2,
-        note="interval distances; 1 full agreement, 0 that of chance; 95 % interval by a bootstrap of items",
+        note="interval distances; 1 full agreement, 0 that of chance; 95 % jackknife interval over items",
     ),
     Column(
         "icc_absolute",
@@ -77,7 +76,7 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
     if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
         return []
     together_with = units if judged.documents is None else judged.documents[units]
-    alpha = krippendorff_alpha(matrix, groups=together_with, samples=SAMPLES)
+    alpha = krippendorff_alpha(matrix, groups=together_with)
     icc = intraclass(matrix)
     each = judged.protocol.scores_each
     cells = {

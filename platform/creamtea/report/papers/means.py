@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from creamtea.report.model import SEEDS_MISSING, Cell, Delta
+from creamtea.report.model import UNMARKED, Cell, Delta
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.scores import NO_MARK
 from creamtea.stats.seeds import Spread, spread_of_mean, together
@@ -84,7 +84,7 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
     spread = _mean_spread([delta.spread for delta in deltas])
     if spread is not None:
         found = found.with_seeds(spread)
-    unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, SEEDS_MISSING)), "")
+    unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, *UNMARKED)), "")
     return replace(found, significant=found.excludes_zero and not unmarked, note=unmarked)
 
 

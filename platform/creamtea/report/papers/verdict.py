@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from creamtea.papers.model import Direction
-from creamtea.report.model import Cell, Delta
+from creamtea.report.model import ONE_SEED, Cell, Delta
 from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, widened
 
 MARGIN = 0.02  # of the value compared with: how far apart two that are alike may lie
@@ -20,7 +20,8 @@ RULE = (
     "several seeds; or 95 % intervals that lie apart, of a value with several seeds over both. "
     "Of a mean over studies there is no p: its paired interval has to exclude 0; so has that of two measures "
     "of one model, which an analysis compares. A difference that the study does not mark "
-    "because BLEU is near zero is undecided. One seed says nothing of others. "
+    "because BLEU is near zero, or because one side has one seed and the other several, is undecided. "
+    "One seed says nothing of others. "
     "Opposite: the other direction, as clearly. Undecided: the data cannot tell. Where there are no "
     "intervals, only the direction is named. Where the paper says that two are alike, the interval of our "
     "difference (over segments and seeds, if it is known) is compared with a margin, which is ours, as the "
@@ -98,14 +99,14 @@ def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
     if not direction:
         outcome = Outcome.NO_DIRECTION
     elif direction == "alike":
-        outcome = _alike(low, high, margin_of(other))
+        outcome = Outcome.UNDECIDED if note == ONE_SEED else _alike(low, high, margin_of(other))
     elif low is None or high is None:
         outcome = (Outcome.SAME if agrees else Outcome.OTHER) if value else Outcome.UNDECIDED
     elif not differs:
         outcome = Outcome.UNDECIDED
     else:
         outcome = Outcome.HOLDS if agrees else Outcome.OPPOSITE
-    decided_by_note = outcome == Outcome.UNDECIDED and direction != "alike"
+    decided_by_note = outcome == Outcome.UNDECIDED and (direction != "alike" or note == ONE_SEED)
     return Judgement(outcome, value, low, high, note if decided_by_note else "")
 
 
@@ -136,4 +137,6 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
     if own_bounds is None or other_bounds is None:
         return a.value - b.value, None, None, False, ""
     low, high = own_bounds[0] - other_bounds[1], own_bounds[1] - other_bounds[0]
+    if min(a.seeds, b.seeds) == 1 < max(a.seeds, b.seeds):
+        return a.value - b.value, low, high, False, ONE_SEED
     return a.value - b.value, low, high, low > 0 or high < 0, ""
