@@ -17,7 +17,7 @@ from creamtea.document.warning import StudyWarning
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Document
+from creamtea.report.model import Document, Warnings
 from creamtea.report.scores import NO_MARK
 from creamtea.report.terminal import render
 from creamtea.report.text import code_parts
@@ -270,7 +270,8 @@ def test_so_are_few_segments_of_an_analysis(filled: Database, fill: Fill, spec: 
         "empty": {"kind": "empty_string", "test_set": "test"},
     }
     fill(filled, spec=spec)
-    (warning,) = build_report(filled, "teatime").section("analyses/beam_sizes/curse").blocks[-1].warnings
+    blocks = build_report(filled, "teatime").section("analyses/beam_sizes/curse").blocks
+    (warning,) = next(block.warnings for block in blocks if isinstance(block, Warnings))
     assert (warning.kind, warning.place) == ("few-segments", "curse on test")
     assert warning.found.startswith("20 segments")
     assert [w.place for w in warned(filled) if w.kind == "few-segments"] == ["curse on test"]

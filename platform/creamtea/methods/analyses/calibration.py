@@ -11,7 +11,7 @@ from creamtea.contract.kind import StepKind, StepParams
 from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences
 from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
 
-NARROW = "its interval covers 75 to 93 %, least with few sentences"
+NARROW = "its interval covers 75 to 94 %, least with few sentences"
 
 
 class CalibrationParams(StepParams):
