@@ -160,6 +160,16 @@ def test_results_of_an_earlier_version_say_that_they_are_not_compared(
         assert [block.paragraphs for block in blocks if isinstance(block, Notes)] == [(NOT_COMPARED,)]
 
 
+def test_one_variant_alone_has_nothing_to_be_compared_with(
+    filled: Database, fill: Fill, with_beams: dict[str, Any]
+) -> None:
+    alone = {"kind": "depth_limited", "test_set": "test", "lengths": [1, 2], "variants": ["softmax"]}
+    fill(filled, spec=with_beams | {"analyses": {"depth_limited": alone}})
+    blocks = analysis(build_report(filled, "teatime"), "depth_limited").blocks
+    assert [block.key for block in blocks if isinstance(block, Table)] == ["variant-length"]
+    assert not [block for block in blocks if isinstance(block, Notes)]
+
+
 def test_every_printer_shows_differences_intervals_and_p_values(
     filled: Database, fill: Fill, with_beams: dict[str, Any]
 ) -> None:

@@ -60,7 +60,8 @@ def differences(
     if tables:
         samples = " or ".join(f"{n:,}" for n in sorted({step.node.params["samples"] for step in steps}))
         return tables, [Notes("differences", (ABOUT.format(samples=samples),))]
-    several = max(len(rows) for rows in layouts) > 1
+    settings = max(len(rows) for rows in layouts) > 1 and spec.base_setting
+    several = settings or len({row.name for rows in layouts for _, row in rows}) > 1
     return [], [Notes("differences", (NOT_COMPARED,))] if several else []
 
 
