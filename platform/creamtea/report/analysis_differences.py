@@ -11,7 +11,7 @@ from creamtea.report import text
 from creamtea.report.cells import Material, Measured, correct, read_delta
 from creamtea.report.model import Delta, Notes, Row, Table
 from creamtea.report.scores import NEAR_ZERO, NO_MARK
-from creamtea.report.seeds import ENSEMBLE, WITH_SEEDS, Scores, model_of, with_seeds
+from creamtea.report.seeds import ENSEMBLE, SEEDS_ALLOW, WITH_SEEDS, Scores, model_of, with_seeds
 
 BASELINES, SETTINGS = "baselines", "settings"  # ends of the keys of tables of differences
 Rows = Sequence[tuple[RowSetting, Row]]
@@ -24,8 +24,8 @@ NOT_COMPARED = (
 ABOUT = (
     "Tables of differences have below each value its difference, paired over sentences, with a 95 % "
     "interval. p: paired bootstrap ({samples} resamples), two-sided, after Holm's correction over the rows "
-    "of a column; * marks where it is below 0.05, and so is p “with seeds”. What is measured over some "
-    "sentences only (those with a proved best, say) is over each row's own. "
+    f"of a column; * marks where it is below 0.05{SEEDS_ALLOW}. What is measured over some sentences only "
+    "(those with a proved best, say) is over each row's own. "
     f"{text.sentence(WITH_SEEDS)}"
 )
 
