@@ -21,8 +21,12 @@ from creamtea.store.database import open_database
 from creamtea.store.schema import upgrade
 
 HERE = Path(__file__).parent
-# (section, column) of means whose intervals took the pairs of a segment for independent
-OTHER_INTERVALS = {("c-preference/means", "mean"), ("test", "human:c-preference")}
+# (section, column): means whose intervals took the pairs of a segment for independent, and latencies
+OTHER_INTERVALS = {
+    ("c-preference/means", "mean"),
+    ("test", "human:c-preference"),
+    *(("test", f"latency_p{percent}") for percent in (50, 90, 99)),  # none of fewer than five repetitions
+}
 Numbers = list[Any]
 
 

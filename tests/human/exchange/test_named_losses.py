@@ -67,10 +67,10 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
     },
     RaterContent: {
         "pseudonym": ("raters without", "white space and slashes"),
-        "created_at": ("moments",),
-        "consented_at": ("consents",),
+        "created_at": ("moments", "raters without"),
+        "consented_at": ("consents", "raters without"),
         "excluded_at": ("ratings of excluded", "raters without"),
-        "forgotten_at": ("consents",),
+        "forgotten_at": ("consents", "raters without"),
     },
     ItemContent: {
         "position": ("numbers of items",),
@@ -213,7 +213,9 @@ def multiset(values: Iterable[Any]) -> Counter[str]:
 
 
 def sorted_keys(value: Any) -> Any:
-    """Without an order of keys."""
+    """Without an order of keys; a member of an enumeration is its text."""
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, Mapping):
         return sorted((key, sorted_keys(inner)) for key, inner in value.items())
     return [sorted_keys(inner) for inner in value] if isinstance(value, list | tuple) else value
