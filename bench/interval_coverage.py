@@ -115,7 +115,7 @@ SCORERS: dict[str, BleuMetric | ChrfMetric] = {
 
 @cache
 def pool(metric: str, noise: float, segments: int = POOL) -> tuple[Array, Array]:
-    """Statistics of two outputs of equal quality of made-up segments, each of its own difficulty."""
+    """Make two outputs of equal quality of made-up segments, which differ in difficulty: their statistics."""
     rng = np.random.default_rng(SEED)
     words = np.array(
         ["".join(rng.choice(list("abcdefghijklmnopr"), rng.integers(2, 9))) for _ in range(3000)]
@@ -185,7 +185,7 @@ def calibration(rng: Rng, sentences: int, error: float) -> Once:
 
 
 def support(rng: Rng, sentences: int) -> Once:
-    """The median of sizes of a support, ten per sentence of its own level; it is 20."""
+    """The median size of a support is 20; a sentence has ten sizes around a level of its own."""
     sizes = [np.exp(rng.normal(math.log(20) + rng.normal(0, 0.4), 0.6, 10)) for _ in range(sentences)]
     found = pooled_median(sizes)
     return Once(within(found.low, found.high, 20.0))
@@ -247,7 +247,7 @@ def true_times(disturbed: float) -> tuple[float, float]:
 
 
 def latency(rng: Rng, repetitions: int, disturbed: float, median: bool) -> Once:
-    """Of means the interval on the scale of logarithms, as reports print it."""
+    """The interval of a mean is computed on the scale of logarithms, as in reports."""
     found, true = times(rng, repetitions, disturbed), true_times(disturbed)
     if median:
         interval = median_interval(found)
@@ -256,7 +256,7 @@ def latency(rng: Rng, repetitions: int, disturbed: float, median: bool) -> Once:
 
 
 def latency_percent(rng: Rng, repetitions: int, disturbed: float, median: bool) -> Once:
-    """Of a baseline that takes as long, on a machine that disturbs both: 100 %."""
+    """The baseline takes as long, and the machine disturbs both: the true value is 100 %."""
     machine = times(rng, repetitions, disturbed)
     own, other = (machine * np.exp(rng.normal(0, 0.03, repetitions)) for _ in range(2))
     if median:
@@ -320,7 +320,7 @@ def documents_drawn(rng: Rng, documents: int) -> Once:
 
 
 def documents_and_raters_drawn(rng: Rng, raters: int, each: int) -> Once:
-    """Of 30 documents."""
+    """Documents, of which there are 30, and raters are drawn."""
     return _of_campaign(over_documents_and_raters(draw(rng, Setting(raters=raters, each=each)), rng)[0])
 
 
@@ -401,7 +401,7 @@ def alpha(rng: Rng, items: int, outputs: int) -> Once:
 
 
 def wmt_win(rng: Rng, segments: int) -> Once:
-    """Whether one of two equal systems wins, each segment of each rated by one of ten raters."""
+    """An alarm is a win of either of two equal systems; one of ten raters rates each output."""
     level = rng.normal(70, 10, segments)
     scores = (level[:, None] + rng.normal(0, 15, (segments, 2))).ravel()
     rater = rng.integers(0, 10, 2 * segments)
