@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,19 @@ def sources(content: Content) -> dict[tuple[str, int], str]:
 def test_a_document_has_a_line_for_each_of_its_segments(tmp_path: Path, docs: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         campaign(tmp_path, TWO_OF_FOUR, **texts(tmp_path, docs, sources="one\ntwo\nthree\nfour\n"))
+
+
+def test_documents_whose_names_only_look_alike(tmp_path: Path) -> None:
+    """A document that the scores name in NFC is the file's in NFD, unless two of the file's look like it."""
+    scores = TWO_OF_FOUR.replace("d#", unicodedata.normalize("NFC", "café#"))
+    nfd = unicodedata.normalize("NFD", "café")
+    docs = f"news\t{nfd}\n-\nnews\t{nfd}\n-\n"
+    content = campaign(tmp_path, scores, **texts(tmp_path, docs, sources="one\ntwo\nthree\nfour\n"))
+    assert sources(content) == {("A", 0): "one", ("A", 2): "three", ("B", 0): "one", ("B", 2): "three"}
+    assert content.settings["domains"] == {unicodedata.normalize("NFC", "café"): "news"}
+    docs = f"news\t{nfd}\nnews\t{nfd}\u200b\n-\n-\n"
+    with pytest.raises(InputError, match="no document 'café' in it"):
+        campaign(tmp_path, scores, **texts(tmp_path, docs, sources="one\ntwo\nthree\nfour\n"))
 
 
 def test_lines_that_the_campaign_does_not_have(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, option
+from creamtea.words import meant
 
 REFERENCE = "reference"
 KINDS = {
@@ -271,6 +272,8 @@ class _Reading:
     def with_raw_score(self, statistics: Mapping[str, RaterStatistics]) -> _Reading:
         """With the score that was given, z · s + μ, instead of z."""
         rater = self.cells["user"]
+        if rater not in statistics:
+            rater = meant(rater, statistics)
         if rater not in statistics:
             raise InputError(
                 f"{self.place}: no mean and deviation of {rater!r} in {option('rater-statistics')}",

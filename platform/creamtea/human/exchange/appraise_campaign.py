@@ -24,6 +24,7 @@ from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import Mqm
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, option
+from creamtea.words import meant
 
 USUAL_PROTOCOL = "da"
 SENT_TWICE = "all that an earlier line says, but for the end"
@@ -257,11 +258,15 @@ class _Texts:
 
     def _read_documents(self, path: Path) -> None:
         found = read_documents(read_text(path), path.name, with_domains=True)
-        self.domains, self._lines = found.domains, found.lines
+        rated = {document for document, _ in self._segments}
+        missing, unrated = rated - found.lines.keys(), found.lines.keys() - rated
+        named = {meant(name, unrated): name for name in missing}  # "Café" may be in NFC here, in NFD there
+        self.domains = {named.get(name, name): domain for name, domain in found.domains.items()}
+        self._lines = {named.get(name, name): lines for name, lines in found.lines.items()}
         self._size = option("documents"), len(found.names)
         if self._facts.segment_scores is not None:
-            rated = self._rated_lines(self._facts.segment_scores, len(found.names))
-            kept = {name: [line for line in lines if line in rated] for name, lines in found.lines.items()}
+            scored = self._rated_lines(self._facts.segment_scores, len(found.names))
+            kept = {name: [line for line in lines if line in scored] for name, lines in self._lines.items()}
             self._lines = {name: lines for name, lines in kept.items() if lines}
 
     def _rated_lines(self, path: Path, size: int) -> set[int]:
