@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 from rich.console import Console
 from teatime_study import Fill
 
+from creamtea.contract.columns import Column
 from creamtea.report.answer import REVERSIBLE, TITLE
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
+from creamtea.report.human.build import build_human
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import ONE_SEED, Figure, Notes
+from creamtea.report.model import ONE_SEED, Cell, Figure, Notes, Row, Table
+from creamtea.report.tables import ranked
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -83,3 +87,22 @@ def test_every_printer_begins_with_the_answer(tasted: Database) -> None:
     for shown in (terminal.getvalue(), to_markdown(report), to_html(report)):
         assert 0 < shown.index(TITLE) < shown.index("has the highest score") < shown.index("0.8125")
     assert to_values(report)["sections"][0]["key"] == "answer"
+
+
+def test_the_table_has_the_best_system_first_by_a_metric_that_may_count_errors() -> None:
+    def row(name: str, value: float | None) -> Row:
+        return Row(name, {"m": Cell("ok", value=value)})
+
+    rows = (row("none", None), row("b", 2.0), row("human", 9.0), row("a", 1.0))
+    higher = Table("t", "", "system", (Column("m", "m", 1, "higher"),), rows)
+    assert [own.name for own in ranked(higher, {"human"}).rows] == ["b", "a", "human", "none"]
+    lower = replace(higher, columns=(Column("m", "m", 1, "lower"),))
+    assert [own.name for own in ranked(lower, {"human"}).rows] == ["a", "b", "human", "none"]
+
+
+def test_a_campaigns_own_report_begins_with_what_people_say(tasted: Database) -> None:
+    notes, *_ = build_human(tasted, "tasting").sections[0].blocks
+    assert isinstance(notes, Notes)
+    first, verdicts = notes.paragraphs
+    assert first.startswith("People put softmax-")
+    assert "against softmax-greedy: worse: softmax-lexicon" in verdicts

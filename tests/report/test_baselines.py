@@ -164,9 +164,9 @@ def own(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
 
 
 def test_a_table_has_the_systems_that_translate_its_test_set(own: Document) -> None:
-    assert list(rows_of(own, "other")) == ["softmax-lexicon", "softmax-nvs"]
+    assert list(rows_of(own, "other")) == ["softmax-nvs", "softmax-lexicon"]
     # and those that are timed on it
-    assert list(rows_of(own)) == ["softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"]
+    assert set(rows_of(own)) == {"softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"}
 
 
 def test_differences_are_from_the_systems_own_baseline(own: Document) -> None:

@@ -68,7 +68,7 @@ def test_ratings_made_elsewhere_are_reported_with_their_names_as_text(run: Calla
 @pytest.mark.slow
 def test_json_markdown_and_html_hold_the_same_means(run: Callable[..., str], tmp_path: Path) -> None:
     values = json.loads(run("tasting", "--json"))
-    blocks = values["sections"][0]["blocks"][0]["blocks"]
+    blocks = values["sections"][1]["blocks"][0]["blocks"]
     (means,) = [block["rows"] for block in blocks if block["key"] == "means"]
     path = tmp_path / "tasting.html"
     assert run("tasting", "--html", str(path)) == f"wrote {path}\n"

@@ -50,7 +50,7 @@ def test_json_is_the_whole_report(run: Callable[..., str]) -> None:
     sections = {section["key"]: section for section in values["sections"]}
     assert list(sections) == ["answer", "systems", "reading", "figures", "provenance"]
     (test,) = sections["systems"]["blocks"]
-    assert test["blocks"][0]["rows"][0]["cells"]["bleu"]["value"] == 30.5
+    assert test["blocks"][0]["rows"][0]["cells"]["bleu"]["value"] == 34.0
 
 
 def test_html_is_one_file(run: Callable[..., str], tmp_path: Path) -> None:

@@ -183,8 +183,8 @@ def test_markdown_is_a_table_with_notes(troubled: Document) -> None:
     start = next(number for number, line in enumerate(lines) if line.startswith("| system |"))
     table = lines[start : start + 2 + len(SYSTEMS)]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
-    assert "**softmax-greedy** (baseline)<br>softmax, greedy" in table[2]
-    assert "| 32.5<br>\\[31.0, 34.2\\]<br>+2.0\\*<br>\\[1.0, 3.0\\]<br>p=0.030/0.016 |" in table[4]
+    assert "**softmax-greedy** (baseline)<br>softmax, greedy" in table[5]
+    assert "| 32.5<br>\\[31.0, 34.2\\]<br>+2.0\\*<br>\\[1.0, 3.0\\]<br>p=0.030/0.016 |" in table[3]
     notes = [line for line in lines if line.startswith("- ")]
     assert any("no \\[bold\\]model\\[/bold\\]; fetch it once" in note for note in notes)
     assert "- BLEU: `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`" in notes

@@ -6,6 +6,7 @@ A sentence says only what a test has said. Two systems that no test has compared
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
@@ -14,6 +15,7 @@ from creamtea.report.columns import P50, RECALL_IDIOM, RECALL_WORDS, SPEED
 from creamtea.report.figures import SystemsOn, ranking
 from creamtea.report.human.section import CampaignReport, progress
 from creamtea.report.model import Block, Cell, Delta, Notes, Row, Section, Table
+from creamtea.report.tables import ranked
 from creamtea.stats.verdict import Outcome
 from creamtea.study.spec import Study
 
@@ -149,6 +151,24 @@ def _difference(delta: Delta, column: Column) -> str:
 
 
 # ---------------------------------------------------------------- people, speed, idioms, warnings
+
+
+def campaign_answer(report: CampaignReport) -> Section:
+    """What came out of one campaign alone."""
+    sentences = (*_highest_mean(report), *_people(report))
+    return Section("answer", TITLE, (Notes("sentences", sentences, lead=True),))
+
+
+def _highest_mean(report: CampaignReport) -> Iterator[str]:
+    means = next((table for table in report.tables if table.key == "means"), None)
+    if means is None:
+        return
+    column = next(column for column in means.columns if column.key == "mean")
+    best = ranked(replace(means, columns=(column,))).rows[0]
+    if best.cells["mean"].value is not None:
+        cell = best.cells["mean"]
+        shown = f"{text.value(cell, column)} {text.interval(cell.low, cell.high, column)}".strip()
+        yield f"People put {best.name} first: {shown} ({column.title})."
 
 
 def _people(report: CampaignReport) -> Iterator[str]:

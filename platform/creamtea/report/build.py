@@ -44,6 +44,7 @@ from creamtea.report.tables import (
     corpora_table,
     further_table,
     group_tables,
+    ranked,
     systems_table,
     trainings_table,
 )
@@ -137,7 +138,9 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(material, systems.test_set)
     few = few_segments(systems.test_set, segments)
-    blocks: tuple[Block, ...] = (systems.table, *few, *meanings(systems.table.columns), *missed)
+    references = {name for name, own in material.spec.systems.items() if own.reference is not None}
+    sorted_table = ranked(systems.table, references)
+    blocks: tuple[Block, ...] = (sorted_table, *few, *meanings(systems.table.columns), *missed)
     if systems.further is not None:
         blocks = (*blocks, systems.further)
     blocks = (*blocks, *group_tables(material, systems.test_set))

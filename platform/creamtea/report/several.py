@@ -16,7 +16,7 @@ from creamtea.report.cells import Material, absent, correct, tested_delta
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.scores import NO_MARK, near_zero
 from creamtea.report.seeds import Scores, scores_by_model, with_seeds
-from creamtea.report.tables import systems_table
+from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
 from creamtea.store.tables import StudyRow
@@ -161,7 +161,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
                 if (found := _tested(material[study], study.test_set, system, metric)) is not None:
                     tested[name, shown[column.key, column.signature].key] = found
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
-    return Compared(table, test_set, tested, frozenset(low))
+    return Compared(ranked(table), test_set, tested, frozenset(low))
 
 
 def _tested(material: Material, test_set: str, system: str, metric: Metric) -> Tested | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from creamtea.contract.columns import Column
@@ -69,6 +69,19 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
             )
         )
     return Table("systems", "", "system", columns, tuple(rows))
+
+
+def ranked(table: Table, references: Collection[str] = ()) -> Table:
+    """The table by its first column, the best row first. Human `references`, whose scores cannot be set
+    beside a system's, and rows without a value come last."""
+    first = table.columns[0]
+    sign = 1 if first.better == "lower" else -1
+
+    def place(row: Row) -> tuple[bool, bool, float]:
+        value = row.cells[first.key].value
+        return value is None, row.name in references, sign * (value or 0.0)
+
+    return replace(table, rows=tuple(sorted(table.rows, key=place)))
 
 
 def group_tables(material: Material, test_set: str) -> list[Table]:

@@ -45,7 +45,7 @@ IN_ORDER, WORST, BEST = (
 
 @dataclass(frozen=True)
 class Translations:
-    """Where the outputs of a study on one test set are; systems and metrics in the study's order."""
+    """Where the outputs of a study on one test set are; systems in the table's order."""
 
     test_set: str  # step key
     against: dict[str, str]  # what each system is compared with; no baselines
@@ -202,7 +202,7 @@ def _find(study: int, table: Table, test_set: str) -> Translations | None:
 
 
 def _choose(outputs: Translations) -> View:
-    every = list(outputs.decodes)
+    every = sorted(outputs.decodes, key=outputs.against.__contains__)  # baselines, then the best
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)
     baselines = [system for system in systems if system not in outputs.against]

@@ -14,6 +14,7 @@ from creamtea.human.of_study import campaigns_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.orders.specs import spec_of
+from creamtea.report.answer import campaign_answer
 from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
@@ -54,7 +55,10 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
             about="",
             facts=(Fact("study", study.name if study else "none: ratings made elsewhere"),),
             test_sets=(row.test_set,),
-            sections=(Section("human", "Human evaluation", (report.section(),)),),
+            sections=(
+                campaign_answer(report),
+                Section("human", "Human evaluation", (report.section(),)),
+            ),
         )
 
 
