@@ -2,6 +2,7 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from small_campaigns import (
@@ -17,10 +18,10 @@ from small_campaigns import (
 )
 from sqlalchemy import select
 
-from creamtea.human import assignment
+from creamtea.human import assignment, raters
 from creamtea.human.assignment import RatingRefused, places
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment
+from creamtea.store.tables import Assignment, Campaign, Rater
 
 FOUR = ["source 0", "source 1", "source 2", "source 3"]
 
@@ -284,3 +285,68 @@ def test_no_item_before_consent(database: Database) -> None:
 def test_an_unknown_rater_is_told_so(database: Database) -> None:
     with pytest.raises(RatingRefused, match="no longer valid"):
         assignment.next_item(database, 99)
+
+
+# ---------------------------------------------------------------- how far a rater is
+
+
+def test_a_raters_total_stays_and_who_has_nothing_left_is_finished(database: Database) -> None:
+    campaign = make_campaign(database, [{}, {}, {}, {"kind": "repeat", "original": 0}, {}])
+    anna, bert = add_rater(database), add_rater(database, "bert")
+    work = work_for(database, anna)
+    assert (work.done, work.left, work.total) == (0, 5, 5)
+    rate(database, anna, work)
+    rate(database, bert, work_for(database, bert))
+    work = work_for(database, anna)
+    assert (work.done, work.left, work.total) == (1, 3, 5)  # what is left has shrunk
+    assignment.skip(database, anna, work.assignment_id, "too hard")
+    assert not any(person.finished for person in raters.overview(database, campaign))
+    rate_all(database, anna)
+    finished = {person.pseudonym: person.finished for person in raters.overview(database, campaign)}
+    assert finished == {"anna": True, "bert": False}  # what anna skipped is left for bert
+    rate_all(database, bert)
+    assert all(person.finished for person in raters.overview(database, campaign))
+
+
+def test_what_raters_will_see_is_shown_ahead_and_nothing_is_given_out(database: Database) -> None:
+    items = [{}, {}, {"kind": "repeat", "original": 0}, {"kind": "tutorial", "source": "practice"}]
+    campaign_id = make_campaign(database, items, state="draft")
+    with database.session() as session:
+        campaign = session.get_one(Campaign, campaign_id)
+        pages = [assignment.page_ahead(session, campaign, number) for number in range(5)]
+        assert not session.new
+        invented = raters.welcome_of(session, campaign, Rater(pseudonym="rater-01"))
+        ahead = raters.workload_of(session, campaign)
+    shown = [(page.source, page.tutorial, page.done, page.left, page.total) for page in pages if page]
+    assert shown == [
+        ("practice", True, 0, 1, 1),
+        ("source 0", False, 0, 3, 3),
+        ("source 1", False, 1, 2, 3),
+        ("source 2", False, 2, 1, 3),
+    ]
+    assert pages[4] is None
+    assert sorted(pages[1].outputs) == [f"o0-{system}" for system in range(4)]
+    anna = add_rater(database)
+    told = raters.welcome(database, anna)
+    assert replace(told, pseudonym="rater-01", consented=False) == invented
+    assert raters.workload(database, anna) == ahead
+    with database.session() as session:
+        assert session.scalars(select(Assignment)).all() == []
+
+
+def test_pages_of_documents_are_shown_ahead_whole(database: Database) -> None:
+    items = [
+        {"page": 0, "document": "d0"},
+        {"page": 0, "document": "d0"},
+        {"page": 2, "document": "d1"},
+    ]
+    campaign_id = make_campaign(database, items, state="draft", unit="document", document_score=True)
+    with database.session() as session:
+        campaign = session.get_one(Campaign, campaign_id)
+        first, second = (assignment.page_ahead(session, campaign, number) for number in range(2))
+    assert ([segment.source for segment in first.segments], first.done) == (["source 0", "source 1"], 0)
+    assert ([segment.source for segment in second.segments], second.done, second.total) == (
+        ["source 2"],
+        2,
+        3,
+    )

@@ -54,6 +54,16 @@ def test_all_links_or_none(database: Database, campaign: str, wanted: list[str] 
     assert people(database) == []
 
 
+def test_more_raters_than_there_is_to_rate_are_told_before(database: Database, campaign: str) -> None:
+    """Four items, one rating each."""
+    raters.add(database, campaign, "test", pseudonym="anna")
+    with pytest.raises(InputError, match="for 3 more raters: of 4 new ones 1 would find nothing"):
+        invitations.invite(database, campaign, "test", 4)
+    assert [one.pseudonym for one in people(database)] == ["anna"]
+    assert len(invitations.invite(database, campaign, "test", ["anna", "b", "c", "d"])) == 4
+    assert len(invitations.invite(database, campaign, "test", 2, surplus=True)) == 2
+
+
 def test_a_count_below_zero_is_told_as_it_was_given(database: Database, campaign: str) -> None:
     with pytest.raises(InputError, match="not for -1"):
         invitations.invite(database, campaign, "test", -1)

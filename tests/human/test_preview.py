@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ def test_items_and_hours(study_database: Database) -> None:
     assert found.kinds == {"rated": 4, "repeat": 2, "tutorial": 1}
     assert (found.ratings, found.raters, found.comparisons) == (12, 2, 2)
     assert found.rater_hours == pytest.approx((12 + 2) * 3 / 60)
+    assert "decide little: they find a difference of 0.1 points in" in found.doubt
+    assert replace(found, power=0.8).doubt == ""
     assert found.hours_per_rater == pytest.approx(7 * 3 / 60)
     assert (found.delta, found.units) == (0.1, 4)
     assert (found.deviation, found.deviation_from) == (default_deviation(1, 6), "")

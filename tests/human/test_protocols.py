@@ -88,3 +88,19 @@ def test_kinds_of_items_rate_systems_or_control_raters_or_teach() -> None:
     assert SYSTEM_KINDS == ("rated", "random")
     assert CONTROL_KINDS == ("repeat", "bad-reference")
     assert set(ItemKind) - {*SYSTEM_KINDS, *CONTROL_KINDS} == {"tutorial", "attention-check"}
+
+
+def test_answers_are_said_in_words() -> None:
+    error = {"start": 0, "end": 2, "severity": "minor"}
+    edited = "unchanged · corrected"
+    answers = {
+        "contrastive-da": ([ScoredAnswer(12), ScoredAnswer(25)], "3.4 · 6.0"),
+        "da": ([ScoredAnswer(72)], "72"),
+        "preference": ([ScoredAnswer(2), ScoredAnswer(0)], "A is better"),
+        "esa": ([ScoredAnswer(72, {"score": 72, "spans": [error]})], "72, 1 error"),
+        "mqm": ([ScoredAnswer(9990, {"spans": [error, error]})], "2 errors"),
+        "post-edit": ([ScoredAnswer(1000, {"text": "a"}), ScoredAnswer(0, {"text": ""})], edited),
+    }
+    assert {name: OWN[name].in_words(given) for name, (given, _) in answers.items()} == {
+        name: words for name, (_, words) in answers.items()
+    }

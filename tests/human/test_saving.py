@@ -309,9 +309,9 @@ def test_earlier_items_are_listed_and_reopened_with_what_is_stored(campaign: Dat
     first, second = (work.assignment_id for work in works)
     assignment.submit(campaign, anna, first, [9, 8, 7, 6], revision=2, comment="better so")
     listed = assignment.earlier(campaign, anna)
-    assert [(one.assignment_id, one.number, one.source, one.revision) for one in listed] == [
-        (first, 1, "source 0", 2),
-        (second, 2, "source 1", 1),
+    assert [(one.assignment_id, one.number, one.source, one.revision, one.given) for one in listed] == [
+        (first, 1, "source 0", 2, "2.8 · 2.6 · 2.4 · 2.2"),
+        (second, 2, "source 1", 1, "2.0 · 1.2 · 1.4 · 1.6"),
     ]
     again = assignment.reopen(campaign, anna, first)
     assert (again.draft, again.comment, again.revision) == ([9, 8, 7, 6], "better so", 3)

@@ -101,14 +101,14 @@ def stored(database: Database, rater_id: int, source: str, revision: int = 1) ->
 
 def item_on(page: Any, number: int, total: int | None = None) -> None:
     of = r"\d+" if total is None else total
-    expect(page.get_by_text(re.compile(rf"^Item {number} of {of}$"))).to_have_count(1)
+    expect(page.get_by_text(re.compile(rf"^Item {number} of (up to )?{of}$"))).to_have_count(1)
     at_rest(page)
     expect(page.locator(".board")).to_have_count(1)
 
 
 def items_on(page: Any, first: int, last: int, total: int) -> None:
     """Wait for a page of several segments."""
-    expect(page.get_by_text(f"Items {first} to {last} of {total}", exact=True)).to_have_count(1)
+    expect(page.get_by_text(re.compile(rf"^Items {first} to {last} of (up to )?{total}$"))).to_have_count(1)
     at_rest(page)
     expect(page.locator(".board")).to_have_count(1)
 

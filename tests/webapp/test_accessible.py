@@ -181,6 +181,8 @@ def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
     sweep.visit("new campaign", f"{site.url}/?campaigns=new", "New campaign")
     sweep.visit("import", f"{site.url}/?campaigns=import", "Import ratings")
     sweep.visit("draft", f"{site.url}/?campaign={made.id + 1}", "rater hours")
+    sweep.visit("what raters will see", f"{campaign}&view=ahead", "Taking part")
+    sweep.visit("an item that raters will see", f"{campaign}&view=ahead&item=1", "Item 1 of")
     sweep.visit("campaign", campaign, "Progress")
     sweep.visit("raters", f"{campaign}&view=raters", "rater-01")
     sweep.visit("rater", f"{campaign}&view=raters&rater={rater}", "Scores")

@@ -106,3 +106,20 @@ def test_a_double_click_makes_one_link_to_a_report(site, open_page) -> None:
     at_rest(page)
     expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
     assert [link.study_id for link in links.listed(site.database)].count(study) == 1
+
+
+def test_what_raters_will_see_is_tried_before_the_launch(site, open_page) -> None:
+    what = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs"]}
+    made = create_campaign(site.database, "ibis-ahead", CampaignRequest(**what))
+    page = open_page(_address(site, "ibis-ahead", ""))
+    page.get_by_role("link", name="As raters see it").click()
+    page.get_by_role("button", name="I agree, begin").click()
+    sliders = page.get_by_role("slider")
+    expect(page.get_by_role("heading", name=f"Item 1 of {made.items}")).to_be_visible()
+    for number in range(sliders.count()):
+        sliders.nth(number).press("3")
+    expect(page.locator(".board")).to_have_attribute("data-draft", "saved")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name=f"Item 2 of {made.items}")).to_be_visible()
+    with site.database.session() as reading:
+        assert reading.scalars(select(Rater.id).where(Rater.campaign_id == made.id)).all() == []

@@ -236,7 +236,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     expect(skip).to_be_disabled()
     dialog.get_by_label("In your words").fill("my mother")
     skip.click()
-    item_on(page, 2, 2)
+    item_on(page, 2, 3)
     kept = assignment_of(site, rater_id, second)
     assert (kept.skip_reason, kept.submitted_at) == ("Another reason: my mother", None)
     assert stored(site.database, rater_id, second) == {}
@@ -245,7 +245,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     third = shown_source(page)
     page.keyboard.press("b")
     heading(page, "Earlier items")
-    expect(page.locator(".earlier li")).to_have_text([f"1{first}"])
+    expect(page.locator(".earlier li")).to_have_text([f"1{first}3.0 · 4.0"])
     assert serious(page) == []
     expect(page.locator(".earlier li button")).to_be_focused()
     page.keyboard.press("Enter")
@@ -256,7 +256,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     page.reload()
     wait_for_scores(page, ["5.0", "4.0"])  # still on it, with what was changed
     page.keyboard.press("Control+Enter")
-    item_on(page, 2, 2)
+    item_on(page, 2, 3)
     assert shown_source(page) == third
     assert stored(site.database, rater_id, first, revision=1) == dict(zip(texts, [10, 15], strict=True))
     assert stored(site.database, rater_id, first, revision=2) == dict(zip(texts, [20, 15], strict=True))
@@ -267,7 +267,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     save(page)
     heading(page, "All done")
     press(page.get_by_role("button", name="Look at earlier items"))
-    expect(page.locator(".earlier li")).to_have_text([f"2{third}", f"1{first}changed"])
+    expect(page.locator(".earlier li")).to_have_text([f"2{third}1.6 · 1.6", f"1{first}5.0 · 4.0, changed"])
     page.get_by_role("button", name=third).click()
     expect(page.get_by_text("Saved before", exact=True)).to_have_count(1)
     press_at(page, 0, 18)
@@ -276,6 +276,24 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     press(page.get_by_role("button", name="Look at earlier items"))
     page.get_by_role("button", name=third).click()
     wait_for_scores(page, ["1.6", "1.6"])  # what was changed is given up
+
+
+def test_on_a_phone_the_source_stays_in_view(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-phone", [("source", FOUR), ("long " * 400, FOUR)])
+    page = open_page(site.rater_link("pangolin-phone", "walker")[0], phone=True)
+    item_on(page, 1, 2)
+    source = page.locator(".board .source")
+    page.get_by_role("button", name=SKIP).scroll_into_view_if_needed()
+    expect(source).to_be_in_viewport(ratio=1)
+    page.get_by_role("slider").last.press("3")
+    skip = page.get_by_role("button", name=SKIP)
+    skip.click()
+    page.get_by_role("dialog").get_by_label("Another reason").check()
+    page.get_by_role("dialog").get_by_label("In your words").fill("-")
+    page.get_by_role("dialog").get_by_role("button", name="Skip").click()
+    expect(source).to_contain_text("long long")
+    skip.scroll_into_view_if_needed()
+    expect(source).not_to_be_in_viewport()  # it would leave the outputs no room
 
 
 def test_a_second_link_goes_on_where_the_first_device_is(site, open_page) -> None:

@@ -20,10 +20,13 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import access, audit, raters
+from creamtea.human.assignment.page import leads
 from creamtea.human.campaigns import find_campaign
 from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
-from creamtea.store.tables import AccessToken, Campaign, Rater
+from creamtea.store.item_kinds import SYSTEM_KINDS
+from creamtea.store.tables import AccessToken, Campaign, Item, Rater
+from creamtea.wording import counted, option
 from creamtea.words import normalise
 
 MAX_AT_ONCE = 1000
@@ -42,10 +45,13 @@ class Invitation:
     secret: str  # of a link that works once
 
 
-def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] | int) -> list[Invitation]:
+def invite(
+    database: Database, campaign: str, actor: str, wanted: Sequence[str] | int, *, surplus: bool = False
+) -> list[Invitation]:
     """A link for each of these raters, who are added if new, or for so many new raters: all of them or none.
 
-    InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many.
+    InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many; without
+    `surplus` also for more raters than there is something to rate for.
     """
     count = wanted if isinstance(wanted, int) else len(wanted)
     if not 1 <= count <= MAX_AT_ONCE:
@@ -61,6 +67,15 @@ def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] 
             rater.pseudonym: rater.id
             for rater in session.scalars(select(Rater).where(Rater.campaign_id == row.id))
         }
+        new = sum(pseudonym not in known for pseudonym in named)
+        free = max(0, room(session, row))
+        if new > free and not surplus and row.state != "closed":
+            raise InputError(
+                f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
+                f"{new - free:,} would find nothing to rate. Ask for fewer, or use {option('surplus')}, "
+                "since some may not come",
+                about="surplus",
+            )
         invitations = []
         for pseudonym in named:
             rater_id = known.get(pseudonym or "")
@@ -74,6 +89,16 @@ def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] 
         detail = {"role": "rater", "links": len(invitations)}
         audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
     return invitations
+
+
+def room(session: Session, campaign: Campaign) -> int:
+    """How many more raters than there are would each find a page to rate."""
+    pages = select(func.count()).where(Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS), leads())
+    taking_part = select(func.count()).where(
+        Rater.campaign_id == campaign.id, Rater.excluded_at.is_(None), Rater.forgotten_at.is_(None)
+    )
+    places = (session.scalar(pages) or 0) * campaign.ratings_per_item
+    return places - (session.scalar(taking_part) or 0)
 
 
 def links_csv(invitations: Sequence[Invitation], url: str) -> str:

@@ -81,6 +81,17 @@ class Preview:
     saved: Saved | None  # where the campaign aims
     units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
 
+    @property
+    def doubt(self) -> str:
+        """What to say before the launch of a campaign that will probably decide nothing; else empty."""
+        if self.power >= POWER:
+            return ""
+        needed = "over a million" if self.units_needed is None else f"{self.units_needed:,}"
+        return (
+            f"These ratings will probably decide little: they find a difference of {self.said(self.delta)} "
+            f"in {100 * self.power:.0f} % of cases. For {100 * POWER:.0f} % it takes {needed} segments."
+        )
+
     def said(self, points: float) -> str:
         """As reports write it: "0.2 points", "5 %" of preferences."""
         return find_protocol(self.protocol).points.difference(points)

@@ -20,6 +20,7 @@ from creamtea.errors import InputError
 from creamtea.human import access, audit, sign_in
 from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
 from creamtea.human.assignment.model import RatingRefused
+from creamtea.human.assignment.places import items_in_all, load_outlook
 from creamtea.human.attention import Attention, attention_of
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol
@@ -71,6 +72,7 @@ class RaterProgress:
     tutorial: int  # tutorial items submitted
     attention: Attention  # checks answered and passed
     last_submit: datetime | None
+    finished: bool  # has rated, and nothing is left to rate
 
     @property
     def has_begun(self) -> bool:
@@ -81,29 +83,36 @@ class RaterProgress:
 def welcome(database: Database, rater_id: int) -> Welcome:
     """RatingRefused for a rater that is not there (any more), or a protocol that is not installed."""
     with database.session() as session:
-        campaign = campaign_of(session, rater_id)
-        rater = session.get_one(Rater, rater_id)
-        settings = settings_of(campaign.settings)
-        code, address = _ending(session, settings, rater)
-        return Welcome(
-            pseudonym=rater.pseudonym,
-            protocol=protocol_of(campaign),
-            instructions=campaign.instructions,
-            consent=settings.consent,
-            questions=tuple(settings.questions),
-            contact=settings.contact,
-            completion_code=code,
-            completion_url=address,
-            languages=(campaign.source_language, campaign.target_language),
-            consented=rater.consented_at is not None,
-            state=campaign.state,
-            excluded=rater.excluded_at is not None,
-        )
+        return welcome_of(session, campaign_of(session, rater_id), session.get_one(Rater, rater_id))
 
 
-def _ending(session: Session, settings: CampaignSettings, rater: Rater) -> tuple[str, str]:
+def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
+    """What this rater, who may be invented for a look ahead, reads first."""
+    settings = settings_of(campaign.settings)
+    code, address = _ending(session, settings, campaign.id, rater.id)
+    return Welcome(
+        pseudonym=rater.pseudonym,
+        protocol=protocol_of(campaign),
+        instructions=campaign.instructions,
+        consent=settings.consent,
+        questions=tuple(settings.questions),
+        contact=settings.contact,
+        completion_code=code,
+        completion_url=address,
+        languages=(campaign.source_language, campaign.target_language),
+        consented=rater.consented_at is not None,
+        state=campaign.state,
+        excluded=rater.excluded_at is not None,
+    )
+
+
+def _ending(
+    session: Session, settings: CampaignSettings, campaign: int, rater: int | None
+) -> tuple[str, str]:
     """The code and the return address after the last item."""
-    checks = attention_of(session, rater.campaign_id, rater.id).get(rater.id, Attention())
+    checks = Attention()
+    if rater is not None:
+        checks = attention_of(session, campaign, rater).get(rater, checks)
     failed = settings.failing_code != "" and not checks.suffices(settings.attention_share)
     code = settings.failing_code if failed else settings.completion_code
     address = settings.completion_url.replace("{code}", quote(code, safe=""))
@@ -123,16 +132,17 @@ class Workload:
 def workload(database: Database, rater_id: int) -> Workload:
     """RatingRefused for a rater that is not there (any more)."""
     with database.session() as session:
-        campaign = campaign_of(session, rater_id)
-        kinds = item_kinds(session, campaign.id)
-        practice = kinds.pop(ItemKind.TUTORIAL, 0)
-        checks = kinds.pop(ItemKind.ATTENTION, 0)
-        items = sum(kinds.values())
-        settings = settings_of(campaign.settings)
-        checks = min(checks, items // settings.attention_every)
-        per_item = settings.minutes_per_item or 1.0
-        pages = count_pages(session, campaign.id) + checks
-        return Workload(items + checks, pages, practice, (items + checks + practice) * per_item)
+        return workload_of(session, campaign_of(session, rater_id))
+
+
+def workload_of(session: Session, campaign: Campaign) -> Workload:
+    kinds = item_kinds(session, campaign.id)
+    practice = kinds.get(ItemKind.TUTORIAL, 0)
+    items = items_in_all(session, campaign)
+    checks = items - sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
+    per_item = settings_of(campaign.settings).minutes_per_item or 1.0
+    pages = count_pages(session, campaign.id) + checks
+    return Workload(items, pages, practice, (items + practice) * per_item)
 
 
 def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> None:
@@ -308,6 +318,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
     )
     with database.session() as session:
         attention = attention_of(session, campaign_id)
+        campaign, now = session.get_one(Campaign, campaign_id), database.now(session)
         rows = session.execute(
             select(Rater, counts.c.submitted, counts.c.skipped, counts.c.tutorial, counts.c.last)
             .outerjoin(counts, counts.c.rater_id == Rater.id)
@@ -323,6 +334,10 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
                 tutorial=examples or 0,
                 attention=attention.get(rater.id, Attention()),
                 last_submit=last,
+                finished=campaign.state == "launched"
+                and bool(submitted)
+                and rater.excluded_at is None
+                and load_outlook(session, campaign, rater.id, now).is_over(now),
             )
             for rater, submitted, skipped, examples, last in rows
         ]

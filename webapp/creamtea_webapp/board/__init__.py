@@ -136,6 +136,7 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
         **work.protocol.page_data(),
         "item": shown.number,
         "total": max(shown.number, work.total),
+        "fewer": work.done + work.left < work.total,  # others have rated some
         "left": time_left(work.seconds_left),
         "sourceLanguage": work.source_language,
         "targetLanguage": work.target_language,

@@ -122,13 +122,12 @@ class Board {
     this.find(".feedback").hidden = true;
   }
 
-  progress({ item, total, left }) {
+  progress({ item, total, fewer, left }) {
     const last = item + this.segments.length - 1;
     this.item = item;
     this.total = total;
-    this.find(".count").textContent = this.several
-      ? `Items ${item} to ${last} of ${total}`
-      : `Item ${item} of ${total}`;
+    const place = this.several ? `Items ${item} to ${last}` : `Item ${item}`;
+    this.find(".count").textContent = `${place} of ${fewer ? "up to " : ""}${total}`;
     this.find(".time").textContent = left;
     this.showMeter();
   }

@@ -2,7 +2,7 @@
 export default function render({ parentElement, data, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const act = (kind, assignment) => setTriggerValue("act", { kind, assignment });
-  const items = data.items.map(({ assignment, number, items, source, revision }) => {
+  const items = data.items.map(({ assignment, number, items, source, given, revision }) => {
     const item = document.createElement("li");
     const button = document.createElement("button");
     button.type = "button";
@@ -14,7 +14,7 @@ export default function render({ parentElement, data, setTriggerValue }) {
     place.textContent = items > 1 ? `${number}–${number + items - 1}` : String(number);
     text.dir = "auto";
     showText(text, source, data.language);
-    changed.textContent = revision > 1 ? "changed" : "";
+    changed.textContent = revision > 1 ? `${given}, changed` : given;
     button.append(place, text, changed);
     button.onclick = () => act("again", assignment);
     item.append(button);

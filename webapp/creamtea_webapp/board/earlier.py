@@ -34,6 +34,7 @@ def earlier_items(items: Sequence[Earlier], language: str, on_act: Callable[[Any
                     "number": item.number,
                     "items": item.items,
                     "source": item.source[:MAX_SHOWN],
+                    "given": item.given,
                     "revision": item.revision,
                 }
                 for item in reversed(items)

@@ -41,6 +41,9 @@ class Segment {
       ...this.data.media.map((file, n) => shownMedia(file, n, () => this.page.clock.tick())),
     );
     this.showReferences(references);
+    new ResizeObserver(([{ target }]) =>
+      target.classList.toggle("tall", target.offsetHeight > window.innerHeight / 3),
+    ).observe(this.source);
     this.find(".source .before").hidden = context.length === 0;
     this.find(".context").replaceChildren(
       ...context.map((text) => {

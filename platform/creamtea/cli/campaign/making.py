@@ -308,6 +308,8 @@ def create(name: str, options: CampaignOptions) -> None:
     be corrected. In esa, cesa and mqm raters mark errors. Plug-ins may add protocols. See `preview` for
     hours and power, then `launch`.
     """
+    from creamtea.human.preview import preview  # scipy.stats takes a second
+
     settings = options.settings()
     with existing_database() as database:
         proposals, proposed_by = _proposals(database, options)
@@ -329,6 +331,7 @@ def create(name: str, options: CampaignOptions) -> None:
             ),
             replace=options.replace,
         )
+        doubt = preview(database, name).doubt
     every_system = find_protocol(options.protocol).max_outputs >= len(made.systems)
     shown = "×" if every_system else "of"  # an item has an output of each system, or of some
     kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in made.kinds.items())
@@ -336,6 +339,7 @@ def create(name: str, options: CampaignOptions) -> None:
         f"campaign {name}: {counted(made.items, 'item')} {shown} {len(made.systems)} systems ({kinds})"
         + (f" on {counted(made.pages, 'page')}" if made.pages != made.items else "")
         + ", a draft",
+        *([doubt] if doubt else []),
         f"next: creamtea campaign preview {quote(name)}, then creamtea campaign launch {quote(name)}",
     )
     show(options.json_output, made, lines)

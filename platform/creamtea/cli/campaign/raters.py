@@ -61,6 +61,10 @@ def link(
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="Links for N new raters, as CSV.")
     ] = None,
+    surplus: Annotated[
+        bool,
+        typer.Option("--surplus", help="Make more links than there is something to rate for: not all come."),
+    ] = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV (rater, link) for a single rater, too.")
     ] = False,
@@ -109,7 +113,7 @@ def link(
         if many is not None or count is not None or len(named) > 1 or (csv and named and subject is None):
             listed = [line for line in lines_of(text_of("--raters", many)) if line.strip()]
             wanted = count if count is not None else named or listed
-            text = links_csv(invite(database, name, ACTOR, wanted), url).rstrip("\n")
+            text = links_csv(invite(database, name, ACTOR, wanted, surplus=surplus), url).rstrip("\n")
         elif participants:
             text = recruiting_address(url, recruit(database, name, ACTOR))
         elif organiser:

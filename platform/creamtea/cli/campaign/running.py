@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # of a rater in `status --json`; who a rater is, and said of themselves, is for `raters list`
 PROGRESS = (
     *("id", "pseudonym", "created_at", "consented_at", "excluded_at", "forgotten_at"),
-    *("submitted", "skipped", "tutorial", "attention", "last_submit"),
+    *("submitted", "skipped", "tutorial", "attention", "last_submit", "finished"),
 )
 
 
@@ -49,6 +49,7 @@ def _in_words(plan: Preview) -> list[str]:
     kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in plan.kinds.items())
     lines = [
         f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
+        *([plan.doubt] if plan.doubt else []),
         f"items       {kinds}",
     ]
     if plan.pages is not None:
@@ -212,8 +213,8 @@ def _rater_line(person: raters.RaterProgress) -> str:
         for word, moment in (("excluded", person.excluded_at), ("identity deleted", person.forgotten_at))
         if moment is not None
     ]
-    if not person.has_begun:
-        marks.append("not begun")
+    if not person.has_begun or person.finished:
+        marks.append("finished" if person.finished else "not begun")
     last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
     shown = f" ({', '.join(marks)})" if marks else ""
     checks = person.attention

@@ -1,9 +1,10 @@
 """Assignment: who rates which item next, drafts, and saving scores exactly once.
 
 `drawing` gives out items, `places` and `orders` say which and how shown; `saving` stores; `revising` goes
-back; `locking` is what every transaction starts with.
+back; `ahead` shows organisers what raters will see; `locking` is what every transaction starts with.
 """
 
+from creamtea.human.assignment.ahead import page_ahead
 from creamtea.human.assignment.drawing import next_item, others_have_items
 from creamtea.human.assignment.model import (
     LEASE,
@@ -35,6 +36,7 @@ __all__ = [
     "groups_of",
     "next_item",
     "others_have_items",
+    "page_ahead",
     "reopen",
     "save_draft",
     "skip",

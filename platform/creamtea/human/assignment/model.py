@@ -54,9 +54,9 @@ class Work:
     """A page as its rater sees it: one item, or the segments of a document in their order.
 
     `draft` has an answer for each shown output, those of the first segment first, as the protocol's widget
-    gives it, or None. `done` and `total` count items of the campaign, controls among them, or while
-    `tutorial` is true those of the tutorial. `total` is what this rater may get at most: what others rate
-    meanwhile leaves it.
+    gives it, or None. `done`, `left` and `total` count items of the campaign, controls among them, or while
+    `tutorial` is true those of the tutorial. `left` is what this rater may still get at most, this page's
+    items among them: what others rate meanwhile leaves it. `total` stays the same.
     """
 
     assignment_id: int  # of the first item, which names the page
@@ -73,6 +73,7 @@ class Work:
     comment: str
     revision: int  # the one that a submit will store
     done: int
+    left: int
     total: int
     seconds_left: int | None  # at this rater's median pace; None before there is one
     source_language: str
@@ -134,4 +135,5 @@ class Earlier:
     number: int
     source: str  # of the first segment
     revision: int  # the newest stored one
+    given: str  # what the rater answered
     items: int = 1

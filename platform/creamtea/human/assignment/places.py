@@ -61,6 +61,7 @@ class Outlook:
     shortlist: list[int]  # the first open items
     later: list[int]  # controls that come when nothing else is left
     at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
+    whole: int  # the same at the beginning, as if nobody else rated
 
     def done(self, *, tutorial: bool) -> int:
         """How many items of the tutorial, or beside it, the rater has submitted."""
@@ -78,6 +79,11 @@ class Outlook:
             and past.kind != ItemKind.TUTORIAL
             for past in self.past
         )
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether the rater has rated something and nothing is left for them."""
+        left = len(self.tutorial) + self.at_most + self.in_work(now)
+        return left == 0 and self.done(tutorial=False) > 0
 
     def seconds_left(self, items: int) -> int | None:
         """The time that `items` more take at the median of the newest answers; None without one."""
@@ -134,7 +140,14 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
         shortlist=shortlist,
         later=later,
         at_most=to_come + min(len(attention), to_come // every),
+        whole=items_in_all(session, campaign),
     )
+
+
+def items_in_all(session: Session, campaign: Campaign) -> int:
+    """How many items a rater may get beside the tutorial, attention checks and controls among them."""
+    items, checks = session.execute(statements.sizes(), {"campaign": campaign.id}).one()
+    return int(items + min(checks, items // attention_every(campaign)))
 
 
 def _past(session: Session, rater_id: int) -> list[Past]:

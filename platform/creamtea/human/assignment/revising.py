@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 from sqlalchemy import func, select
 
 from creamtea.human.assignment.drawing import as_work
-from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign
+from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign, protocol_of
 from creamtea.human.assignment.model import Earlier, RatingRefused, Work
 from creamtea.human.assignment.page import own
 from creamtea.human.assignment.places import load_outlook
 from creamtea.human.assignment.saving import newest_revision, stored_answers
 from creamtea.human.assignment.whole import whole_of
+from creamtea.human.protocols import ScoredAnswer
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
@@ -28,8 +30,20 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
         .subquery()
     )
     with database.session() as session:
+        protocol = protocol_of(campaign_of(session, rater_id))
+        answers: dict[int, dict[int, ScoredAnswer]] = defaultdict(dict)  # by assignment and system
+        for assignment_id, system, step, payload in session.execute(
+            select(Rating.assignment_id, Rating.system, Rating.step, Rating.payload).join(
+                newest,
+                (newest.c.assignment_id == Rating.assignment_id) & (newest.c.revision == Rating.revision),
+            )
+        ):
+            answers[assignment_id][system] = ScoredAnswer(step, payload)
         rows = session.execute(
-            select(Assignment.id, Item.source, newest.c.revision, Item.page, Item.position)
+            select(
+                *(Assignment.id, Assignment.order, Item.source),
+                *(newest.c.revision, Item.page, Item.position),
+            )
             .join(Item, Item.id == Assignment.item_id)
             .join(newest, newest.c.assignment_id == Assignment.id)
             .where(
@@ -40,12 +54,13 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
             .order_by(Assignment.submitted_at, Item.position)
         ).all()
     pages: dict[int, Earlier] = {}  # by the position of their first item
-    for number, (assignment_id, source, revision, page, position) in enumerate(rows, start=1):
+    for number, (assignment_id, order, source, revision, page, position) in enumerate(rows, start=1):
         first = position if page is None else page
-        if first in pages:
-            pages[first] = replace(pages[first], items=pages[first].items + 1)
+        given = protocol.in_words([answers[assignment_id][group[0]] for group in order])
+        if (so_far := pages.get(first)) is not None:
+            pages[first] = replace(so_far, items=so_far.items + 1, given=f"{so_far.given} | {given}")
         else:
-            pages[first] = Earlier(assignment_id, number, source, revision)
+            pages[first] = Earlier(assignment_id, number, source, revision, given)
     return list(pages.values())
 
 

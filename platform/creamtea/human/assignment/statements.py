@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Select, Subquery, and_, bindparam, case, f
 from sqlalchemy.orm import aliased
 
 from creamtea.human.assignment.page import leads
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Item, Rater
 
 
@@ -61,6 +61,15 @@ def assignments() -> Select[Any]:
         .where(Assignment.rater_id == bindparam("rater"))
         .order_by(Assignment.id)
     )
+
+
+@cache
+def sizes() -> Select[int, int]:
+    """How many items are there for every rater, and how many attention checks to choose from."""
+    return select(
+        func.count().filter(Item.kind.not_in(WRITTEN_KINDS)),
+        func.count().filter(Item.kind == ItemKind.ATTENTION),
+    ).where(Item.campaign_id == bindparam("campaign"))
 
 
 def mine() -> Select[int]:

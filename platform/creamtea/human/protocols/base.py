@@ -157,6 +157,10 @@ class Protocol:
         """A stored score, exactly. The statistics use the step's value, which is next to it."""
         return self.scale.value(step)
 
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        """What a rater gave the outputs of an item, in the order in which they were shown."""
+        return " · ".join(self.scale.label(answer.step) for answer in answers)
+
     def check_draft(self, answer: Any, output: str) -> None:
         """ValueError for an answer that no rater can have begun. By default only complete ones are drafts."""
         self.read_answer(answer, output)

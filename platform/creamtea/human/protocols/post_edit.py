@@ -7,6 +7,7 @@ shifts of whole phrases: a moved word costs two edits. In Chinese and Japanese c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -40,6 +41,11 @@ class PostEdit(Protocol):
         if not text.strip() and output.strip():
             raise ValueError("the corrected translation is empty: write it as it should be")
         return ScoredAnswer(self._step(output, text), {"text": text})
+
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        return " · ".join(
+            "unchanged" if answer.step == self.scale.steps - 1 else "corrected" for answer in answers
+        )
 
     def check_draft(self, answer: Any, output: str) -> None:
         _text_of(answer, output)

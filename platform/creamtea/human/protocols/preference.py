@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from creamtea.human.protocols.base import PointsFormat, Protocol
+from creamtea.human.protocols.base import PointsFormat, Protocol, ScoredAnswer
 from creamtea.human.scale import Scale
 
 WORSE, SAME, BETTER = range(3)  # steps
@@ -45,6 +45,9 @@ class Preference(Protocol):
         from creamtea.stats.power import preference_deviation  # scipy.stats takes a second to import
 
         return preference_deviation()
+
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        return ("B is better", "the same", "A is better")[answers[0].step]
 
     def check_together(self, steps: Sequence[int]) -> None:
         if sum(steps) != SAME * len(steps):

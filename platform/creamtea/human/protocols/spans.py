@@ -24,6 +24,7 @@ from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
 from creamtea.human.scale import Scale, exact
+from creamtea.wording import counted
 
 MAX_DECIMALS = 6  # of a score of MQM; beyond these it is rounded
 
@@ -131,6 +132,13 @@ class MarksErrors(Protocol):
     def written_cost(self, span: Span) -> float | None:
         """Points that an error costs, where an import could not know them without the file."""
         return span.cost
+
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        return " · ".join(
+            (f"{self.scale.label(answer.step)}, " if self.scored else "")
+            + counted(len(spans_of(answer.payload)), "error")
+            for answer in answers
+        )
 
     def check_draft(self, answer: Any, output: str) -> None:
         """Severities, categories and the score may be missing."""

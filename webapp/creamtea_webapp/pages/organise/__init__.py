@@ -1,8 +1,8 @@
 """The organiser's pages: campaigns, their raters and their logs.
 
 The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`,
-`?campaign=ID`, with `&view=raters`, `&view=raters&rater=ID` or `&view=log`. Every page and every callback
-asks for its right (`creamtea.human.rights`).
+`?campaign=ID`, with `&view=raters`, `&view=raters&rater=ID`, `&view=ahead` or `&view=log`. Every page and
+every callback asks for its right (`creamtea.human.rights`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from creamtea.human.access import Identity
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for
-from creamtea_webapp.pages.organise import campaign, importing, listing, log, new, rater, raters
+from creamtea_webapp.pages.organise import ahead, campaign, importing, listing, log, new, rater, raters
 from creamtea_webapp.pages.organise.shared import missing
 
 
@@ -48,5 +48,7 @@ def _campaign_page(campaign_id: int) -> None:
         raters.page(campaign_id)
     elif view == "log":
         log.page(campaign_id)
+    elif view == "ahead":
+        ahead.page(campaign_id)
     else:
         campaign.page(campaign_id)

@@ -149,6 +149,8 @@ def standing(rater: RaterProgress) -> str:
         return "identity deleted" + (", excluded" if rater.excluded_at else "")
     if rater.excluded_at is not None:
         return "excluded"
+    if rater.finished:
+        return "finished"
     return "taking part" if rater.has_begun else "not started"
 
 

@@ -26,6 +26,7 @@ SELECTION_NAMES = {
     "disagreement": "those on which metrics disagree most, and a part at random",
 }
 NOTHING = CampaignRequest(study="", test_set="", systems=[])  # what a new campaign's form begins with
+USUAL = 4  # systems side by side
 UNIT_NAMES = {"segment": "a segment", "document": "a document"}
 PAIR_NAMES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
 MEDIA_ENDINGS = [end[1:] for ends in (*ENDINGS.values(), (CAPTIONS_ENDING,)) for end in ends]
@@ -123,8 +124,10 @@ def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: d
     st.multiselect(
         LABELS["systems"],
         every,
-        [system for system in mine.systems if system in every] or every[:4],
+        # a choice among many is the organiser's
+        [system for system in mine.systems if system in every] or (every if len(every) <= USUAL else []),
         max_selections=max(protocol.max_systems for protocol in protocols.values()),
+        placeholder=f"choose two to eight of {len(every)}",
         help="Two to eight. Raters never see their names.",
         key=key("systems", study),
     )

@@ -14,6 +14,7 @@ from creamtea.human.raters import RaterProgress
 from creamtea.regular import lines_of
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
+from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
@@ -23,6 +24,7 @@ from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
 from creamtea_webapp.pages.organise.shared import (
     FOR_ONE,
+    LABELS,
     TEMPLATE,
     entry,
     find,
@@ -93,7 +95,10 @@ def _add(campaign: CampaignSummary) -> None:
 def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
 
+    with session.database().session() as reading:
+        free = invitations.room(reading, reading.get_one(Campaign, campaign.id))
     with st.expander("Many raters at once"):
+        note(f"There is something to rate for {counted(max(0, free), 'more rater')}.")
         with st.form("many-raters", border=False):
             st.text_area(
                 "Pseudonyms, one per line",
@@ -107,6 +112,7 @@ def _many(campaign: CampaignSummary) -> None:
                 key="many-count",
                 help="They are numbered.",
             )
+            st.checkbox(LABELS["surplus"], key="many-surplus")
             st.form_submit_button(
                 "Make links (CSV)",
                 on_click=on_press(
@@ -138,7 +144,8 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
     count = int(state.get("many-count") or 0)
     if bool(names) == bool(count):
         raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
-    made = invitations.invite(database, campaign.name, actor, names or count)
+    surplus = bool(state.get("many-surplus"))
+    made = invitations.invite(database, campaign.name, actor, names or count, surplus=surplus)
     return Made(
         f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
         fresh_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, site()))

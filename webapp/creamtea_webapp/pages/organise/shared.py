@@ -64,6 +64,7 @@ LABELS = {
     "questions": "Questions about the rater",
     "replace": "Change the draft",
     "reason": "Reason",
+    "surplus": "Also for raters who may find nothing to rate",
 }
 
 
