@@ -11,7 +11,9 @@ from creamtea.report.labels import GAP, HEIGHT, LETTER, LIFTS, LINE, WIDTH, Poin
 
 def lifts(points: list[Point], logarithmic: bool = False) -> list[float]:
     """In a figure that draws these points alone."""
-    return labels.lifts(points, [p.x for p in points], [p.y for p in points], logarithmic)
+    found = labels.lifts(points, [p.x for p in points], [p.y for p in points], logarithmic)
+    assert found is not None
+    return found
 
 
 def test_a_lonely_label_stands_above_its_point() -> None:
@@ -24,8 +26,8 @@ def test_points_in_one_place_get_their_labels_one_above_the_other() -> None:
 
 
 def test_a_logarithmic_axis_is_taken_as_such() -> None:
-    points = [Point(x, 1.0, "label") for x in (1.0, 2.0, 100.0)]  # 1 and 2 are close on a linear axis only
-    assert lifts(points) == [LIFTS[0], LIFTS[1], LIFTS[0]]
+    points = [Point(x, 1.0, "label") for x in (1.0, 4.0, 100.0)]  # 1 and 4 are close on a linear axis only
+    assert lifts(points) == [LIFTS[1], LIFTS[0], LIFTS[0]]
     assert lifts(points, logarithmic=True) == [LIFTS[0]] * 3
 
 
@@ -53,3 +55,14 @@ def test_the_axes_are_those_of_all_that_is_drawn() -> None:
     points = [Point(1.0, 1.0, "one"), Point(1.0, 2.0, "two")]
     assert labels.lifts(points, [1.0, 2.0], [1.0, 2.0]) == [LIFTS[0]] * 2
     assert labels.lifts(points, [1.0, 2.0], [0.0, 100.0]) == [LIFTS[0], LIFTS[1]]  # now the two are close
+
+
+def test_where_a_label_has_no_place_there_are_none() -> None:
+    points = [Point(1.0, 1.0, f"system-{number}") for number in range(len(LIFTS) + 1)]
+    assert labels.lifts(points, [1.0], [1.0]) is None
+
+
+def test_no_label_lies_on_the_point_of_another() -> None:
+    name = "label"
+    points = [Point(0.0, 0.0, name), Point(GAP / WIDTH, -LIFTS[0] / HEIGHT, ""), Point(1.0, 1.0, "")]
+    assert lifts(points)[0] == LIFTS[1]

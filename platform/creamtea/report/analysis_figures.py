@@ -13,7 +13,7 @@ from creamtea.report import text, vega
 from creamtea.report.buckets import Groups
 from creamtea.report.cells import state_of
 from creamtea.report.model import Cell, Figure, Row, Spec
-from creamtea.report.vega import GREY
+from creamtea.report.vega import GREY, Styles, styles_of_parts
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import CurvePoint
 
@@ -25,16 +25,20 @@ Mark = dict[str, Any]
 
 
 def analysis_figure(
-    plot: CellPlot | RowPlot | PointPlot, tables: Sequence[Rows], points: Points, groups: Groups
+    plot: CellPlot | RowPlot | PointPlot,
+    tables: Sequence[Rows],
+    points: Points,
+    groups: Groups,
+    styles: Styles,
 ) -> Figure | None:
-    """None where there is nothing to draw, nor anything missing."""
+    """None where there is nothing to draw, nor anything missing. `styles`: of the variants and systems."""
     match plot:
         case CellPlot():
-            return _over_cells(plot, tables[0])
+            return _over_cells(plot, tables[0], styles)
         case RowPlot():
-            return _in_rows(plot, [row for _, row in tables[plot.table]])
+            return _in_rows(plot, [row for _, row in tables[plot.table]], styles)
         case PointPlot():
-            return _over_points(plot, points, groups)
+            return _over_points(plot, points, groups, styles)
 
 
 def mark(group: str, x: float, cell: Cell, y: Column, label: str) -> Mark:
@@ -43,17 +47,20 @@ def mark(group: str, x: float, cell: Cell, y: Column, label: str) -> Mark:
     return {"group": group, "x": x, "y": vega.scaled(cell.value, y), "low": low, "high": high, "label": label}
 
 
-def _over_cells(plot: CellPlot, rows: Rows) -> Figure | None:
+def _over_cells(plot: CellPlot, rows: Rows, styles: Styles) -> Figure | None:
     """Means over seeds with their intervals, as the table has them."""
     curves: dict[tuple[str, str], list[Mark]] = {}
     gaps: dict[tuple[str, str], str] = {}
+    parts: dict[str, tuple[str, str]] = {}
     rows = [(setting, row) for setting, row in rows if not plot.only or plot.only in setting.parts]
     for setting, row in rows:
         own = [words for part, words in plot.apart.items() if part in setting.parts]
         if plot.apart and not own:
             continue
         for key, words in plot.measures.items():
-            group = ", ".join(filter(None, [row.name, words, *own]))
+            part = ", ".join(filter(None, [words, *own]))
+            group = f"{row.name}, {part}" if part else row.name
+            parts[group] = row.name, part
             cell = row.cells[key]
             x = setting.x if plot.x.key == "setting" else row.cells[plot.x.key].value
             if cell.value is None:
@@ -64,12 +71,12 @@ def _over_cells(plot: CellPlot, rows: Rows) -> Figure | None:
     missing = [text.not_drawn(curve[1], state) for curve, state in gaps.items() if curve not in curves]
     marks = [drawn for own in curves.values() for drawn in own]
     ticks = {setting.x: setting.tick for setting, _ in rows if setting.x is not None and setting.tick}
-    return _curves(plot, marks, missing, "setting", ticks)
+    return _curves(plot, marks, missing, styles_of_parts(styles, parts), "setting", ticks)
 
 
-def _over_points(plot: PointPlot, points: Points, groups: Groups) -> Figure | None:
+def _over_points(plot: PointPlot, points: Points, groups: Groups, styles: Styles) -> Figure | None:
     """One curve per step: points of different seeds have no x in common."""
-    marks, missing = [], []
+    marks, missing, parts = [], [], dict[str, tuple[str, str]]()
     for name, measured in groups.items():
         for step in measured:
             model = f"{name}, seed {step.node.labels['seed']}" if len(measured) > 1 else name
@@ -79,10 +86,11 @@ def _over_points(plot: PointPlot, points: Points, groups: Groups) -> Figure | No
                 missing.append(text.not_drawn(model, "absent" if state == "ok" else state))
             for series, words in plot.series.items():
                 group = f"{model}, {words}" if words else model
+                parts[group] = name, group.removeprefix(name)
                 for point in own.get(series, ()):
                     cell = _counted(point) if plot.counted else Cell("ok", value=point.y)
                     marks.append(mark(group, point.x * plot.x.scale, cell, plot.y, point.label))
-    return _curves(plot, marks, missing, plot.label, {}, plot.diagonal)
+    return _curves(plot, marks, missing, styles_of_parts(styles, parts), plot.label, {}, plot.diagonal)
 
 
 def _counted(point: CurvePoint) -> Cell:
@@ -96,14 +104,16 @@ def _curves(
     plot: CellPlot | PointPlot,
     marks: list[Mark],
     missing: Sequence[str],
+    styles: Styles,
     label: str,
     ticks: Mapping[float, str],
     diagonal: bool = False,
 ) -> Figure | None:
     if not marks:
         return _empty(plot.title, missing)
-    groups = list(dict.fromkeys(drawn["group"] for drawn in marks))
-    layer = curve_layers(groups, plot.x, plot.y, label, marks, plot.logarithmic)
+    groups = dict.fromkeys(drawn["group"] for drawn in marks)
+    own = {group: styles[group] for group in groups}
+    layer = curve_layers(own, plot.x, plot.y, label, marks, plot.logarithmic)
     encoding = layer[0]["encoding"]
     _name_ticks(
         encoding["x"], {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}
@@ -122,7 +132,7 @@ def _empty(title: str, missing: Sequence[str]) -> Figure | None:
     return Figure(text.key_of(title), title, {}, (), tuple(missing)) if missing else None
 
 
-def _in_rows(plot: RowPlot, rows: Sequence[Row]) -> Figure | None:
+def _in_rows(plot: RowPlot, rows: Sequence[Row], styles: Styles) -> Figure | None:
     """A measure's mark in each row, with its interval or its deviation to either side."""
     marks = []
     for key, words in plot.measures.items():
@@ -144,9 +154,10 @@ def _in_rows(plot: RowPlot, rows: Sequence[Row]) -> Figure | None:
     if not marks:
         return _empty(plot.title, missing)
     names = [row.name for row in rows]
-    layer = _marks(names, list(dict.fromkeys(drawn["group"] for drawn in marks)), plot)
+    measures = list(dict.fromkeys(drawn["group"] for drawn in marks))
+    layer = _marks(names, measures, plot, styles)
     figure = vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing)
-    return vega.low(figure, len(names))
+    return vega.low(figure, names)
 
 
 def _name_ticks(x: Spec, ticks: Mapping[float, str]) -> None:
@@ -157,7 +168,7 @@ def _name_ticks(x: Spec, ticks: Mapping[float, str]) -> None:
 
 
 def curve_layers(
-    groups: Sequence[str], x: Column, y: Column, label: str, rows: Sequence[Mark], logarithmic: bool
+    groups: Styles, x: Column, y: Column, label: str, rows: Sequence[Mark], logarithmic: bool
 ) -> list[Spec]:
     """Lines, intervals where there are any, and points with what they are."""
     across = vega.quantity("x", text.heading(x), zero=False)
@@ -168,17 +179,16 @@ def curve_layers(
     if logarithmic:
         across["scale"] = {"type": "log", "nice": False, "padding": 10}
     up = vega.quantity("y", text.heading(y), zero=False, padding=0)
-    colour = vega.colour_scale("group", groups)
-    layer: list[Spec] = [
-        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"x": across, "y": up, "color": colour}}
-    ]
+    style = vega.by_style("group", groups, "color", "shape", "strokeDash")
+    line = {"x": across, "y": up, "color": style["color"], "strokeDash": style["strokeDash"]}
+    layer: list[Spec] = [{"mark": {"type": "line", "strokeWidth": 2}, "encoding": line}]
     if any(row["low"] is not None for row in rows):
         bounds = {"y": up | {"field": "low"}, "y2": {"field": "high"}}
         layer.append(
             {
                 "transform": [{"filter": "isValid(datum.low)"}],
                 "mark": {"type": "rule", "aria": False, "strokeWidth": 1},
-                "encoding": {"x": across, **bounds, "color": colour},
+                "encoding": {"x": across, **bounds, "color": style["color"]},
             }
         )
     tooltip = vega.tooltip(
@@ -187,32 +197,35 @@ def curve_layers(
         ("x", text.heading(x), ",.4~g"),
         *vega.with_interval("y", y),
     )
-    shape = vega.shape_scale("group", groups)
-    drawn = {"x": across, "y": up, "color": colour, "shape": shape, "tooltip": tooltip}
+    drawn = {"x": across, "y": up, "color": style["color"], "shape": style["shape"], "tooltip": tooltip}
     return [*layer, vega.points(drawn, size=55)]
 
 
-def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot) -> list[Spec]:
-    """A row per name; in it, below each other, a mark per group with its interval."""
+def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot, styles: Styles) -> list[Spec]:
+    """A row per name; in it, below each other, a mark per group with its interval. The marks of several
+    groups are grey, and told apart by their shapes."""
+    if len(groups) > 1:
+        style = vega.by_style("group", vega.greys(groups))
+    else:
+        style = vega.by_style("label", {name: styles[name] for name in names}, legend={})
     along = vega.quantity("y", text.heading(plot.y), zero=False, padding=0)
     place = {
         "y": vega.named("label", names),
         "yOffset": {"field": "group", "type": "nominal", "scale": {"domain": list(groups)}},
-        "color": vega.colour_scale("group", groups),
+        "color": style["color"],
     }
     tooltip = vega.tooltip(
         ("label", "variant", ""),
         ("group", "measure", ""),
         *vega.with_interval("y", plot.y, bounds="one deviation" if plot.deviations else "95 %"),
     )
-    shape = vega.shape_scale("group", groups)
     return [
         {
             "transform": [{"filter": "isValid(datum.low)"}],
             "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
             "encoding": {"x": along | {"field": "low"}, "x2": {"field": "high"}, **place},
         },
-        vega.points({"x": along, **place, "shape": shape, "tooltip": tooltip}, size=55),
+        vega.points({"x": along, **place, "shape": style["shape"], "tooltip": tooltip}, size=55),
     ]
 
 

@@ -16,6 +16,7 @@ from creamtea.report.cells import Material, Measured, absent, few_segments, idio
 from creamtea.report.columns import meanings
 from creamtea.report.idioms import idiom_table
 from creamtea.report.model import Cell, Figure, Notes, Row, Section, Table
+from creamtea.report.vega import styles_of
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import MetricValue
 
@@ -59,7 +60,8 @@ def _results(material: Material, name: str, spec: Analysis) -> AnalysisResults:
         for table in bucket_tables(layout, its_rows) or [_table(layout, [row for _, row in its_rows])]
     )
     lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
-    figures = (analysis_figure(plot, rows, material.points, groups) for plot in spec.plots)
+    styles = styles_of(material.spec)
+    figures = (analysis_figure(plot, rows, material.points, groups, styles) for plot in spec.plots)
     compared, notes = differences(material, name, spec, rows)
     return AnalysisResults(
         name,

@@ -48,6 +48,7 @@ from creamtea.report.tables import (
     systems_table,
     trainings_table,
 )
+from creamtea.report.vega import styles_of
 from creamtea.report.warnings import result_warnings
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, steps_of
@@ -74,8 +75,9 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
     material = Material(session, row.id, spec)
     nodes = material.nodes
     campaigns, left_out = campaign_reports(session, row, material, complete, alone=alone)
+    styles = styles_of(spec)
     tables = [
-        SystemsOn(name, table, further_table(material, name, table))
+        SystemsOn(name, table, further_table(material, name, table), styles)
         for name in spec.test_sets
         for table in [systems_table(material, name, human_columns(campaigns, name))]
     ]

@@ -6,7 +6,7 @@ analyses, `sweep_figures` what depends on a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ from creamtea.report.cells import Material, state_of
 from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED, SPEED
 from creamtea.report.curves import Curve
 from creamtea.report.model import Cell, Choice, Figure, Spec, Table
-from creamtea.store.queries import CurvePoint
+from creamtea.store.queries import CurvePoint, Node
+from creamtea.study.spec import Study
 
 LEARNING_TITLES = {
     "dev_loss": "development loss",
@@ -40,12 +41,16 @@ class SystemsOn(NamedTuple):
     test_set: str
     table: Table
     further: Table | None
+    every_style: vega.Styles  # of the study's systems
+
+    @property
+    def styles(self) -> vega.Styles:
+        return {row.name: self.every_style[row.name] for row in self.table.rows}
 
 
 def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> Figure:
     """The score of each system but human `references` with its 95 % interval, the best first; a line stands
     at the baseline's score."""
-    names = [row.name for row in systems.table.rows]
     sign = -1 if metric.better == "lower" else 1
     rows, missing = list[dict[str, Any]](), []
     for row in systems.table.rows:
@@ -61,11 +66,11 @@ def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> 
     rows.sort(key=lambda row: -sign * row["value"])
     x = vega.quantity("value", text.heading(metric), zero=False)
     y = vega.named("name", [row["name"] for row in rows])
-    colour = vega.colour_scale("system", names, legend=False)
+    style = vega.by_style("system", systems.styles, legend={})
     tooltip = vega.tooltip(("name", "system", ""), *vega.with_interval("value", metric))
     of_baseline = {"filter": "datum.baseline"}
     dashed = {"type": "rule", "aria": False, "strokeDash": [4, 4], "color": vega.GREY}
-    across = {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
+    across = {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y, "color": style["color"]}
     drawn = vega.figure(
         "ranking",
         f"{metric.title} of each system ({systems.test_set})",
@@ -73,11 +78,11 @@ def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> 
         [
             {"transform": [of_baseline], "mark": dashed, "encoding": {"x": x}},
             {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": across},
-            vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
+            vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
         ],
         missing,
     )
-    return vega.low(drawn, len(rows))
+    return vega.low(drawn, [row["name"] for row in rows])
 
 
 def speed_of(systems: Table) -> Column | None:
@@ -111,7 +116,8 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
     axis = "latency p50, ms per sentence" if clock is P50 else "sentences per second"
     x = vega.quantity("latency", f"{axis} ({timed.test_set})", zero=False, padding=30)
     y = vega.quantity("quality", text.heading(metric), zero=False)
-    colour = vega.colour_scale("system", [row.name for row in systems.table.rows], legend=False)
+    labels = vega.labels(x, y, "system", rows)
+    style = vega.by_style("system", systems.styles, legend={} if labels else None)
     tooltip = vega.tooltip(
         ("system", "system", ""),
         ("description", "decodes", ""),
@@ -119,17 +125,20 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
         *vega.with_interval("latency", clock, "latency_low", "latency_high"),
         *((f"percent{place}", f"of {name}", "") for place, name in enumerate(baselines)),
     )
-    up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": colour}
-    across = {"x": x | {"field": "latency_low"}, "x2": {"field": "latency_high"}, "y": y, "color": colour}
+    up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
+    across = {"x": x | {"field": "latency_low"}, "x2": {"field": "latency_high"}, "y": y}
     drawn = vega.figure(
         metric.key,
         f"{metric.title} against latency ({systems.test_set})",
         rows,
         [
             {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": up},
-            {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": across},
-            vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
-            *vega.labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
+            {
+                "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
+                "encoding": across | {"color": style["color"]},
+            },
+            vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
+            *labels,
         ],
         missing,
     )
@@ -188,7 +197,7 @@ def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str,
         scope,
         f"{title.capitalize()} recall against selected size ({systems.test_set})",
         rows,
-        _recall_layers(x, y, rows, list(dict.fromkeys(curve.group for curve in curves))),
+        _recall_layers(x, y, rows, list(dict.fromkeys(curve.group for curve in curves)), systems.styles),
         missing,
     )
     return replace(drawn, choice=(title,))
@@ -231,9 +240,12 @@ def _recall_of_systems(table: Table, series: str) -> tuple[list[dict[str, Any]],
     return rows, missing
 
 
-def _recall_layers(x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequence[str]) -> list[Spec]:
-    """The curves with their points, the systems with their intervals and labels."""
-    colour, shape = vega.colour_scale("selection", groups), vega.shape_scale("selection", groups)
+def _recall_layers(
+    x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequence[str], styles: vega.Styles
+) -> list[Spec]:
+    """The curves with their points, in grey; the systems with their intervals and labels."""
+    labels = vega.labels(x, y, "label", rows, logarithmic=True)
+    style = vega.by_style("system", styles, legend={} if labels else None)
     share = f".{RECALL_SENTENCE.digits}%"
     tooltip = vega.tooltip(
         ("selection", "selection", ""),
@@ -245,22 +257,26 @@ def _recall_layers(x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequenc
         ("high", "95 % to", share),
     )
     of_curves, of_systems = {"filter": "datum.selection !== null"}, {"filter": "datum.selection === null"}
-    line = {"x": x, "y": y, "color": colour, "order": {"field": "size", "type": "quantitative"}}
-    diamond = {"type": "point", "shape": "diamond", "size": 130, "strokeWidth": 2, "color": vega.GREY}
-    label = {"x": x, "y": y, "text": {"field": "label"}, "color": {"value": vega.GREY}}
+    line = vega.by_style("selection", vega.greys(groups), "strokeDash")
+    line |= {"x": x, "y": y, "order": {"field": "size", "type": "quantitative"}}
     return [
-        {"transform": [of_curves], "mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
         {
             "transform": [of_curves],
-            **vega.points({"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip}, size=45),
+            "mark": {"type": "line", "strokeWidth": 2, "color": vega.GREY},
+            "encoding": line,
+        },
+        {
+            "transform": [of_curves],
+            "mark": {"type": "point", "filled": True, "size": 30, "color": vega.GREY},
+            "encoding": {"x": x, "y": y, "tooltip": tooltip},
         },
         {
             "transform": [of_systems, {"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "aria": False, "color": vega.GREY},
-            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
+            "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
+            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]},
         },
-        {"transform": [of_systems], "mark": diamond, "encoding": {"x": x, "y": y, "tooltip": tooltip}},
-        *vega.labels(label, rows, logarithmic=True),
+        {"transform": [of_systems], **vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90)},
+        *labels,
     ]
 
 
@@ -276,7 +292,7 @@ def learning_choice(material: Material) -> Choice:
             ended[name] = text.STATE_WORDS[state]
         objective = material.spec.variants[str(run.node.labels["variant"])].objective.describe()
         runs[name] = objectives.setdefault(objective, {})[name] = points
-    return learning_figures(runs, objectives, ended)
+    return learning_figures(runs, objectives, styles_of_runs(material.spec, material.nodes), ended)
 
 
 def run_name(labels: Mapping[str, Any]) -> str:
@@ -284,8 +300,15 @@ def run_name(labels: Mapping[str, Any]) -> str:
     return f"{labels['variant']}, seed {labels['seed']}"
 
 
+def styles_of_runs(spec: Study, nodes: Iterable[Node]) -> vega.Styles:
+    """A training looks like its variant; its seeds have marks of their own."""
+    trainings = [node.labels for node in nodes if node.kind == "train"]
+    parts = {run_name(labels): (str(labels["variant"]), str(labels["seed"])) for labels in trainings}
+    return vega.styles_of_parts(vega.styles_of(spec), parts)
+
+
 def learning_figures(
-    runs: Runs, objectives: Mapping[str, Runs], ended: Mapping[str, str] | None = None
+    runs: Runs, objectives: Mapping[str, Runs], styles: vega.Styles, ended: Mapping[str, str] | None = None
 ) -> Choice:
     """`objectives`: the same runs, by what they minimise. `ended`: how those that left no model did."""
     recorded = {series for own in runs.values() for series in own}
@@ -293,10 +316,10 @@ def learning_figures(
     for series in (series for series in LEARNING_TITLES if series in recorded):
         if series in OBJECTIVE_LOSSES and len(objectives) > 1:
             for objective, own in objectives.items():
-                panel = learning_curves(own, series, list(runs), objective, ended)
+                panel = learning_curves(own, series, styles, objective, ended)
                 figures += [panel] if panel.rows or panel.missing else []
         else:
-            figures.append(learning_curves(runs, series, list(runs), ended=ended))
+            figures.append(learning_curves(runs, series, styles, ended=ended))
     return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has begun yet")
 
 
@@ -310,14 +333,12 @@ def _why_without(series: str, own: Collection[str]) -> str:
 def learning_curves(
     runs: Runs,
     series: str,
-    every: Sequence[str] = (),
+    styles: vega.Styles,
     objective: str = "",
     ended: Mapping[str, str] | None = None,
 ) -> Figure:
-    """One line per training run over its updates; `series` as in `LEARNING_TITLES`. `every`: all runs of the
-    study, so that one keeps its colour; `objective`: of these, where others have a figure of their own;
-    `ended`: as in `learning_figures`."""
-    domain = list(every or runs)
+    """One line per training run over its updates; `series` as in `LEARNING_TITLES`. `objective`: of these
+    runs, where others have a figure of their own; `ended`: as in `learning_figures`."""
     waiting = [run for run, own in runs.items() if series not in own]
     rows: list[dict[str, Any]] = [
         {"run": run, "update": point.x, "value": point.y}
@@ -326,17 +347,16 @@ def learning_curves(
     ]
     rows += [{"run": run, "update": None, "value": None} for run in waiting]
     title = LEARNING_TITLES[series]
-    # a run keeps its colour and shape in every figure; only what is in this one is named
-    own_names = {"legend": {"values": list(runs)}}
+    own = {run: styles[run] for run in runs}
     encoding = {
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
-        "color": vega.colour_scale("run", domain) | own_names,
     }
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
-    points = {**encoding, "shape": vega.shape_scale("run", domain) | own_names, "tooltip": tooltip}
+    line = {**encoding, **vega.by_style("run", own, "color", "strokeDash")}
+    points = {**encoding, **vega.by_style("run", own), "tooltip": tooltip}
     layer = [
-        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
+        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
         vega.points(points, size=35),
     ]
     missing = [f"{run} ({(ended or {}).get(run) or _why_without(series, runs[run])})" for run in waiting]

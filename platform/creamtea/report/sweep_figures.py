@@ -137,7 +137,7 @@ def _over(
     values = [value for _, members in curves for value, *_ in members]
     logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
     x = Column("x", f"{sweep.title} (log scale)" if logarithmic else sweep.title, 2)
-    layer = curve_layers([curve for curve, _ in curves], x, y, "system", rows, logarithmic)
+    layer = curve_layers(vega.styles(curve for curve, _ in curves), x, y, "system", rows, logarithmic)
     title = f"{y.title} over {sweep.title} ({about})"
     drawn = vega.figure(f"{sweep.parameter}-{key}", title, rows, layer, list(missing))
     return replace(drawn, choice=(sweep.title, choice))

@@ -1,53 +1,136 @@
 """What the figures of a report are made of: parts of Vega-Lite specifications (plain dictionaries).
 
 Every figure holds its data, one row per point: what cannot be drawn has a null and is named in `missing` with
-its state. Colours are Okabe and Ito's, which people with any colour vision can tell apart, and shapes or
-labels repeat what the colours say. Width follows the container.
+its state. `styles` gives each system its colour and its mark, the same in every figure of a report. Width
+follows the container.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
-from creamtea.report.labels import GAP, LIMIT, Point, lifts
+from creamtea.report.labels import GAP, LINE, Point, lifts, lines
 from creamtea.report.model import Figure, Spec
+from creamtea.study.spec import Study
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-# Okabe and Ito (2008), without the yellow, which is faint on white, and black, which vanishes on dark pages
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C")
-GREY = PALETTE[-1]
+# chosen so that the closest two are as far apart as eight can be, seen with any colour vision, and all stand
+# out on light and on dark pages (tests/report/test_styles.py)
+PALETTE = ("#444488", "#ee9900", "#008899", "#dd4433", "#aa88ff", "#00ccaa", "#991100", "#9900ee")
+SHAPES = (
+    *("circle", "square", "triangle-up", "diamond", "cross"),
+    *("triangle-down", "triangle-right", "triangle-left"),
+)
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
+GREY = "#808080"  # of what is not a system
 ROW = 34  # pixels of a figure's row that has a name
 LONG_NAME = 18  # letters, of which two do not fit side by side on a phone
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+NAME_LINE = 22  # letters of a line of a name at an axis or in a legend
 
 
-def labels(encoding: Spec, rows: list[dict[str, Any]], logarithmic: bool = False) -> list[Spec]:
-    """Text beside the points, towards the middle of the figure so that none is cut off at its edge, and
-    lifted so that none lies on another. Adds the field `lift` to the rows."""
-    x, y, label = (encoding[channel]["field"] for channel in ("x", "y", "text"))
-    drawn = [row for row in rows if row[x] is not None and row[y] is not None]
-    xs = [row[x] for row in drawn]
-    ys = [row[field] for row in drawn for field in (y, "low", "high") if row.get(field) is not None]
-    labelled = [row for row in drawn if row.get(label)]
-    points = [Point(row[x], row[y], row[label]) for row in labelled]
+class Style(NamedTuple):
+    colour: str
+    shape: str
+    dash: tuple[int, ...] = DASHES[0]
+
+
+Styles = Mapping[str, Style]
+
+
+def styles(names: Iterable[str]) -> dict[str, Style]:
+    """The colour and the mark of each name, by its place. A colour that comes again has the next mark."""
+    count = len(PALETTE)
+    return {
+        name: Style(PALETTE[place % count], SHAPES[(place + place // count) % count])
+        for place, name in enumerate(dict.fromkeys(names))
+    }
+
+
+def styles_of(spec: Study) -> dict[str, Style]:
+    """How a study's systems and variants look in all of its figures. A variant looks like the first
+    system that decodes with it."""
+    systems = styles(spec.systems)
+    first = {
+        system.variant: systems[name] for name, system in reversed(spec.systems.items()) if system.variant
+    }
+    return {**styles([*spec.systems, *spec.variants]), **first, **systems}
+
+
+def styles_of_parts(names: Styles, parts: Mapping[str, tuple[str, str]]) -> dict[str, Style]:
+    """Styles of several curves for each name; `parts`: by curve its name, and what tells apart the curves of
+    one name. They have the name's colour, and marks and dashes of their own."""
+    order = list(dict.fromkeys(part for _, part in parts.values()))
+    found = {}
+    for curve, (name, part) in parts.items():
+        style, place = names[name], order.index(part)
+        shape = SHAPES[(SHAPES.index(style.shape) + place) % len(SHAPES)]
+        found[curve] = style._replace(shape=shape, dash=DASHES[place % len(DASHES)])
+    return found
+
+
+def greys(names: Iterable[str]) -> dict[str, Style]:
+    """Styles of what is not a system: grey, told apart by marks and dashes."""
+    return styles_of_parts({"": Style(GREY, SHAPES[0])}, {name: ("", name) for name in names})
+
+
+def by_style(field: str, names: Styles, *channels: str, legend: Spec | None = None) -> Spec:
+    """Encodings of a field of names, by default the colour and the shape of points. `legend` is added to
+    their legends; an empty one hides them."""
+    own = {"values": list(names), **_in_lines(names)} if legend is None else legend
+    values = {
+        "color": [style.colour for style in names.values()],
+        "shape": [style.shape for style in names.values()],
+        "strokeDash": [list(style.dash) for style in names.values()],
+    }
+    return {
+        channel: {
+            "field": field,
+            "type": "nominal",
+            "scale": {"domain": list(names), "range": values[channel]},
+            "legend": own or None,
+        }
+        for channel in channels or ("color", "shape")
+    }
+
+
+def _in_lines(names: Iterable[str]) -> Spec:
+    """Long names of an axis or a legend in several lines, so that none is cut off."""
+    broken = {name: lines(name, NAME_LINE) for name in names if len(name) > NAME_LINE}
+    return {"labelExpr": f"({json.dumps(broken)})[datum.label] || datum.label"} if broken else {}
+
+
+def labels(x: Spec, y: Spec, field: str, rows: list[dict[str, Any]], logarithmic: bool = False) -> list[Spec]:
+    """The field's text beside the points, towards the middle of the figure so that none is cut off at its
+    edge, and lifted so that none lies on another. Adds the fields `lift` and `words` to the rows. No layers
+    where there is no room for all: the figure then needs a legend."""
+    across, up = x["field"], y["field"]
+    drawn = [row for row in rows if row[across] is not None and row[up] is not None]
+    xs = [row[across] for row in drawn]
+    ys = [row[bound] for row in drawn for bound in (up, "low", "high") if row.get(bound) is not None]
+    labelled = [row for row in drawn if row.get(field)]
+    points = [Point(row[across], row[up], row[field]) for row in labelled]
+    offsets = lifts(points, xs, ys, logarithmic)
+    if offsets is None:
+        return []
     for row in rows:
-        row["lift"] = None
-    for row, lift in zip(labelled, lifts(points, xs, ys, logarithmic), strict=True):
-        row["lift"] = lift
+        row["lift"] = row["words"] = None
+    for row, lift in zip(labelled, offsets, strict=True):
+        row["lift"], row["words"] = lift, "\n".join(lines(row[field]))
     low, high = min(xs, default=0.0), max(xs, default=0.0)
     middle = math.sqrt(low * high) if logarithmic else (low + high) / 2
-    sides = (("left", GAP, f"datum.{x} <= {middle}"), ("right", -GAP, f"datum.{x} > {middle}"))
-    mark = {"type": "text", "dy": {"expr": "datum.lift"}, "limit": LIMIT}
+    sides = (("left", GAP, f"datum.{across} <= {middle}"), ("right", -GAP, f"datum.{across} > {middle}"))
+    mark = {"type": "text", "dy": {"expr": "datum.lift"}, "lineBreak": "\n", "color": GREY}
     return [
         {
             "transform": [{"filter": f"isValid(datum.lift) && {where}"}],
             "mark": {**mark, "align": align, "dx": dx},
-            "encoding": encoding,
+            "encoding": {"x": x, "y": y, "text": {"field": "words"}},
         }
         for align, dx, where in sides
     ]
@@ -68,7 +151,7 @@ def figure(
         "padding": {"left": 5, "top": 5, "right": 12, "bottom": 5},
         "layer": layer,
         "config": {
-            "legend": {"orient": "bottom", "columns": columns, "labelLimit": 200, "title": None},
+            "legend": {"orient": "bottom", "columns": columns, "labelLimit": 0, "title": None},
             "axisX": {"labelSeparation": GAP},  # else neighbours touch: "110,000120,000"
         },
     }
@@ -91,34 +174,19 @@ def named(field: str, names: Sequence[str]) -> Spec:
         "type": "nominal",
         "title": None,
         "scale": {"domain": list(names)},
-        "axis": {"labelLimit": 150},
+        "axis": {"labelLimit": 0, **_in_lines(names)},
     }
 
 
-def low(figure: Figure, rows: int) -> Figure:
-    """As high as its rows need."""
-    return replace(figure, spec={**figure.spec, "height": ROW * max(2, rows)})
+def low(figure: Figure, names: Sequence[str]) -> Figure:
+    """As high as its rows need; `names`: of its rows."""
+    most = max((len(lines(name, NAME_LINE)) for name in names), default=1)
+    return replace(figure, spec={**figure.spec, "height": max(ROW, LINE * (most + 1)) * max(2, len(names))})
 
 
 def quantity(field: str, title: str, zero: bool, padding: int = 10) -> Spec:
     scale = {"zero": zero, "padding": padding}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale}
-
-
-def colour_scale(field: str, names: Sequence[str], legend: bool = True) -> Spec:
-    return _scale(field, names, PALETTE) | ({} if legend else {"legend": None})
-
-
-def shape_scale(field: str, names: Sequence[str]) -> Spec:
-    """As many shapes as colours: a colour that repeats has the next shape, so that both together are new."""
-    return _scale(field, names, SHAPES, shift=1)
-
-
-def _scale(field: str, names: Sequence[str], values: Sequence[str], shift: int = 0) -> Spec:
-    """The same value for a name in every figure of a report; they repeat when there are more names."""
-    domain, count = list(dict.fromkeys(names)), len(values)
-    chosen = [values[(index + shift * (index // count)) % count] for index in range(len(domain))]
-    return {"field": field, "type": "nominal", "scale": {"domain": domain, "range": chosen}}
 
 
 def tooltip(*fields: tuple[str, str, str]) -> list[Spec]:

@@ -16,7 +16,7 @@ from creamtea.contract.step import RUNNING_LOSS, LiveView
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.specs import spec_of
-from creamtea.report.figures import Runs, learning_figures, run_name
+from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs
 from creamtea.report.model import Figure
 from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
@@ -248,7 +248,7 @@ def _curves(
         name = run_name(node.labels)
         objective = spec.variants[str(node.labels["variant"])].objective.describe()
         runs[name] = objectives.setdefault(objective, {})[name] = points
-    figures = learning_figures(runs, objectives).figures
+    figures = learning_figures(runs, objectives, styles_of_runs(spec, trainings)).figures
     return tuple(figure for figure in figures if figure.key.split("-")[0] in SHOWN and figure.rows)
 
 

@@ -14,6 +14,7 @@ from creamtea.human.of_study import campaigns_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.orders.specs import spec_of
+from creamtea.report import vega
 from creamtea.report.answer import campaign_answer
 from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
@@ -124,7 +125,9 @@ def campaign_report(
             tables += metrics.metric_tables(whole, scores)
             texts.append(metrics.disagreements(session, whole, scores))
         texts.append(agreeing.disputes(session, whole, outputs))
-    return CampaignReport(whole, tuple(tables), tuple(shown for shown in texts if shown.entries))
+    own = {} if material is None else vega.styles_of(material.spec)
+    shown = tuple(listed for listed in texts if listed.entries)
+    return CampaignReport(whole, tuple(tables), shown, vega.styles(whole.systems) | own)
 
 
 def _material(session: Session, row: StudyRow | None) -> Material | None:

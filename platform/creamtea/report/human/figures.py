@@ -11,25 +11,27 @@ from creamtea.report import vega
 from creamtea.report.model import Choice, Figure, Spec, Table
 
 
-def figures(campaign: str, baseline: str, tables: Mapping[str, Table]) -> list[Figure | Choice]:
+def figures(
+    campaign: str, baseline: str, tables: Mapping[str, Table], styles: vega.Styles
+) -> list[Figure | Choice]:
     """Every figure that a campaign has data for; its tables by their keys."""
     drawn: list[Figure | Choice] = []
     means, ranking = tables.get("means"), tables.get("wmt")
     # preferences have no ratio
     if means is not None and any(column.key == "percent" for column in means.columns):
-        drawn.append(baseline_is_hundred(means, baseline, campaign))
+        drawn.append(baseline_is_hundred(means, baseline, campaign, styles))
     if ranking is not None:
-        drawn.append(rank_ranges(ranking, campaign))
+        drawn.append(rank_ranges(ranking, campaign, styles))
     if means is not None and (scores := tables.get("people_and_metrics")) is not None:
         metrics = [column for column in scores.columns if column.key != "people"]
-        compared = tuple(people_against_metric(scores, means, metric, campaign) for metric in metrics)
+        compared = tuple(people_against_metric(scores, means, metric, campaign, styles) for metric in metrics)
         drawn.append(
             Choice("metrics", "Human scores against a metric", ("Metric to compare",), compared, "no metrics")
         )
     return drawn
 
 
-def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
+def baseline_is_hundred(means: Table, baseline: str, campaign: str, styles: vega.Styles) -> Figure:
     """One row per system: its per cent of the baseline, the delta-method interval as a thick line and the
     paired-t interval as a thin one."""
     rows, missing = [], []
@@ -49,13 +51,15 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
         if delta.value is None:
             missing.append(f"{row.name} (not rated)")
     title = f"% of {baseline}"
-    y = vega.named("system", [row.name for row in means.rows])
+    names = [row.name for row in means.rows]
+    y = vega.named("system", names)
+    style = vega.by_style("system", {name: styles[name] for name in names}, legend={})
     tooltip = _percent_tooltip(title)
 
     def between(low: str, high: str) -> Spec:
-        return {"x": vega.quantity(low, title, zero=False), "x2": {"field": high}, "y": y}
+        x = vega.quantity(low, title, zero=False)
+        return {"x": x, "x2": {"field": high}, "y": y, "color": style["color"]}
 
-    grey, blue = {"value": vega.GREY}, {"value": vega.PALETTE[0]}
     drawn = vega.low(
         vega.figure(
             "hundred",
@@ -64,7 +68,10 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
             [
                 {
                     "mark": {"type": "rule", "aria": False, "strokeDash": [4, 3]},
-                    "encoding": {"x": vega.quantity("baseline", title, zero=False), "color": grey},
+                    "encoding": {
+                        "x": vega.quantity("baseline", title, zero=False),
+                        "color": {"value": vega.GREY},
+                    },
                 },
                 {
                     "mark": {"type": "rule", "aria": False, "strokeWidth": 6, "opacity": 0.35},
@@ -72,13 +79,13 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
                 },
                 {
                     "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-                    "encoding": {**between("paired_low", "paired_high"), "color": blue},
+                    "encoding": between("paired_low", "paired_high"),
                 },
                 vega.points(
                     {
                         "x": vega.quantity("percent", title, zero=False),
                         "y": y,
-                        "color": blue,
+                        **style,
                         "tooltip": tooltip,
                     },
                     size=80,
@@ -86,7 +93,7 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
             ],
             missing,
         ),
-        len(rows),
+        names,
     )
     return replace(drawn, about="Thick: delta method. Thin: paired t.")
 
@@ -102,7 +109,9 @@ def _percent_tooltip(title: str) -> list[Spec]:
     )
 
 
-def people_against_metric(scores: Table, means: Table, metric: Column, campaign: str) -> Figure:
+def people_against_metric(
+    scores: Table, means: Table, metric: Column, campaign: str, styles: vega.Styles
+) -> Figure:
     """One point per system: the mean human score over the metric's mean, on the same outputs."""
     points = next(column for column in scores.columns if column.key == "people")
     intervals = {row.name: row.cells["mean"] for row in means.rows}
@@ -123,7 +132,9 @@ def people_against_metric(scores: Table, means: Table, metric: Column, campaign:
     y_title = f"human score, {points.unit or 'points'}"
     x = vega.quantity("metric", f"{metric.title}, mean of segments", zero=False, padding=30)
     y = vega.quantity("people", y_title, zero=False)
-    colour = vega.colour_scale("system", [row.name for row in scores.rows], legend=False)
+    labels = vega.labels(x, y, "system", rows)
+    own = {row.name: styles[row.name] for row in scores.rows}
+    style = vega.by_style("system", own, legend={} if labels else None)
     tooltip = vega.tooltip(
         ("system", "system", ""),
         *vega.with_interval("people", points),
@@ -137,32 +148,35 @@ def people_against_metric(scores: Table, means: Table, metric: Column, campaign:
         [
             {
                 "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-                "encoding": {"x": x, **bounds, "color": colour},
+                "encoding": {"x": x, **bounds, "color": style["color"]},
             },
-            vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
-            *vega.labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
+            vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
+            *labels,
         ],
         missing,
     )
     return replace(drawn, choice=(metric.title,))
 
 
-def rank_ranges(ranking: Table, campaign: str) -> Figure:
-    """One bar per system over its possible ranks, the clusters by colour and shape."""
+def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
+    """One bar per system over its possible ranks, with a line between clusters."""
     rows: list[dict[str, Any]] = [
         {
             "system": row.name,
             "low": row.cells["rank_low"].value,
             "high": row.cells["rank_high"].value,
-            "cluster": f"cluster {row.cells['cluster'].value:.0f}",
+            "cluster": f"{row.cells['cluster'].value:.0f}",
+            "begins": False,
         }
         for row in ranking.rows
         if row.cells["rank_low"].value is not None
     ]
     missing = [f"{row.name} (not rated)" for row in ranking.rows if row.cells["rank_low"].value is None]
-    y = vega.named("system", [row.name for row in ranking.rows])
-    clusters = list(dict.fromkeys(str(row["cluster"]) for row in rows))
-    colour, shape = vega.colour_scale("cluster", clusters), vega.shape_scale("cluster", clusters)
+    for row, above in zip(rows[1:], rows, strict=False):
+        row["begins"] = row["cluster"] != above["cluster"]
+    names = [row.name for row in ranking.rows]
+    y = vega.named("system", names)
+    style = vega.by_style("system", {name: styles[name] for name in names}, legend={})
     x: Spec = {
         "field": "low",
         "type": "quantitative",
@@ -178,9 +192,14 @@ def rank_ranges(ranking: Table, campaign: str) -> Figure:
     )
     bar: Spec = {
         "mark": {"type": "rule", "aria": False, "strokeWidth": 5},
-        "encoding": {"x": x, "x2": {"field": "high"}, "y": y, "color": colour},
+        "encoding": {"x": x, "x2": {"field": "high"}, "y": y, "color": style["color"]},
     }
-    point = {"y": y, "color": colour, "shape": shape, "tooltip": tooltip}
+    between: Spec = {
+        "transform": [{"filter": "datum.begins"}],
+        "mark": {"type": "rule", "aria": False, "strokeDash": [4, 4], "color": vega.GREY},
+        "encoding": {"y": y | {"bandPosition": 0}},
+    }
+    point = {"y": y, **style, "tooltip": tooltip}
     ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
-    drawn = vega.figure("ranks", f"Rank ranges, WMT mode ({campaign})", rows, [bar, *ends], missing)
-    return vega.low(drawn, len(ranking.rows))
+    drawn = vega.figure("ranks", f"Rank ranges, WMT mode ({campaign})", rows, [between, bar, *ends], missing)
+    return replace(vega.low(drawn, names), about="Dashed lines stand between clusters.")

@@ -10,6 +10,7 @@ from creamtea.report.columns import meanings
 from creamtea.report.human.figures import figures
 from creamtea.report.human.material import Judged
 from creamtea.report.model import Block, Fact, Facts, Notes, Section, Table, Texts
+from creamtea.report.vega import Styles
 from creamtea.stats.crossed import FEW_RATERS
 from creamtea.wording import counted
 
@@ -33,12 +34,13 @@ class CampaignReport:
     judged: Judged
     tables: tuple[Table, ...]  # none before the first rating that counts
     texts: tuple[Texts, ...]
+    styles: Styles  # of its systems
 
     def section(self) -> Section:
         campaign, baseline = self.judged.ratings.campaign, self.judged.systems[self.judged.baseline]
         more = tuple(table for table in self.tables if table.key not in OPEN)
         blocks: list[Block] = [table for table in self.tables if table.key in OPEN]
-        blocks += figures(campaign.name, baseline, {table.key: table for table in self.tables})
+        blocks += figures(campaign.name, baseline, {table.key: table for table in self.tables}, self.styles)
         if more:
             title = "Agreement, ranks, metrics against human scores"
             blocks.append(Section("more", title, more, folded=True))

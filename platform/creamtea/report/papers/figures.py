@@ -49,14 +49,14 @@ def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
     if not curves or not figure.rows:
         return figure
     rows = [*figure.rows, *(row for curve in curves for row in _points(curve))]
-    groups = list(dict.fromkeys(row["group"] for row in rows))
+    published = vega.greys(curve.name for curve in curves)
     spec = deepcopy(figure.spec)
     for layer in spec["layer"]:
-        encoding = layer["encoding"]
-        if "color" in encoding:
-            encoding["color"] = vega.colour_scale("group", groups)
-        if "shape" in encoding:
-            encoding["shape"] = vega.shape_scale("group", groups)
+        for channel, added in vega.by_style("group", published, "color", "shape", "strokeDash").items():
+            if own := layer["encoding"].get(channel):
+                for end in ("domain", "range"):
+                    own["scale"][end] += added["scale"][end]
+                own["legend"] = {"values": own["scale"]["domain"]}
     return replace(figure, spec=spec, rows=tuple(rows))
 
 
