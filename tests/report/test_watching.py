@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 
 from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.engine import lease as leases
-from creamtea.report.watching import NO_CONTROLLER, Watched, watch
+from creamtea.report.watching import MAX_BARS, NO_CONTROLLER, Watched, timeline, watch
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
+from creamtea.store.queries import Node
 from creamtea.store.tables import StepRow
 
 Fill = Callable[..., int]
@@ -143,3 +144,38 @@ def test_a_failure_comes_with_the_first_line_of_its_reason(
     study = fill(filled, changes={"latency": error, "decode/scones/1": left_out}, state="running")
     (failed,) = watch(filled, store, study).failed
     assert (failed.title, failed.outcome, failed.reason) == ("latency: test", "failed", "no cup")
+
+
+def test_a_timeline_has_a_row_for_each_step_that_ran_at_once() -> None:
+    start = datetime(2026, 3, 4, tzinfo=UTC)
+
+    def ran(name: str, begin: float, end: float | None, machine: str = "a", kind: str = "train") -> Node:
+        moments = [None if at is None else start + timedelta(minutes=at) for at in (begin, end)]
+        state = "running" if end is None else "succeeded"
+        facts = {} if end is None else {"node": machine}
+        return Node(name, {"corpus": name}, name, kind, state, {}, 1, 1, None, None, facts, *moments)
+
+    nodes = [
+        ran("one", 0, 4),
+        ran("two", 1, 3),
+        ran("three", 3, 5),
+        ran("there", 2, 3, "b"),
+        ran("now", 5, None),
+        ran("reused", -9, -8),
+    ]
+    drawn = timeline(nodes, start, start + timedelta(minutes=7))
+    assert [(row["lane"], row["step"], row["from"], row["to"], row["took"]) for row in drawn.rows] == [
+        ("a (1)", "train: one", 0, 4, "4 min"),
+        ("a (2)", "train: two", 1, 3, "2 min"),
+        ("b (1)", "train: there", 2, 3, "60 s"),
+        ("a (2)", "train: three", 3, 5, "2 min"),
+        ("running (1)", "train: now", 5, 7, "2 min"),
+    ]
+    assert drawn.missing == ()
+    many = [ran("x", at / 100, (at + 1) / 100, kind=f"kind_{at % 10}") for at in range(MAX_BARS + 3)]
+    drawn = timeline(many, start, start)
+    assert drawn.missing == ("3 shorter steps",)
+    kinds = {row["kind"] for row in drawn.rows}
+    assert len(kinds) == 8
+    assert "other" in kinds
+    assert timeline([], start, start).rows == ()

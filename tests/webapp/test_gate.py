@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import http.client
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from limits import ANSWER
+from starlette.testclient import TestClient
 
 from creamtea.human import links
 from creamtea_webapp.gate import middleware
+from creamtea_webapp.gate.documentation import Site
 from creamtea_webapp.gate.limiter import Limiter
 from creamtea_webapp.gate.middleware import inline_scripts
 
@@ -29,6 +32,7 @@ ROUTES = [
     "/favicon.png",
     "/manifest.json",
     "/media/x.png",
+    "/documentation/index.html",
     "/component/x/index.html",
     "/app/static/x",
     "/_stcore/host-config",
@@ -192,6 +196,15 @@ def test_streamlits_inline_script_is_known_by_its_hash() -> None:
     assert inline_scripts("<script>alert(1)</script><script src='x'></script>") == [
         "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
     ]
+
+
+def test_pages_of_the_documentation_run_their_own_scripts_only(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<script>alert(1)</script>")
+    (tmp_path / "site.js").write_text("")
+    client = TestClient(Site(directory=tmp_path, html=True))
+    policy = client.get("/index.html").headers["content-security-policy"]
+    assert "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='" in policy
+    assert "content-security-policy" not in client.get("/site.js").headers  # the gate's own
 
 
 def test_the_limiter_blocks_a_key_for_a_while_and_forgets() -> None:

@@ -51,9 +51,10 @@ def test_an_empty_text_says_so(nothing: str) -> None:
 
 def test_cells_are_text_unless_a_template_made_them() -> None:
     badge = render("parts.html", "state_badge", state=HOSTILE)
-    page = Tags(render("parts.html", "table", heads=["a", HOSTILE], rows=[[HOSTILE, badge]], words=[1]))
+    rows = [[(HOSTILE, HOSTILE), badge]]
+    page = Tags(render("parts.html", "table", key="k", heads=["a", HOSTILE], rows=rows, words=[1]))
     cells = [attributes for tag, attributes in page.tags if tag == "td"]
-    assert cells == [{"data-head": "a"}, {"data-head": HOSTILE, "class": "words"}]
+    assert cells == [{"data-head": "a", "data-sort": HOSTILE}, {"data-head": HOSTILE, "class": "words"}]
     assert [tag for tag, _ in page.tags if tag in ("script", "b", "span")] == ["span"]
     assert page.text.count(HOSTILE) == 3  # the head, and both cells
 

@@ -50,7 +50,9 @@ def failed_step(database: Database) -> tuple[str, str]:
 def test_the_steps_are_listed_with_links(page: Any, database: Database) -> None:
     number = fill_study(database, HOSTILE)
     place, _ = failed_step(database)
-    assert f">{place}</a>" in page(number, "")
+    shown = page(number, "")
+    assert f">{place}</a>" in shown
+    assert 'data-sort="' in shown  # how long it took
     assert page(number, "no such step") == page(number, "")
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from creamtea.cli.docs import built_site
 from creamtea.human import rights
 from creamtea.human.access import Identity
 from creamtea_webapp import session
+from creamtea_webapp.gate.paths import DOCUMENTATION
 from creamtea_webapp.markup import show, show_styles
 from creamtea_webapp.pages import compare, organise, papers, rate, report, steps, studies, submit
 
@@ -59,4 +61,6 @@ def _ways(who: Identity) -> list[tuple[str, str]]:
         ways += [(STUDIES, "./"), (PAPERS, "?papers=all")]
     if rights.may(who, rights.CREATE_CAMPAIGN):
         ways.insert(1, (CAMPAIGNS, "?campaigns=all"))
+    if ways and built_site() is not None:
+        ways.append(("Documentation", f"{DOCUMENTATION}/index.html"))
     return ways

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 from streamlit.components.v2 import manifest_scanner
 from streamlit.starlette import App
 from streamlit.web.server.starlette import starlette_server
@@ -23,7 +24,7 @@ from creamtea.errors import InputError
 from creamtea.monitoring.server import load_token
 from creamtea.settings import Serving, SignIn
 from creamtea_webapp import board, outages, session
-from creamtea_webapp.gate import connections, entrance, media, metrics
+from creamtea_webapp.gate import connections, documentation, entrance, media, metrics
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
 
@@ -52,7 +53,7 @@ def serve(
         ready(int(st.get_option("server.port")))
         yield
 
-    routes = [*entrance.routes(sign_in is not None), media.route()]
+    routes: list[BaseRoute] = [*entrance.routes(sign_in is not None), media.route(), *documentation.routes()]
     if sign_in is not None:
         # Authlib is slow to import, and only a server with a provider needs it
         from creamtea_webapp.gate.sign_in import routes as sign_in_routes

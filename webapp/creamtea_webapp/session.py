@@ -16,6 +16,7 @@ from creamtea.human.access import Identity
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
+from creamtea_webapp.markup import show
 from creamtea_webapp.outages import waited_for
 
 
@@ -84,5 +85,6 @@ def require_block(place: str) -> None:
 
 def refuse() -> NoReturn:
     st.error("Your link does not open this page, or it has been withdrawn. Ask the organiser for a new one.")
+    show("parts.html", "way_back")
     st.stop()
     raise PermissionError("no right to this page")  # st.stop does nothing outside a running script

@@ -21,6 +21,7 @@ from creamtea.errors import InputError
 from creamtea.settings import LOOPBACK
 
 PORT = 8502
+BUILT = Path("build", "site")  # of a checkout
 PACKAGE = Path(__file__).resolve().parents[1]
 
 EXAMPLES = "Examples: `creamtea docs` · `creamtea docs --port 0 --no-browser`"
@@ -54,16 +55,20 @@ def docs(
     say("stopped")
 
 
+def built_site(package: Path = PACKAGE) -> Path | None:
+    """Where the documentation is as a site; None where it has not been built."""
+    folders = (package / "site", package.parents[1] / BUILT)
+    return next((folder for folder in folders if (folder / "index.html").is_file()), None)
+
+
 def site_folder(package: Path = PACKAGE) -> Path:
     """`creamtea/site` in an installed wheel, `build/site` at the root of a checkout.
 
     In a checkout it is built where it has not been. InputError where that is impossible.
     """
+    if (built := built_site(package)) is not None:
+        return built
     root = package.parents[1]
-    built = root / "build" / "site"
-    for folder in (package / "site", built):
-        if (folder / "index.html").is_file():
-            return folder
     if not (root / "mkdocs.yml").is_file():
         raise InputError(f"the documentation is missing from {package}: reinstall creamtea")
     if importlib.util.find_spec("mkdocs") is None:
@@ -73,7 +78,7 @@ def site_folder(package: Path = PACKAGE) -> Path:
         )
     say("building the documentation, once for this checkout …", err=True)
     build(root)
-    return built
+    return root / BUILT
 
 
 def build(root: Path) -> None:

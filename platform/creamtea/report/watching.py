@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from sqlalchemy import select
@@ -16,8 +17,9 @@ from creamtea.contract.step import RUNNING_LOSS, LiveView
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.specs import spec_of
+from creamtea.report import vega
 from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs
-from creamtea.report.model import Figure
+from creamtea.report.model import Figure, Spec
 from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
@@ -25,11 +27,12 @@ from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
 from creamtea.store.tables import Controller, StepInput, StepRow
 from creamtea.study.spec import Study
-from creamtea.wording import counted
+from creamtea.wording import counted, duration
 
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
 NO_CONTROLLER = "no controller is running"
 MAX_LISTED = 3  # steps that another waits for
+MAX_BARS = 2000  # of a timeline
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,60 @@ def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
         if node.state == "failed" and node.error_kind != "upstream":
             reason = one_line((node.error or "").splitlines()[0] if node.error else "no message")
             yield FailedStep(node.name, step_title(node), node.outcome, reason)
+
+
+# ---------------------------------------------------------------- when and where steps ran
+
+
+def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
+    """The steps that have run for a study submitted at `since`: a row for each that its machines ran at once.
+
+    Steps that were reused ran before; of very many, the longest are drawn.
+    """
+    runs = [
+        (node, node.started_at, node.finished_at or now)
+        for node in nodes
+        if node.started_at is not None and node.started_at >= since and node.state != "pending"
+    ]
+    longest = sorted(runs, key=lambda run: run[1] - run[2])[:MAX_BARS]
+    seconds: Counter[str] = Counter()
+    for node, start, end in longest:
+        seconds[node.kind] += round((end - start).total_seconds())
+    # the others share a colour
+    main = {kind for kind, _ in seconds.most_common(len(vega.PALETTE) - 1)}
+    free: dict[str, datetime] = {}  # by lane: when its last step ended
+    rows: list[dict[str, Any]] = []
+    for node, start, end in sorted(longest, key=lambda run: run[1]):
+        machine = str(node.facts.get("node") or "running")
+        names = (f"{machine} ({number})" for number in count(1))
+        lane = next(name for name in names if free.get(name, start) <= start)
+        free[lane] = end
+        begun, ended = ((moment - since).total_seconds() / 60 for moment in (start, end))
+        kind = node.kind.replace("_", " ") if node.kind in main else "other"
+        took = duration((end - start).total_seconds())
+        rows.append(
+            {
+                "lane": lane,
+                "kind": kind,
+                "step": step_title(node),
+                "from": begun,
+                "to": ended,
+                "took": took,
+            }
+        )
+    minutes = vega.quantity("from", "minutes since the study was submitted", zero=True, padding=0)
+    lanes = sorted(free)
+    styles = vega.styles(sorted((row["kind"] for row in rows), key="other".__eq__))
+    encoding: Spec = {
+        "x": minutes,
+        "x2": {"field": "to"},
+        "y": vega.named("lane", lanes),
+        **vega.by_style("kind", styles, "color"),
+        "tooltip": vega.tooltip(("step", "step", ""), ("took", "took", "")),
+    }
+    bars = {"mark": {"type": "bar", "stroke": vega.GREY, "strokeWidth": 0.5}, "encoding": encoding}
+    left_out = (counted(len(runs) - len(longest), "shorter step"),) if len(runs) > len(longest) else ()
+    return vega.low(vega.figure("timeline", "When and where steps ran", rows, [bars], left_out), lanes)
 
 
 # ---------------------------------------------------------------- how trainings develop

@@ -47,21 +47,28 @@ def inline_scripts(page: str) -> list[str]:
 
 
 INDEX = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
-# Streamlit styles by inline rules, and mounts components by modules from blob: addresses.
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        f"script-src 'self' blob: {' '.join(inline_scripts(INDEX))}",
-        "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "font-src 'self' data:",
-        "worker-src 'self' blob:",
-        "object-src 'none'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
+
+
+def content_security_policy(page: str) -> str:
+    """For pages with the inline scripts of this one. Streamlit styles by inline rules, and mounts components
+    by modules from blob: addresses."""
+    return "; ".join(
+        (
+            "default-src 'self'",
+            f"script-src 'self' blob: {' '.join(inline_scripts(page))}",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "worker-src 'self' blob:",
+            "object-src 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        )
     )
-)
+
+
+CONTENT_SECURITY_POLICY = content_security_policy(INDEX)
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -229,7 +236,7 @@ def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
-                headers[name] = value
+                headers.setdefault(name, value)
             if https:
                 headers["Strict-Transport-Security"] = TRANSPORT_SECURITY
             if scope["scheme"] in ("https", "wss"):

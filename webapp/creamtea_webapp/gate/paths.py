@@ -13,6 +13,7 @@ ENTRANCE = "/enter"
 SIGN_OUT = "/sign-out"
 LOGIN = "/login"
 CALLBACK = "/oauth2callback"
+DOCUMENTATION = "documentation"
 SIGN_IN_PATHS = frozenset({LOGIN, CALLBACK})
 MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import streamlit as st
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human import rights
 from creamtea.orders.rows import UNFINISHED
-from creamtea.report.watching import watched_examples
+from creamtea.report.text import one_line
+from creamtea.report.vega import vega_lite
+from creamtea.report.watching import timeline, watched_examples
 from creamtea.store.logs import list_logs, read_log
-from creamtea.store.queries import Node, events_of, find_study, study_nodes
+from creamtea.store.queries import Node, events_of, find_study, steps_of, study_nodes
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
+from creamtea.wording import duration
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, show
+from creamtea_webapp.lists import Cell, show_list
+from creamtea_webapp.markup import moment, note, render, show
 
 TEMPLATE = "steps.html"
+HEADS = ("step", "state", "machine", "started (UTC)", "took", "attempts", "why it failed")
 EVERY = 3.0  # seconds between two looks at a step that has not ended
 LINES = 200  # of a log that are shown
 
@@ -31,13 +38,32 @@ def page() -> None:
             show("report.html", "no_report", title="No such study", error=str(error))
             return
         nodes = {node.name: node for node in study_nodes(reading, study.id)}
+        now = session.database().now(reading)
     node = nodes.get(st.query_params["step"])
     if node is None:
         show(TEMPLATE, "head", study=study, node=None)
-        show(TEMPLATE, "steps", study=study, nodes=list(nodes.values()))
+        drawn = timeline(steps_of(nodes.values()).values(), study.created_at, now)
+        if drawn.rows:
+            show("report.html", "title", title=drawn.title)
+            st.vega_lite_chart(vega_lite(drawn, title=False), width="stretch", key="timeline")
+        show_list("steps", HEADS, [_row(study, one, now) for one in nodes.values()], words=[0, 1, 2, 6])
         return
     runs = node.state in UNFINISHED
     st.fragment(_step, run_every=EVERY if runs else None)(study, node.name, runs)
+
+
+def _row(study: StudyRow, node: Node, now: datetime) -> list[Cell]:
+    took = ((node.finished_at or now) - node.started_at).total_seconds() if node.started_at else None
+    error = one_line(node.error or "") if node.state == "failed" else ""
+    return [
+        render(TEMPLATE, "link", study=study, node=node),
+        render("parts.html", "state_badge", state=node.outcome),
+        str(node.facts.get("node", "")),
+        moment(node.started_at).removesuffix(" UTC") if node.started_at else "",
+        ("" if took is None else duration(took), "" if took is None else took),
+        f"{node.attempts:,}",
+        error,
+    ]
 
 
 def _step(study: StudyRow, place: str, runs: bool) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+from sqlalchemy.orm import Session
+
 from creamtea.human import rights
-from creamtea.store.queries import StudySummary, find_study, list_studies
+from creamtea.orders.specs import UnreadableStudy, spec_of
+from creamtea.report.text import number
+from creamtea.settings import Settings
+from creamtea.store.queries import StudySummary, find_study, list_studies, metrics_of, study_nodes
+from creamtea.store.tables import StudyRow
+from creamtea.wording import duration
 from creamtea_webapp import session
-from creamtea_webapp.markup import show
+from creamtea_webapp.lists import Cell, show_list
+from creamtea_webapp.markup import moment, render, show
 
 TEMPLATE = "studies.html"
+HEADS = ("study", "state", "steps", "best", "systems", "submitted (UTC)", "took", "earlier runs")
 
 
 def page() -> None:
@@ -16,12 +27,55 @@ def page() -> None:
         by_name: dict[str, list[StudySummary]] = {}
         for summary in list_studies(reading):
             by_name.setdefault(summary.name, []).append(summary)
-        entries = [
-            (newest, earlier, list(find_study(reading, newest.id).spec["systems"]))
-            for newest, *earlier in by_name.values()
-        ]
-    show(TEMPLATE, "head", submits=rights.may(who, rights.SUBMIT_STUDIES))
-    if entries:
-        show(TEMPLATE, "studies", entries=entries)
+        rows = [_row(reading, newest, earlier) for newest, *earlier in by_name.values()]
+    takes = rights.may(who, rights.SUBMIT_STUDIES) and Settings.load().data is not None
+    show(TEMPLATE, "head", submits=takes, compares=bool(rows))
+    if rows:
+        show_list("studies", HEADS, rows, words=[0, 1, 2, 3, 4, 7])
     else:
         show(TEMPLATE, "no_studies")
+
+
+def _row(reading: Session, newest: StudySummary, earlier: list[StudySummary]) -> list[Cell]:
+    study = find_study(reading, newest.id)
+    ended = newest.finished_at
+    took = (ended - newest.created_at).total_seconds() if ended else 0.0
+    return [
+        render(TEMPLATE, "link", study=newest, text=newest.name),
+        render("parts.html", "state_badge", state=newest.state),
+        (render(TEMPLATE, "steps", study=newest), newest.done / max(1, newest.total)),
+        _best(reading, study),
+        render(TEMPLATE, "systems", systems=list(study.spec["systems"])),
+        moment(newest.created_at).removesuffix(" UTC"),
+        (duration(took) if ended else "", took if ended else ""),
+        (render(TEMPLATE, "runs", runs=earlier), len(earlier)),
+    ]
+
+
+def _best(reading: Session, study: StudyRow) -> str:
+    """The best mean over seeds by the first metric on the first test set, and whose it is."""
+    try:
+        spec = spec_of(study)
+    except UnreadableStudy:
+        return "cannot be read here"
+    if not spec.metrics:
+        return ""
+    metric, test_set = spec.metrics[0], next(iter(spec.test_sets))
+    column = metric.column()
+    wanted = {"metric": metric.name(), "test_set": test_set}
+    nodes = [
+        node for node in study_nodes(reading, study.id, "score") if wanted.items() <= node.labels.items()
+    ]
+    stored = metrics_of(reading, [node.key for node in nodes])
+    scores: dict[str, list[float]] = defaultdict(list)
+    for node in nodes:
+        scores[node.labels["system"]] += [
+            score.value
+            for score in stored.get(node.key, [])
+            if score.name == metric.row() and not score.subject and score.value is not None
+        ]
+    means = {system: sum(values) / len(values) for system, values in scores.items() if values}
+    if not means:
+        return ""
+    best = (min if metric.better == "lower" else max)(means, key=means.__getitem__)
+    return f"{number(means[best], column)} {column.title} ({best})"

@@ -20,6 +20,7 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
+from creamtea_webapp.lists import show_list
 from creamtea_webapp.markup import moment, note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import (
@@ -29,7 +30,6 @@ from creamtea_webapp.pages.organise.shared import (
     rater_link,
     safe_name,
     show_notice,
-    show_table,
 )
 
 TEMPLATE = "organise/campaign.html"
@@ -120,13 +120,13 @@ def _progress(campaign: CampaignSummary) -> None:
         for kind in kinds
     ]
     heads = ["items", "number", "ratings", "wanted", "complete"]
-    show_table([*heads, *["passed over"] * aimed], rows)
+    show_list("kinds", [*heads, *["passed over"] * aimed], rows)
     if people:
         checked = ItemKind.ATTENTION in campaign.kinds
         heads = ["rater", "submitted", "skipped", "practice items", "last saved", "state"]
         heads[4:4] = ["checks passed"] * checked
         rows = [_rater_row(campaign.id, rater, checked) for rater in people]
-        show_table(heads, rows, words=[0, 5 + checked])
+        show_list("progress", heads, rows, words=[0, 5 + checked])
     else:
         show(TEMPLATE, "no_raters", campaign=campaign)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from creamtea.human import audit, rights
 from creamtea_webapp import session
+from creamtea_webapp.lists import show_list
 from creamtea_webapp.markup import moment, note
-from creamtea_webapp.pages.organise.shared import find, head, show_table
+from creamtea_webapp.pages.organise.shared import find, head
 
 
 def page(campaign_id: int) -> None:
@@ -24,7 +25,7 @@ def page(campaign_id: int) -> None:
         ]
         for entry in reversed(audit.read(session.database(), campaign_id))
     ]
-    show_table(["when", "who", "what", "rater", "why", "detail"], rows, words=range(6))
+    show_list("log", ["when", "who", "what", "rater", "why", "detail"], rows, words=range(6))
     note("Newest first. Entries are never changed or removed.")
 
 

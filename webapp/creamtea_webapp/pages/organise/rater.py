@@ -17,6 +17,7 @@ from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.wording import counted
 from creamtea_webapp import session
+from creamtea_webapp.lists import show_list
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.press import Made, on_press
@@ -30,7 +31,6 @@ from creamtea_webapp.pages.organise.shared import (
     head,
     missing,
     show_notice,
-    show_table,
 )
 
 TEMPLATE = "organise/rater.html"
@@ -74,7 +74,7 @@ def _report(report: RaterReport) -> None:
         ]
         for check in report.checks
     ]
-    show_table(["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
+    show_list("checks", ["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
     note(f"Such a report gives a description to {described_in_words()}.")
 
 

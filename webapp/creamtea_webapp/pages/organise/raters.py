@@ -18,6 +18,7 @@ from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
+from creamtea_webapp.lists import show_list
 from creamtea_webapp.markup import note, render
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.press import Made, on_press
@@ -34,7 +35,6 @@ from creamtea_webapp.pages.organise.shared import (
     rater_link,
     safe_name,
     show_notice,
-    show_table,
     site,
 )
 
@@ -52,8 +52,11 @@ def page(campaign_id: int) -> None:
         return
     reports = {report.rater_id: report for report in rater_reports(campaign_id)}
     rows = [_row(campaign_id, rater, reports.get(rater.id)) for rater in people]
-    show_table(
-        ["rater", "name or participant", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5]
+    show_list(
+        "raters",
+        ["rater", "name or participant", "state", "items", "flags", "suggestion"],
+        rows,
+        words=[0, 1, 2, 5],
     )
     note(
         "A flag is a reason to look, not a verdict: honest raters get one now and then. A description, such "

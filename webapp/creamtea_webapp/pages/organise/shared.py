@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -202,9 +202,3 @@ def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
 def rater_link(campaign_id: int, rater: RaterProgress) -> str:
     """HTML of a link to the rater's page."""
     return render(TEMPLATE, "rater_link", campaign_id=campaign_id, rater=rater)
-
-
-def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> None:
-    """A table of cells that are text or HTML of a template; `words`: columns of text, set to the left. On a
-    phone the cells of a row stand below each other."""
-    show("parts.html", "table", heads=heads, rows=rows, words=words)
