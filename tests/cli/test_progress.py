@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from creamtea.cli import progress
-from creamtea.cli.progress import PlainLines, StepCounts, shown
+from creamtea.cli.progress import LiveLines, PlainLines, StepCounts, shown
 from creamtea.engine import events
 
 
@@ -55,3 +58,23 @@ def test_a_step_that_does_not_say_how_far_it_is_has_nothing_left(
         now = float(second)
         lines(events.StepProgressed("k", "corpus/a", 0, 1, "reading", at=now))
     assert capsys.readouterr().err.splitlines()[-1].endswith("corpus/a: 0/1 reading")
+
+
+@pytest.mark.parametrize(("width", "cut"), [(90, True), (200, False)])
+def test_a_terminal_shows_how_long_a_step_will_take(
+    monkeypatch: pytest.MonkeyPatch, width: int, cut: bool
+) -> None:
+    console = Console(width=width, force_terminal=True)
+    monkeypatch.setattr(progress, "PrintingConsole", lambda **_: console)
+    said = "updates, epoch 3, loss 2.312 per token, learning rate 4.2e-04, dev BLEU 3.5, 2,350 tokens/s"
+    with console.capture(), shown(46, 3, quiet=False) as display:
+        assert isinstance(display, LiveLines)
+        display(events.StepStarted("k", "train/softmax/1", "train", 1))
+        display(events.StepProgressed("k", "train/softmax/1", 2, 9, said, at=1.0, seconds_left=3000.0))
+        plain = Console(width=width, no_color=True, file=io.StringIO())
+        plain.print(display._progress.get_renderable())
+    drawn = plain.file.getvalue()
+    assert "3 of 46 steps done, 3 reused" in drawn
+    assert "about 50 min left" in drawn
+    assert ("updates, epoch" in drawn, said in drawn) == (True, not cut)
+    assert len(drawn.splitlines()) == 2

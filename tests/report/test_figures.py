@@ -162,7 +162,7 @@ def test_what_a_study_does_not_measure_has_no_figure(
     absent = {block.key: block.absent for _, block in report.walk() if isinstance(block, Choice)}
     assert absent == {
         "recall": "no recall has been measured yet",
-        "learning": "no training has begun yet",
+        "learning": "no training has ended yet",
     }
     assert "figures/quality" not in [heading.path for heading in report.contents()]
 

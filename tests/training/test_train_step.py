@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,9 @@ def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
     assert values["parameters"] == sum(weight.numel() for weight in model.parameters())
     assert {point.series for point in result.points} >= {"train_loss", "dev_loss", "dev_bleu"}
     assert result.facts["stopped"] == "max_epochs"
-    assert any(message.startswith("epoch 2, dev BLEU ") for _, _, message in given.progresses)
+    told = r"updates, epoch 2, loss [\d.]+ per token, learning rate [\de.-]+, dev BLEU [\d.]+, "
+    told += r"dev perplexity [\d.e+]+, [\d,]+ tokens/s"
+    assert any(re.fullmatch(told, message) for _, _, message in given.progresses)
 
 
 @pytest.mark.slow

@@ -73,10 +73,9 @@ def test_a_training_is_watched_without_losing_the_place_or_the_choices(site, ope
     view = LiveView(
         points=[PointRow("train_loss_now", x, 9 - x / 20) for x in (20, 40, 60)],
         examples=[LiveExample("a <b>cup</b>", "b", [(60, "eine <i>Tasse</i>")])],
-        tokens_per_second=1234.5,
     )
     store.write_live(key, 5, view)
-    store.write_progress(key, 5, 150, 200, "epoch 2")
+    store.write_progress(key, 5, 150, 200, "updates, epoch 2, 1,234 tokens/s")
     expect(running.first).to_contain_text("75 %")
     expect(running.first).to_contain_text("1,234 tokens/s")
     assert main.evaluate("box => box.scrollTop") >= 900  # what came above it moved nothing out of sight

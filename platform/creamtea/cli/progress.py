@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from creamtea.cli.printing import say
 from creamtea.engine import events
@@ -61,11 +62,13 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
     columns = (
         SpinnerColumn(finished_text=" "),
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[message]}", style="dim"),
+        BarColumn(bar_width=12),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+        # last, where a narrow terminal cuts it
+        TextColumn("{task.fields[message]}", style="dim", table_column=Column(no_wrap=True, ratio=1)),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, expand=True) as progress:
         yield LiveLines(progress, counts)
 
 
@@ -79,7 +82,7 @@ class LiveLines:
         self._progress = progress
         self._counts = counts
         self._tasks: dict[str, TaskID] = {}
-        self._all = progress.add_task("all steps", total=counts.total, message=str(counts))
+        self._all = progress.add_task(str(counts), total=counts.total, message="", left="")
         self._progress.update(self._all, completed=counts.reused)
 
     def __call__(self, event: events.EngineEvent) -> None:
@@ -87,18 +90,23 @@ class LiveLines:
         match event:
             case events.StepStarted():
                 name = escape(event.node) + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
-                self._tasks[event.key] = self._progress.add_task(name, total=None, message="")
+                self._tasks[event.key] = self._progress.add_task(name, total=None, message="", left="")
             case events.StepProgressed() if event.key in self._tasks:
                 task = self._tasks[event.key]
-                message = escape(event.message)
-                self._progress.update(task, completed=event.done, total=event.total, message=message)
+                self._progress.update(
+                    task,
+                    completed=event.done,
+                    total=event.total,
+                    message=escape(event.message),
+                    left=time_left(event.seconds_left),
+                )
             case events.StepSucceeded() | events.StepFailed() | events.StepRetried() | events.StepStopped():
                 if event.key in self._tasks:
                     self._progress.remove_task(self._tasks.pop(event.key))
         text = line(event)
         if text and not isinstance(event, events.StepStarted | events.StepSucceeded):
             self._progress.console.print(text, markup=False)
-        self._progress.update(self._all, completed=self._counts.ended, message=str(self._counts))
+        self._progress.update(self._all, completed=self._counts.ended, description=str(self._counts))
 
 
 class PlainLines:
@@ -124,9 +132,8 @@ class PlainLines:
             pause = min(2 * pause, self.AT_MOST)
             self._next[event.key] = now + pause, pause
             share = f"{event.done:g}/{event.total:g} {event.message}".rstrip()
-            left = event.seconds_left
-            about = "" if left is None else f", about {duration(left)} left"
-            self._print(f"{event.node}: {share}{about}")
+            left = time_left(event.seconds_left)
+            self._print(", ".join(filter(None, [f"{event.node}: {share}", left])))
             return
         text = line(event)
         if text:
@@ -137,6 +144,10 @@ class PlainLines:
     def _print(self, text: str) -> None:
         elapsed = time.monotonic() - self._started
         say(f"[{elapsed:7.1f}s] {text}", err=True)
+
+
+def time_left(seconds: float | None) -> str:
+    return "" if seconds is None else f"about {duration(seconds)} left"
 
 
 def line(event: events.EngineEvent) -> str:

@@ -320,7 +320,7 @@ def learning_figures(
                 figures += [panel] if panel.rows or panel.missing else []
         else:
             figures.append(learning_curves(runs, series, styles, ended=ended))
-    return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has begun yet")
+    return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has ended yet")
 
 
 def _why_without(series: str, own: Collection[str]) -> str:

@@ -43,7 +43,6 @@ class RunningStep:
     message: str
     seconds: float  # so far
     seconds_left: float | None  # if it goes on like this
-    tokens_per_second: float | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             state=row.state,
             done=sum(node.state == "succeeded" for node in nodes.values()),
             total=len(nodes),
-            running=tuple(_running(node, store, views.get(node.key), now) for node in running),
+            running=tuple(_running(node, store, now) for node in running),
             waiting=_waiting(session, study_id, nodes, controller, reasons, now) if row.state in LIVE else (),
             failed=tuple(_failed(nodes.values())),
             curves=_curves(session, spec, nodes.values(), views),
@@ -124,14 +123,13 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
         )
 
 
-def _running(node: Node, store: ArtefactStore, view: LiveView | None, now: datetime) -> RunningStep:
+def _running(node: Node, store: ArtefactStore, now: datetime) -> RunningStep:
     seconds = (now - node.started_at).total_seconds() if node.started_at else 0.0
     progress = store.read_progress(node.key, node.fence)
     if progress is None:
-        return RunningStep(node.name, step_title(node), None, "", seconds, None, None)
+        return RunningStep(node.name, step_title(node), None, "", seconds, None)
     share = min(1.0, progress.done / progress.total) if progress.total else None
-    speed, left = view.tokens_per_second if view else None, progress.seconds_left
-    return RunningStep(node.name, step_title(node), share, progress.message, seconds, left, speed)
+    return RunningStep(node.name, step_title(node), share, progress.message, seconds, progress.seconds_left)
 
 
 # ---------------------------------------------------------------- what waits and why

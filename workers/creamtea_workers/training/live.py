@@ -29,10 +29,11 @@ class LiveTraining:
     def begin(self, position: Position) -> None:
         self._tokens = position.tokens
 
-    def add_loss(self, position: Position, loss: float) -> None:
-        """`loss`: the sum over the tokens since the last one."""
+    def add_loss(self, position: Position, loss: float) -> float:
+        """Return the mean of `loss`, the sum over the tokens since the last one."""
         tokens, self._tokens = position.tokens - self._tokens, position.tokens
         self._losses = thinned([*self._losses, (position.update, loss / tokens)], MAX_LOSSES)
+        return loss / tokens
 
     def add_translations(self, update: int, outputs: Sequence[str]) -> None:
         self._outputs = thinned([*self._outputs, (update, outputs)], MAX_OUTPUTS)

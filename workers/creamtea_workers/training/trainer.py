@@ -102,7 +102,7 @@ class Trainer:
         self.plan: list[NDArray[Any]] = []
         self.plan_epoch = -1  # of `plan`
         self.losses: list[Tensor] = []  # (2,) per update since the last flush: loss, translation losses
-        self.dev_summary = ""
+        self.loss_summary = self.dev_summary = ""
         self.clock = 0.0  # the time up to which the seconds of training are counted
         self.total = self.expected_updates()
 
@@ -294,14 +294,19 @@ class Trainer:
             )
         loss = rows[:, 1].double().sum().item()
         self.state.loss_sum += loss
-        self.live.add_loss(self.state, loss)
+        mean = self.live.add_loss(self.state, loss)
+        self.loss_summary = f", loss {mean:.3f} per token, learning rate {self.learning_rate():.2g}"
         self.report_progress()
 
     def report_progress(self) -> None:
         epoch = self.state.epoch + (self.state.position > 0)  # between two epochs: the finished one
-        self.progress(self.state.update, self.total, f"epoch {epoch}{self.dev_summary}")
+        message = f"updates, epoch {epoch}{self.loss_summary}{self.dev_summary}"
+        seconds = self.state.seconds + time.monotonic() - self.clock
+        if self.clock and self.state.tokens and seconds > 0:
+            message += f", {self.state.tokens / seconds:,.0f} tokens/s"
+        self.progress(self.state.update, self.total, message)
         if self.clock:  # not before the training has begun
-            self.live.refresh(self.state, self.state.seconds + time.monotonic() - self.clock)
+            self.live.refresh(self.state, seconds)
 
     def count_seconds(self) -> None:
         """Add the time since `clock` to the training time."""
@@ -338,6 +343,7 @@ class Trainer:
         self.dev_summary = f", dev BLEU {result.bleu:.1f}"
         if result.errors is not None:
             self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
+        self.dev_summary += f", dev perplexity {result.perplexity:.4g}"
         self.report_progress()
         self.clock = time.monotonic()
         self.checkpoint()
