@@ -20,6 +20,7 @@ from creamtea.engine.executors.base import Capacity, Executor, FinishedAttempt
 from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import DAMAGED, GAVE_WAY, StepTask, storable
+from creamtea.engine.tracking import Tracking
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
@@ -66,7 +67,8 @@ class Controller:
         self._database = database
         self._store = store
         self._executor = executor
-        self._emit = emit
+        self._show = emit
+        self._tracking = Tracking(database, store, emit)
         self._running: dict[str, _Running] = {}
         self._absent = AbsentNodes()
         self._waited = Waited()
@@ -109,8 +111,13 @@ class Controller:
                 self._executor.shutdown()
             finally:
                 self._release(lease)
+            self._tracking.close()
             for running in self._running.values():
                 self._emit(events.StepStopped(running.task.key, running.task.node))
+
+    def _emit(self, event: events.EngineEvent) -> None:
+        self._show(event)
+        self._tracking.hear(event)
 
     def _is_idle(self, lease: leases.Lease) -> bool:
         """Whether no study is left, not even one that was queued a moment ago."""
@@ -181,6 +188,7 @@ class Controller:
         self._queue, blocked = self._wait_out(
             lambda: settling.load(self._database, lease, self._running, time.monotonic)
         )
+        self._wait_out(lambda: self._tracking.watch(self._queue.studies))
         now = time.monotonic()
         self._next_load = now + max(LOAD_SECONDS, 50 * (now - started))
         self._report_blocked(blocked)

@@ -6,7 +6,7 @@ grids are expanded (`creamtea.study.loader`), so every parameter here is a singl
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -85,6 +85,15 @@ class System(Strict):
         return bool(self.variant)
 
 
+class Track(Strict):
+    """Each training is a run, with its curves as they grow and the scores of what decodes with it. Keys and
+    addresses come from the library's own environment variables (`MLFLOW_TRACKING_URI`, `WANDB_API_KEY`)."""
+
+    # the library, which an extra of the same name installs
+    kind: Literal["tensorboard", "mlflow", "wandb"]
+    project: str = ""  # what MLflow calls an experiment; empty: the study's name
+
+
 class Study(Strict):
     """Every system translates every test set unless it names its own. Without a system that is trained here
     there are no corpora, subwords and variants."""
@@ -105,6 +114,8 @@ class Study(Strict):
     latency: Latency | None = None  # a timing run; none: nothing is timed
     analyses: dict[Name, Analysis] = {}  # what is measured beyond the main table
     resources: dict[str, StepResources] = {}  # of a kind of step: what its steps need
+    # where trainings are sent as they run, beside creamtea's own pages; no result depends on it
+    track: Track | None = Field(default=None, exclude_if=lambda track: track is None)
 
     @model_validator(mode="after")
     def _metrics_for_target(self) -> Study:
