@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 
-from creamtea.words import UNSPACED, WORD, characters, with_one_mark
+from creamtea.words import UNSPACED, WORD, characters, main_language, with_one_mark
 
 _TOKENS = re.compile(rf"{WORD}|[^\w\s]")
+_CONTRACTED = re.compile(rf"{WORD}(?:['’]{WORD})*|[^\w\s]")  # "don't" is one word
+_ELIDED = re.compile(rf"{WORD}['’]?|[^\w\s]")  # "l'eau" is two
+ELIDING = ("ca", "fr", "it")  # languages
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,25 @@ def words(text: str) -> list[str]:
     return [text[start:end] for start, end in word_spans(text)]
 
 
-def word_spans(text: str) -> list[tuple[int, int]]:
+def words_of_language(text: str, language: str) -> list[str]:
+    """`words`, but contractions are whole, or in two where the language elides words."""
+    pattern = _ELIDED if main_language(language) in ELIDING else _CONTRACTED
+    return [text[start:end] for start, end in word_spans(text, pattern)]
+
+
+def joined(pieces: Sequence[str]) -> str:
+    """Neighbouring words of a text, as it is written: without blanks where their script has none."""
+    shown = ""
+    for before, piece in pairwise(["", *pieces]):
+        blank = before and not UNSPACED.search(before) and not UNSPACED.search(piece)
+        shown += f" {piece}" if blank else piece
+    return shown
+
+
+def word_spans(text: str, pattern: re.Pattern[str] = _TOKENS) -> list[tuple[int, int]]:
     """Where each of `words` begins and ends."""
     spans: list[tuple[int, int]] = []
-    for match in _TOKENS.finditer(with_one_mark(text)):
+    for match in pattern.finditer(with_one_mark(text)):
         if UNSPACED.search(text, *match.span()):
             stretch = text[slice(*match.span())]
             spans += pairwise(accumulate(map(len, characters(stretch)), initial=match.start()))

@@ -15,7 +15,7 @@ from sacrebleu.significance import PairedTest
 
 from creamtea.contract.kind import StepKind
 from creamtea.errors import StepError
-from creamtea.steps.systems import COMPARE, SCORE
+from creamtea.steps.systems import COMPARE, PAIRS, SCORE
 
 WORDS = ["a", "small", "dog", "runs", "over", "the", "street", "and", "barks", "at", "cats", "."]
 Fixture = Callable[..., Any]
@@ -148,6 +148,25 @@ def test_seeds_are_averaged(make_context: Fixture, test_set_folder: Fixture, dec
     base, first, second = (BLEU().corpus_score(texts, [REFERENCES]).score for texts in outputs)
     assert row.value == pytest.approx((first + second) / 2 - base)
     assert row.detail["outputs"] == {"baseline": 1, "system": 2}
+
+
+def test_every_two_systems_are_compared_as_with_a_baseline(
+    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+) -> None:
+    texts = [changed(REFERENCES, 0.3 + seed / 50, seed) for seed in range(4)]
+    folders = [decode_folder(lines, f"output{place}") for place, lines in enumerate(texts)]
+    params: dict[str, Any] = {"metric": {"kind": "bleu"}, "significance": {"samples": 200, "trials": 200}}
+    test_set = [test_set_folder(REFERENCES)]
+    pairs = {"test_set": test_set, "systems": folders}
+    rows = make_context(PAIRS, params | {"outputs": [1, 2, 1]}, pairs).run().metrics
+    assert [(row.name, row.subject) for row in rows] == [("delta", "0/1"), ("delta", "0/2"), ("delta", "1/2")]
+    systems = [folders[:1], folders[1:3], folders[3:]]
+    for row in rows:
+        i, j = map(int, row.subject.split("/"))
+        one = {"test_set": test_set, "baseline": systems[i], "system": systems[j]}
+        (alone,) = make_context(COMPARE, params, one).run().metrics
+        assert (row.value, row.low, row.high) == pytest.approx((alone.value, alone.low, alone.high))
+        assert row.detail == alone.detail
 
 
 def test_comet_is_compared_on_the_scores_that_are_there(make_context: Fixture, tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
             return [
                 row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail),
             ]
+        case "pairs":
+            means = {"softmax-greedy": 30.5, "softmax-lexicon": 31.5, "softmax-nvs": 32.5}
+            of_all = [means.get(name, 34.0) for name in labels["systems"]]
+            places = range(len(of_all))
+            return [pair_row(i, j, of_all[j] - of_all[i]) for j in places for i in range(j)]
         case "recall":
             idiom = {"softmax-lexicon": 0.6, "softmax-nvs": 0.9}[labels["system"]]
             bounds = {"low": round(idiom - 0.05, 2), "high": round(idiom + 0.04, 2)}
@@ -104,6 +109,13 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
                 for one in latency_rows(name, [10.0 * (3 - position) + extra for position in range(3)])
             ]
     return analysis_rows.metrics_of(node) if "analysis" in labels else []
+
+
+def pair_row(first: int, second: int, delta: float) -> dict[str, Any]:
+    """Significant from two points on."""
+    p = 0.001 if abs(delta) >= 2 else 0.3
+    detail = {"p_two_sided": p, "p_value": p / 2, "p_randomization": p}
+    return row("delta", delta, f"{first}/{second}", low=delta - 1, high=delta + 1, detail=detail)
 
 
 def latency_rows(name: str, times: list[float]) -> list[dict[str, Any]]:

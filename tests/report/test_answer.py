@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
-from teatime_study import Fill
+from teatime_study import Fill, latency_rows
 
 from creamtea.contract.columns import Column
 from creamtea.report.answer import REVERSIBLE, TITLE
@@ -15,8 +17,8 @@ from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import ONE_SEED, Cell, Figure, Notes, Row, Table
-from creamtea.report.tables import ranked
+from creamtea.report.model import ONE_SEED, Cell, Delta, Figure, Notes, Row, Table
+from creamtea.report.tables import clusters, ranked, wins
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -29,16 +31,16 @@ def sentences(database: Database) -> tuple[str, ...]:
 
 
 def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
+    reason = ONE_SEED.removeprefix("not marked: ")
     assert sentences(tasted) == (
-        "scones-greedy has the highest score: 34.0 BLEU [32.5, 35.8]; against the baseline softmax-greedy "
-        f"+2.0 [1.0, 3.0], {ONE_SEED}.",
-        "Better than softmax-greedy: softmax-nvs.",
-        "No test has compared scones-greedy with these: each was compared with the baseline.",
-        "Not told apart from softmax-greedy: softmax-lexicon.",
+        "scones-greedy has the highest score: 34.0 BLEU [32.5, 35.8]; "
+        "+3.5 BLEU [2.5, 4.5] against the baseline softmax-greedy.",
+        f"Not told apart from it ({reason}): softmax-nvs, softmax-lexicon, softmax-greedy.",
+        "Also better than the baseline softmax-greedy: softmax-nvs.",
         "People, against softmax-greedy: worse: softmax-lexicon; undecided: softmax-nvs "
         "(120 of 120 item ratings (100 %) by 2 raters).",
-        "softmax-nvs is the fastest: 10.0 ms, 33 % [31, 36] of softmax-greedy; its BLEU differs from "
-        "softmax-greedy by +2.0 [1.0, 3.0].",
+        "Fastest: softmax-nvs (10.0 ms; 33 % [31, 36] of softmax-greedy); it costs −1.5 BLEU [−2.5, −0.5] "
+        "against scones-greedy.",
         "Idiom recall in context: softmax-lexicon 60.0 % [55.0, 64.0]; softmax-nvs 90.0 % [85.0, 94.0].",
     )
 
@@ -48,6 +50,84 @@ def test_variants_with_one_seed_may_change_places(filled: Database, fill: Fill, 
         variant["seeds"] = [1]
     fill(filled, spec)
     assert REVERSIBLE in sentences(filled)
+
+
+@pytest.fixture
+def one_seed(filled: Database, fill: Fill, spec: dict[str, Any]) -> Database:
+    for variant in spec["variants"].values():
+        variant["seeds"] = [1]
+    fill(filled, spec)
+    return filled
+
+
+def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Database) -> None:
+    assert sentences(one_seed)[:5] == (
+        "scones-greedy has the highest score: 33.5 BLEU [32.0, 35.2]; +3.5 BLEU [2.5, 4.5] (significant) "
+        "against the baseline softmax-greedy.",
+        "Not told apart from it: softmax-nvs.",
+        "It is better than: softmax-lexicon, softmax-greedy.",
+        "Also better than the baseline softmax-greedy: softmax-nvs.",
+        REVERSIBLE,
+    )
+
+
+def test_a_matrix_has_every_two_systems_with_wins_and_clusters(one_seed: Database) -> None:
+    report = build_report(one_seed, "teatime")
+    table = report.table("systems/test/pairs")
+    assert [row.name for row in table.rows] == [row.name for row in report.table("systems/test/systems").rows]
+    numbers = {row.name: (row.cells["cluster"].value, row.cells["wins"].value) for row in table.rows}
+    assert numbers == {
+        "scones-greedy": (1, 2),
+        "softmax-nvs": (1, 1),
+        "softmax-lexicon": (1, 0),
+        "softmax-greedy": (1, 0),
+    }
+    first, *_, last = table.rows
+    ours, theirs = first.cells["against_softmax-greedy"], last.cells["against_scones-greedy"]
+    assert (ours.words, theirs.words) == ("better", "worse")
+    assert ours.delta is not None
+    assert theirs.delta == ours.delta.reversed
+    assert (theirs.delta.value, theirs.delta.low, theirs.delta.high) == (-3.5, -4.5, -2.5)
+    # Holm's correction is over the six pairs
+    assert {p.corrected for p in ours.delta.p_values.values()} == {0.006}
+    terminal = StringIO()
+    render(report, Console(file=terminal, width=180))
+    for shown in (terminal.getvalue(), to_markdown(report), to_html(report)):
+        assert "Every two systems by BLEU" in shown
+
+
+def test_a_cluster_ends_where_all_above_beat_all_below() -> None:
+    metric = Column("m", "m", 1, "higher")
+    names = ["a", "b", "c", "d"]
+    for beaten in itertools.product((False, True), repeat=6):
+        tested = {}
+        for (one, other), won in zip(itertools.combinations(names, 2), beaten, strict=True):
+            tested[one, other] = Delta("ok", value=1.0, significant=won)
+            tested[other, one] = tested[one, other].reversed
+        ends = [
+            all(wins(one, other, tested, metric) for one in names[:at] for other in names[at:])
+            for at in range(1, 4)
+        ]
+        assert clusters(names, tested, metric) == [1 + sum(ends[:at]) for at in range(4)]
+
+
+def test_a_study_without_tests_of_all_pairs_says_what_was_not_tested(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    fill(filled, spec, {"pairs/": {"state": "pending", "metrics": []}})
+    told = sentences(filled)
+    assert "No test has compared it with: softmax-nvs, softmax-lexicon." in told
+    assert not any(path.endswith("/pairs") for path, _ in build_report(filled, "teatime").walk())
+
+
+def test_times_that_may_be_the_same_are_no_order(filled: Database, fill: Fill) -> None:
+    times = [10.0, 10.04, 30.0]  # the first two cannot be told apart: 100 % of each other
+    rows = [
+        row for name in ("latency_p50", "latency_p90", "latency_p99") for row in latency_rows(name, times)
+    ]
+    fill(filled, changes={"latency": {"metrics": rows}})
+    (speed,) = (sentence for sentence in sentences(filled) if sentence.startswith("Fastest"))
+    assert speed.startswith("Fastest: softmax-greedy, softmax-lexicon (10.0 ms)")
 
 
 def test_nothing_is_said_of_scores_that_are_not_there(filled: Database, fill: Fill) -> None:

@@ -154,7 +154,7 @@ def test_every_table_of_a_report_is_latex_with_even_rows(report: Document) -> No
 
 
 def test_a_figure_has_its_data_and_its_drawings(report: Document) -> None:
-    figure = figures(report)["figures/test/quality/bleu"]
+    figure = figures(report)["answer/test/quality/bleu"]
     made = {kind: file.make() for kind, file in files_of(figure, "quality/bleu").items()}
     rows = read(made["csv"].decode())
     assert [row["system"] for row in rows] == [row["system"] for row in figure.rows]
@@ -167,7 +167,7 @@ def test_a_figure_has_its_data_and_its_drawings(report: Document) -> None:
 
 
 def test_names_in_a_drawing_stay_text(report: Document) -> None:
-    figure = figures(report)["figures/test/quality/bleu"]
+    figure = figures(report)["answer/test/quality/bleu"]
     hostile = "</text><script>1</script>&\x08"
     rows = tuple(row | {"system": hostile} for row in figure.rows)
     drawn = files_of(Figure("x", hostile, figure.spec, rows), "x")["svg"].make()

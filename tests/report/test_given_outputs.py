@@ -66,6 +66,11 @@ def result(node: PlannedNode, **texts: str) -> Result:
             metric("bleu", 30.0, low=29.0, high=31.0)
             metric("length_ratio", 1.0)
             found.texts = [SegmentScore(step_key=node.key, index=n, value=float(n)) for n in range(SEGMENTS)]
+        case "pairs":
+            detail = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
+            for j in range(len(node.labels["systems"])):
+                for i in range(j):
+                    metric("delta", 0.0, subject=f"{i}/{j}", low=-1.0, high=1.0, detail=detail)
         case "compare":
             detail = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
             metric("delta", 1.0, subject="bleu", low=0.0, high=2.0, detail=detail)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from filled_study import fill_study, lines
 
+from creamtea.diff import joined, words_of_language
 from creamtea.report.build import build_report
 from creamtea.report.cells import Material, Measured
 from creamtea.report.model import Section, Table
@@ -67,3 +68,23 @@ def test_systems_near_zero_have_none(database: Database, monkeypatch: pytest.Mon
 def test_without_differences_there_is_no_section(database: Database) -> None:
     study = fill_study(database, [(source, [outputs[0]] * 4) for source, outputs in lines(40)])
     assert "ngrams" not in {section.key for section in build_report(database, study).sections}
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "words"),
+    [
+        ("I don't; it’s Bob's.", "en", ["I", "don't", ";", "it’s", "Bob's", "."]),
+        ("J'aime l’eau.", "fr_FR", ["J'", "aime", "l’", "eau", "."]),
+        ("食べる2杯", "ja", ["食", "べ", "る", "2", "杯"]),
+        ("ขอบคุณ", "th", ["ข", "อ", "บ", "คุ", "ณ"]),
+        ("पानी नहीं", "hi", ["पानी", "नहीं"]),
+    ],
+)
+def test_words_are_those_of_the_language(text: str, language: str, words: list[str]) -> None:
+    assert words_of_language(text, language) == words
+    assert joined(words).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_phrase_is_shown_as_its_script_writes_it() -> None:
+    assert joined(["食", "べ", "る"]) == "食べる"
+    assert joined(["on", "my", "2", "杯"]) == "on my 2杯"

@@ -36,8 +36,8 @@ def test_studies_newest_first_with_their_steps_by_state(database: Database, fill
         studies = list_studies(session)
         assert [study.id for study in studies] == [second, first]
         # steps are shared: what one submission sees, the other sees too
-        assert studies[0].steps == studies[1].steps == {"succeeded": 41, "running": 3, "failed": 1}
-        assert (studies[0].total, studies[0].done, studies[0].failed) == (45, 41, 1)
+        assert studies[0].steps == studies[1].steps == {"succeeded": 42, "running": 3, "failed": 1}
+        assert (studies[0].total, studies[0].done, studies[0].failed) == (46, 42, 1)
         assert studies[0].unavailable == 0
         assert studies[0].state == "queued"
         assert list(study_names(session).items()) == [(second, "teatime"), (first, "teatime")]

@@ -25,7 +25,7 @@ RAISED = {
     **{"test_set": 1, "score": 1, "decode": 1, "empty_string": 1, "depth_limited": 1, "search_errors": 1},
     **{"beam_sizes": 1, "support_density": 1},
 }
-NEW = ("encode/", "buckets/", "overlap/", "differences/")  # steps that 0.1.0 had not
+NEW = ("encode/", "buckets/", "overlap/", "differences/", "pairs/")  # steps that 0.1.0 had not
 STORED = json.loads(Path(__file__).with_name("keys-0.1.0.json").read_text(encoding="utf-8"))
 
 

@@ -143,6 +143,7 @@ def test_the_plan_of_the_demo() -> None:
         "decode": 6,
         "score": 12,
         "compare": 10,
+        "pairs": 1,
         "buckets": 6,
         "recall": 2,
         "latency": 1,
@@ -275,8 +276,9 @@ def test_another_study_shares_what_is_equal(write: Write) -> None:
     assert renamed == first
     second = keys_of(planned(write(("alpha: 0.5", "alpha: 0.6"))))
     changed = {node for node in first if first[node] != second[node]}
-    assert {node.split("/")[1] for node in changed} == {"scones"}
-    assert {node.split("/")[0] for node in changed} == {"train", "decode", "score", "compare"}
+    pairs = {"pairs/test"}  # of all systems
+    assert {node.split("/")[1] for node in changed - pairs} == {"scones"}
+    assert {node.split("/")[0] for node in changed} == {"train", "decode", "score", "compare", "pairs"}
 
 
 @pytest.mark.parametrize(
@@ -345,7 +347,7 @@ def test_a_new_version_of_a_step_changes_what_stands_on_it(
     after = keys_of(planned(path))
     changed = {node for node in before if before[node] != after[node]}
     assert {"align/grammar/joint", "decode/lexicon/1/test", "score/lexicon/1/test/bleu"} <= changed
-    assert all("lexicon" in node or node.startswith("align") for node in changed)
+    assert all("lexicon" in node or node.startswith(("align", "pairs")) for node in changed)
 
 
 def test_keys_know_a_file_s_content_but_not_its_folder(write_files: Write, tmp_path: Path) -> None:

@@ -126,6 +126,16 @@ def metrics_of(node: PlannedNode, systems: list[str]) -> list[dict[str, Any]]:
                     detail=detail,
                 )
             ]
+        case "pairs":
+            of_all = [0.0, -1.9, -0.2, 1.6]
+            places = [systems.index(name) for name in labels["systems"]]
+            tests = {"p_two_sided": 0.001, "p_value": 0.0005, "p_randomization": 0.002}
+            return [
+                row("delta", delta, f"{i}/{j}", low=delta - 1, high=delta + 1, detail=tests)
+                for j, system in enumerate(places)
+                for i, other in enumerate(places[:j])
+                for delta in [of_all[system] - of_all[other]]
+            ]
         case "recall":
             of_idioms = [0, 0.61, 0.93, 0][at]
             return [

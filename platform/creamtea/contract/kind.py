@@ -39,6 +39,7 @@ OWN_STEP_KINDS = frozenset(
         "outputs",
         "score",
         "compare",
+        "pairs",
         "recall",
         "beam_sizes",
         "buckets",

@@ -12,14 +12,15 @@ from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
 from creamtea.report import text
 from creamtea.report.columns import P50, RECALL_IDIOM, RECALL_WORDS, SPEED
-from creamtea.report.figures import SystemsOn, ranking
+from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.section import CampaignReport, progress
-from creamtea.report.model import Block, Cell, Delta, Notes, Row, Section, Table
-from creamtea.report.tables import ranked
+from creamtea.report.model import Block, Delta, Notes, Row, Section, Table
+from creamtea.report.tables import clusters, ranked
 from creamtea.stats.verdict import Outcome
 from creamtea.study.spec import Study
 
 TITLE = "What came out"
+ALL = 100.0  # percent
 REVERSIBLE = "One training each: another may reverse this."
 
 
@@ -29,128 +30,188 @@ def answer_section(
     campaigns: Sequence[CampaignReport],
     warnings: Sequence[StudyWarning],
 ) -> Section:
-    """One block for each test set: quality, people, speed, idioms, and what to look at first; then a picture
-    of the systems, if there are several."""
+    """One block for each test set: quality, people, speed, idioms, and what to look at first; then pictures
+    of the systems' scores, if there are several, and of quality against latency, if that is measured."""
+    timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
     blocks = []
     for systems in tables:
         people = [
             report for report in campaigns if report.judged.ratings.campaign.test_set == systems.test_set
         ]
+        answer = _Answer(spec, systems)
         sentences = (
-            *_quality(spec, systems.table),
+            *answer.quality(),
             *(sentence for report in people for sentence in _people(report)),
-            *_speed(spec, systems.table),
+            *answer.speed(),
             *_idioms(systems.table),
             *_first_look(warnings),
         )
-        told: tuple[Block, ...] = (Notes("sentences", sentences, lead=True),)
-        column = _main_metric(spec, systems.table)
-        if column is not None and sum(_is_scored(spec, row, column) for row in systems.table.rows) > 1:
+        told: list[Block] = [Notes("sentences", sentences, lead=True)]
+        if answer.metric is not None and len(answer.scored) > 1:
             references = {name for name, system in spec.systems.items() if system.reference is not None}
-            told = (*told, ranking(systems, column, references))
+            told.append(ranking(systems, answer.metric, references))
+        told += [] if timed is None else [quality_choice(systems, timed)]
         title = systems.test_set if len(tables) > 1 else ""
-        blocks.append(Section(systems.test_set, title, told, test_set=systems.test_set))
+        blocks.append(Section(systems.test_set, title, tuple(told), test_set=systems.test_set))
     return Section("answer", TITLE, tuple(blocks))
 
 
-# ---------------------------------------------------------------- quality
+class _Answer:
+    """The sentences on one test set that set systems beside each other by the study's first metric."""
 
+    def __init__(self, spec: Study, systems: SystemsOn) -> None:
+        self.spec, self.table, self.pairs = spec, systems.table, systems.pairs
+        keys = [metric.name() for metric in spec.metrics]
+        own = [column for column in self.table.columns if column.key in keys[:1]]
+        self.metric = own[0] if own else None
+        # a human reference is scored against the other references only, and compared with nothing
+        references = {name for name, system in spec.systems.items() if system.reference is not None}
+        self.scored = [
+            row
+            for column in own
+            for row in ranked(self.table).rows
+            if row.cells[column.key].value is not None and row.name not in references
+        ]
 
-def _main_metric(spec: Study, table: Table) -> Column | None:
-    """The study's first metric."""
-    keys = [metric.name() for metric in spec.metrics]
-    return next((column for column in table.columns if column.key in keys[:1]), None)
+    def _delta(self, row: Row, other: Row) -> Delta | None:
+        """The tested difference of two systems: of all pairs, or from a row's baseline where the study has
+        tested no others."""
+        found = [self.pairs.get((row.name, other.name))]
+        if not self.pairs and self.metric is not None:
+            of_row, of_other = row.cells[self.metric.key].delta, other.cells[self.metric.key].delta
+            found = [of_row] if row.against == other.name else []
+            found += [of_other.reversed] if of_other is not None and other.against == row.name else []
+        return next((delta for delta in found if delta is not None and delta.value is not None), None)
 
+    # ---------------------------------------------------------------- quality
 
-def _quality(spec: Study, table: Table) -> Iterator[str]:
-    """The best system by the main metric, and the systems that the tests do not tell apart from it."""
-    column = _main_metric(spec, table)
-    if column is None:
-        return
-    scored = [row for row in table.rows if _is_scored(spec, row, column)]
-    if not scored:
-        yield f"No system has a {column.title} score yet."
-        return
-    sign = 1 if column.better != "lower" else -1
-    best = max(scored, key=lambda row: sign * (row.cells[column.key].value or 0.0))
-    baseline = next((row for row in scored if row.name == (best.against or best.name)), None)
-    rest = [row for row in scored if row is not best]
-    if not rest:
-        yield f"{best.name}: {_score(best, column)}."
-    elif baseline is best or baseline is None:
-        yield f"The baseline {best.name} has the highest score: {_score(best, column)}."
-    else:
-        delta = best.cells[column.key].delta
-        sentence = f"{best.name} has the highest score: {_score(best, column)}"
-        if delta is not None and delta.value is not None:
-            found = "significant" if delta.significant else delta.note or "not significant"
-            sentence += f"; against the baseline {baseline.name} {_difference(delta, column)}, {found}"
-        yield f"{sentence}."
-        if not any(_standing(row, column) == "better" for row in scored):
-            yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
-    yield from _others(rest, best, column)
-    yield from _seeds(spec, scored)
+    def quality(self) -> Iterator[str]:
+        """The best system, and those that the tests tell apart from it or do not."""
+        column = self.metric
+        if column is None:
+            return
+        if not self.scored:
+            yield f"No system has a {column.title} score yet."
+            return
+        best, *rest = self.scored
+        shown = _score(best, column)
+        baseline = next((row for row in self.scored if row.name == best.against), None)
+        if not rest:
+            yield f"{best.name}: {shown}."
+        elif baseline is None:
+            yield f"{'The baseline ' * best.baseline}{best.name} has the highest score: {shown}."
+        else:
+            delta, against = self._delta(best, baseline), f" against the baseline {baseline.name}"
+            tested = "" if delta is None else f"; {_tested(delta, column)}{against}"
+            yield f"{best.name} has the highest score: {shown}{tested}."
+        yield from self._others(best, rest, column)
+        if baseline is not None:
+            better = [row.name for row in rest if self._state(row, baseline, column) == "better"]
+            if better:
+                yield f"Also better than the baseline {baseline.name}: {', '.join(better)}."
+            elif self._state(best, baseline, column) != "better":
+                yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
+        yield from self._clusters(column)
+        yield from self._seeds()
 
+    def _state(self, row: Row, other: Row, column: Column) -> str:
+        delta = self._delta(row, other)
+        return "" if delta is None else text.change_state(delta, column)
 
-def _is_scored(spec: Study, row: Row, column: Column) -> bool:
-    """A human reference is scored against the other references only, and compared with nothing."""
-    return row.cells[column.key].value is not None and spec.systems[row.name].reference is None
-
-
-def _standing(row: Row, column: Column) -> str:
-    """What the test against the row's baseline found: better, worse or alike; "" if there was none."""
-    delta = row.cells[column.key].delta
-    if not row.against or delta is None or delta.value is None:
-        return ""
-    return text.shown(row.cells[column.key], column).change_state or "alike"
-
-
-def _others(rest: Sequence[Row], best: Row, column: Column) -> Iterator[str]:
-    """What the tests against the baseline say of the systems beside the best one."""
-    for standing, words in (
-        ("better", "Better than"),
-        ("alike", "Not told apart from"),
-        ("worse", "Worse than"),
-    ):
+    def _others(self, best: Row, rest: Sequence[Row], column: Column) -> Iterator[str]:
+        """What the tests say of the best system and each other, in the order of the scores."""
         found: dict[str, list[str]] = {}
         for row in rest:
-            if _standing(row, column) == standing:
-                found.setdefault(row.against, []).append(row.name)
-        for against, names in found.items():
-            yield f"{words} {against}: {', '.join(names)}."
-        if standing == "better" and found and best.against:
-            yield f"No test has compared {best.name} with these: each was compared with the baseline."
+            delta = self._delta(best, row)
+            if delta is None:
+                words = "No test has compared it with"
+            elif text.change_state(delta, column) == "better":
+                words = "It is better than"
+            else:
+                reason = delta.note.removeprefix("not marked: ")
+                words = f"Not told apart from it ({reason})" if reason else "Not told apart from it"
+            found.setdefault(words, []).append(row.name)
+        for words, names in found.items():
+            yield f"{words}: {', '.join(names)}."
 
+    def _clusters(self, column: Column) -> Iterator[str]:
+        """The groups that the tests tell apart as a whole, where there are several."""
+        if not self.pairs:
+            return
+        rows = [row for row in self.scored if any(row.name in pair for pair in self.pairs)]
+        groups: dict[int, list[str]] = {}
+        for row, number in zip(rows, clusters([row.name for row in rows], self.pairs, column), strict=True):
+            groups.setdefault(number, []).append(row.name)
+        if len(groups) > 1:
+            listed = "; ".join(", ".join(names) for names in groups.values())
+            yield f"Groups, each better than the next as a whole: {listed}."
 
-def _seeds(spec: Study, scored: Sequence[Row]) -> Iterator[str]:
-    """How far another training could change the order, if several variants were trained."""
-    names = {spec.systems[row.name].variant for row in scored if spec.systems[row.name].runs}
-    counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
-    if len(names) > 1 and counts == {1}:
-        yield REVERSIBLE
-    elif counts and min(counts) > 1:
-        yield f"Scores are means over {min(counts)} trainings each."
+    def _seeds(self) -> Iterator[str]:
+        """How far another training could change the order, if several variants were trained."""
+        spec = self.spec
+        names = {spec.systems[row.name].variant for row in self.scored if spec.systems[row.name].runs}
+        counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
+        if len(names) > 1 and counts == {1}:
+            yield REVERSIBLE
+        elif counts and min(counts) > 1:
+            yield f"Scores are means over {min(counts)} trainings each."
+
+    # ---------------------------------------------------------------- speed
+
+    def speed(self) -> Iterator[str]:
+        """The fastest systems, their share of the baselines' time, and what their speed costs in quality."""
+        column = next((column for column in (P50, SPEED) if column in self.table.columns), None)
+        if column is None:
+            return
+        timed = [row for row in self.table.rows if row.cells[column.key].value is not None]
+        if len(timed) < 2:
+            return
+
+        def shown(row: Row) -> str:
+            return f"{text.value(row.cells[column.key], column)} {column.unit or column.title}"
+
+        sign = 1 if column.better == "lower" else -1
+        fastest = min(timed, key=lambda row: sign * (row.cells[column.key].value or 0.0))
+        shares = fastest.cells[column.key].percents
+        # a time that is as short, or whose share may be 100 %, is no other time
+        tied = [
+            row
+            for row in timed
+            if row is fastest
+            or shown(row) == shown(fastest)
+            or (row.name in shares and (shares[row.name].high or 0.0) >= ALL)
+        ]
+        names = [row.name for row in tied]
+        parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
+        sentence = f"Fastest: {', '.join(names)} ({'; '.join([shown(fastest), *parts])})"
+        best = self.scored[0] if self.scored else None
+        if best is not None and best not in tied and self.metric is not None:
+            delta = self._delta(fastest, best) if fastest in self.scored else None
+            if delta is not None:
+                sentence += f"; it costs {_tested(delta, self.metric)} against {best.name}"
+            sentence += f", which takes {shown(best)}" if best in timed and delta is not None else ""
+        yield f"{sentence}."
 
 
 def _score(row: Row, column: Column) -> str:
     """As "34.2 BLEU [32.9, 35.6]"."""
     cell = row.cells[column.key]
-    return " ".join(filter(None, [_value(cell, column), text.interval(cell.low, cell.high, column)]))
+    shown = f"{text.value(cell, column)} {column.title}"
+    return f"{shown} {text.interval(cell.low, cell.high, column)}".strip()
 
 
-def _value(cell: Cell, column: Column) -> str:
-    return f"{text.value(cell, column)} {column.title}"
-
-
-def _difference(delta: Delta, column: Column) -> str:
-    """As "+1.2 [0.4, 2.0]"."""
+def _tested(delta: Delta, column: Column) -> str:
+    """As "+1.2 BLEU [0.4, 2.0] (significant)"."""
     sign = "+" if (delta.value or 0.0) > 0 else "−" if (delta.value or 0.0) < 0 else "±"
     low, high = delta.bounds
-    size = text.number(abs(delta.value or 0.0), column)
-    return " ".join(filter(None, [f"{sign}{size}", text.interval(low, high, column)]))
+    # the note says why, where the systems are not told apart
+    unmarked = "" if delta.note else "(not significant)"
+    found = "(significant)" if delta.significant else unmarked
+    size = f"{sign}{text.number(abs(delta.value or 0.0), column)} {column.title}"
+    return " ".join(filter(None, [size, text.interval(low, high, column), found]))
 
 
-# ---------------------------------------------------------------- people, speed, idioms, warnings
+# ---------------------------------------------------------------- people, idioms, warnings
 
 
 def campaign_answer(report: CampaignReport) -> Section:
@@ -183,30 +244,6 @@ def _people(report: CampaignReport) -> Iterator[str]:
         found.setdefault(row.cells["verdict"].words or Outcome.UNDECIDED.value, []).append(row.name)
     listed = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in found.items())
     yield f"People, against {baseline}: {listed} ({progress(ratings)})."
-
-
-def _speed(spec: Study, table: Table) -> Iterator[str]:
-    """The fastest system, its share of the baseline's time, and what its speed costs in quality."""
-    column = next((column for column in (P50, SPEED) if column in table.columns), None)
-    if column is None:
-        return
-    timed = [row for row in table.rows if row.cells[column.key].value is not None]
-    if len(timed) < 2:
-        return
-    sign = 1 if column.better == "lower" else -1
-    fastest = min(timed, key=lambda row: sign * (row.cells[column.key].value or 0.0))
-    cell = fastest.cells[column.key]
-    shown = f"{text.value(cell, column)} {column.unit}".strip() if column.unit else _value(cell, column)
-    sentence = f"{fastest.name} is the fastest: {shown}"
-    if shares := [
-        f"{text.percent(share)} of {name}" for name, share in cell.percents.items() if name != fastest.name
-    ]:
-        sentence += f", {', '.join(shares)}"
-    metric = _main_metric(spec, table)
-    delta = None if metric is None else fastest.cells[metric.key].delta
-    if metric is not None and delta is not None and delta.value is not None:
-        sentence += f"; its {metric.title} differs from {fastest.against} by {_difference(delta, metric)}"
-    yield f"{sentence}."
 
 
 def _idioms(table: Table) -> Iterator[str]:

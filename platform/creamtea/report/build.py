@@ -17,7 +17,7 @@ from creamtea.report.answer import answer_section
 from creamtea.report.cells import Material, few_segments, idioms_of, known_count, state_of
 from creamtea.report.columns import meanings
 from creamtea.report.curves import recall_curves
-from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice, speed_of
+from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, speed_of
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
 from creamtea.report.human.section import CampaignReport
@@ -37,6 +37,7 @@ from creamtea.report.model import (
 )
 from creamtea.report.ngrams import ngrams_section
 from creamtea.report.parameters import sweeps
+from creamtea.report.scores import all_differences
 from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
@@ -44,6 +45,7 @@ from creamtea.report.tables import (
     corpora_table,
     further_table,
     group_tables,
+    pairs_table,
     ranked,
     systems_table,
     trainings_table,
@@ -77,7 +79,13 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
     campaigns, left_out = campaign_reports(session, row, material, complete, alone=alone)
     styles = styles_of(spec)
     tables = [
-        SystemsOn(name, table, further_table(material, name, table), styles)
+        SystemsOn(
+            name,
+            table,
+            further_table(material, name, table),
+            styles,
+            all_differences(material, name, spec.metrics[0]) if spec.metrics else {},
+        )
         for name in spec.test_sets
         for table in [systems_table(material, name, human_columns(campaigns, name))]
     ]
@@ -143,6 +151,8 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
     references = {name for name, own in material.spec.systems.items() if own.reference is not None}
     sorted_table = ranked(systems.table, references)
     blocks: tuple[Block, ...] = (sorted_table, *few, *meanings(systems.table.columns), *missed)
+    if systems.pairs:
+        blocks = (*blocks, pairs_table(sorted_table, systems.pairs))
     if systems.further is not None:
         blocks = (*blocks, systems.further)
     blocks = (*blocks, *group_tables(material, systems.test_set))
@@ -155,7 +165,6 @@ def _figure_sections(
     material: Material, tables: Sequence[SystemsOn], analyses: Sequence[AnalysisResults]
 ) -> list[Section]:
     curves = recall_curves(material)
-    timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
     variants = {name: system.variant for name, system in material.spec.systems.items() if system.runs}
     swept = sweeps(material.spec)
     selects = any(system.runs and system.selection.selects for system in material.spec.systems.values())
@@ -163,8 +172,7 @@ def _figure_sections(
     for systems in tables:
         idioms = bool(idioms_of(material, systems.test_set).count)
         parameters = sweep_choice(systems, tables, analyses, swept, variants)
-        blocks: list[Block] = [] if timed is None else [quality_choice(systems, timed)]
-        blocks += [recall_choice(systems, curves, idioms)] if selects else []
+        blocks: list[Block] = [recall_choice(systems, curves, idioms)] if selects else []
         blocks += [parameters] if parameters else []
         sections.append(Section(systems.test_set, "", tuple(blocks), test_set=systems.test_set))
     return sections

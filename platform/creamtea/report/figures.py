@@ -15,7 +15,7 @@ from creamtea.report import text, vega
 from creamtea.report.cells import Material, state_of
 from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED, SPEED
 from creamtea.report.curves import Curve
-from creamtea.report.model import Cell, Choice, Figure, Spec, Table
+from creamtea.report.model import Cell, Choice, Delta, Figure, Spec, Table
 from creamtea.store.queries import CurvePoint, Node
 from creamtea.study.spec import Study
 
@@ -36,12 +36,13 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 
 
 class SystemsOn(NamedTuple):
-    """The systems' table on a test set, and that of further comparisons."""
+    """The systems' table on a test set, that of further comparisons, and the differences of every two."""
 
     test_set: str
     table: Table
     further: Table | None
     every_style: vega.Styles  # of the study's systems
+    pairs: Mapping[tuple[str, str], Delta]
 
     @property
     def styles(self) -> vega.Styles:

@@ -70,6 +70,22 @@ class Delta:
         low, high = self.bounds
         return low is not None and high is not None and (low > 0 or high < 0)
 
+    @property
+    def reversed(self) -> Delta:
+        """The difference of the other system from this one."""
+
+        def less(value: float | None) -> float | None:
+            return None if value is None else -value
+
+        return replace(
+            self,
+            value=less(self.value),
+            low=less(self.high),
+            high=less(self.low),
+            seeds_low=less(self.seeds_high),
+            seeds_high=less(self.seeds_low),
+        )
+
     def with_seeds(self, spread: Spread) -> Delta:
         """With this error over seeds beside that over segments."""
         if self.value is None or self.low is None or self.high is None:

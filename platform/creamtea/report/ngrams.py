@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.diff import words
+from creamtea.diff import joined, words_of_language
 from creamtea.orders.specs import spec_of
 from creamtea.report import text
 from creamtea.report.cells import Material
@@ -23,10 +23,10 @@ from creamtea.store.tables import Hypothesis
 KEY = "ngrams"
 MAX_ROWS = 6  # of those that a system has more often, and of those that it has less often
 ABOUT = (
-    f"Words and phrases of up to {LONGEST} words that one of two systems has in significantly more segments "
-    "than the other: exact sign test over segments (McNemar 1947), p after Holm's correction over those "
-    "that could be significant (Tarone 1990). The strongest in either direction, of the first seed; systems "
-    "without any are not listed."
+    f"Words and phrases of up to {LONGEST} words (characters, where a script has no blanks) that one of two "
+    "systems has in significantly more segments than the other: exact sign test over segments (McNemar 1947), "
+    "p after Holm's correction over those that could be significant (Tarone 1990). The strongest in either "
+    "direction, of the first seed; systems without any are not listed."
 )
 
 
@@ -52,7 +52,8 @@ def _on_test_set(session: Session, material: Material, test_set: str) -> Section
         if system not in outputs:
             steps = material.outputs(system, test_set)
             there = steps and steps[0].node.state == "succeeded"  # of the first seed, whatever others have
-            outputs[system] = _texts(session, steps[0].node.key) if there else []
+            language = spec.languages.target
+            outputs[system] = _texts(session, steps[0].node.key, language) if there else []
         return outputs[system]
 
     tables, low = [], near_zero(material, test_set)
@@ -70,11 +71,11 @@ def _on_test_set(session: Session, material: Material, test_set: str) -> Section
     return Section(test_set, test_set if several else "", tuple(tables), test_set=test_set)
 
 
-def _texts(session: Session, key: str) -> list[tuple[int, list[str]]]:
+def _texts(session: Session, key: str, language: str) -> list[tuple[int, list[str]]]:
     rows = session.execute(
         select(Hypothesis.index, Hypothesis.text).where(Hypothesis.step_key == key).order_by(Hypothesis.index)
     )
-    return [(index, words(output)) for index, output in rows]
+    return [(index, words_of_language(output, language)) for index, output in rows]
 
 
 def _table(system: str, baseline: str, found: Sequence[CharacteristicNGram]) -> Table:
@@ -89,7 +90,7 @@ def _table(system: str, baseline: str, found: Sequence[CharacteristicNGram]) -> 
     ]
     rows = tuple(
         Row(
-            " ".join(one.ngram),
+            joined(one.ngram),
             {
                 "ours": Cell("ok", value=one.ours),
                 "theirs": Cell("ok", value=one.theirs),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 
 from creamtea.methods.metrics import Bleu, Chrf, Metric
 from creamtea.report.cells import Material, correct, read_cell, read_delta
@@ -36,21 +38,46 @@ def why_no_score(spec: Study, system: str, test_set: str) -> str:
 
 def differences(material: Material, test_set: str, metric: Metric) -> dict[Pair, Delta]:
     """All that are tested on a test set by a metric, corrected together."""
-    spec = material.spec
-    systems = spec.systems_on(test_set)
-    pairs = [(system, other) for system in systems for other in spec.comparisons(system)]
-    scores = {system: scores_by_model(material, system, test_set, metric) for system in systems}
-    deltas = []
-    for system, other in pairs:
-        labels = {"system": system, "baseline": other, "test_set": test_set, "metric": metric.name()}
-        delta = read_delta(next(iter(material.of("compare", **labels)), None))
-        deltas.append(with_seeds(delta, scores[system], scores.get(other, {})))
+    spec, found = material.spec, dict[Pair, Delta]()
+    for system in spec.systems_on(test_set):
+        for other in spec.comparisons(system):
+            labels = {"system": system, "baseline": other, "test_set": test_set, "metric": metric.name()}
+            found[system, other] = read_delta(next(iter(material.of("compare", **labels)), None))
+    return _corrected_together(material, test_set, metric, found)
+
+
+def all_differences(material: Material, test_set: str, metric: Metric) -> dict[Pair, Delta]:
+    """Those of every two systems, in both directions, corrected over all pairs; empty until they are tested,
+    and of two systems alone, whose one pair `differences` has."""
+    steps = material.of("pairs", test_set=test_set, metric=metric.name())
+    if not steps or steps[0].node.state != "succeeded":
+        return {}
+    places = enumerate(steps[0].node.labels["systems"])
+    found = {
+        (system, other): read_delta(steps[0], f"{i}/{j}")
+        for (i, other), (j, system) in combinations(places, 2)
+    }
+    tested = _corrected_together(material, test_set, metric, found)
+    return tested | {(other, system): delta.reversed for (system, other), delta in tested.items()}
+
+
+def _corrected_together(
+    material: Material, test_set: str, metric: Metric, found: Mapping[Pair, Delta]
+) -> dict[Pair, Delta]:
+    """With the error over seeds and Holm's correction; no mark where BLEU of both is near zero."""
+    scores = {
+        system: scores_by_model(material, system, test_set, metric)
+        for system in material.spec.systems_on(test_set)
+    }
+    deltas = [
+        with_seeds(delta, scores[system], scores.get(other, {})) for (system, other), delta in found.items()
+    ]
     low = near_zero(material, test_set)
     return {
         pair: replace(delta, significant=False, note=NO_MARK)
         if delta.significant and low.keys() >= set(pair)
         else delta
-        for pair, delta in zip(pairs, correct(deltas), strict=True)
+        for pair, delta in zip(found, correct(deltas), strict=True)
     }
 
 

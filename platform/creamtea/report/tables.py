@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from creamtea.contract.columns import Column
 from creamtea.methods.displays import EMPTY, LENGTH
 from creamtea.methods.metrics import Metric, OfWords
 from creamtea.methods.test_sets import WordTestSet
-from creamtea.report import describe
+from creamtea.report import describe, text
 from creamtea.report.cells import (
     Material,
     Measured,
@@ -30,9 +32,10 @@ from creamtea.report.columns import (
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.latency import NO_MODEL, is_timed_on, latency_cells, timed_columns
-from creamtea.report.model import Cell, Row, Table
-from creamtea.report.scores import NOT_TRANSLATED, differences, score_cell, why_no_score
+from creamtea.report.model import Cell, Delta, Row, Table
+from creamtea.report.scores import NOT_TRANSLATED, Pair, differences, score_cell, why_no_score
 from creamtea.report.step_titles import step_title
+from creamtea.stats.wmt import cluster_numbers
 from creamtea.study.spec import Study
 
 FURTHER = "further"  # the key of a table
@@ -82,6 +85,63 @@ def ranked(table: Table, references: Collection[str] = ()) -> Table:
         return value is None, row.name in references, sign * (value or 0.0)
 
     return replace(table, rows=tuple(sorted(table.rows, key=place)))
+
+
+def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
+    """Every two systems by the first metric, in the order of the sorted table of `systems`: each row's
+    difference from each column, its wins, and its cluster."""
+    metric, names = systems.columns[0], {system for system, _ in tested}
+    rows = [row for row in systems.rows if row.name in names]
+    numbers = clusters([row.name for row in rows], tested, metric)
+
+    def cell(row: Row, other: Row) -> Cell:
+        if row is other:
+            return Cell("ok", value=0.0, words="·", by_definition=True)
+        delta = tested[row.name, other.name]
+        words, note = text.change_state(delta, metric) or "–", delta.note if delta.value is None else ""
+        return Cell(delta.state, note, delta.value, words=words, delta=delta, by_definition=True)
+
+    columns = (
+        Column("cluster", "cluster", 0),
+        Column("wins", "wins", 0),
+        *(
+            replace(metric, key=f"against_{row.name}", title=f"− {row.name}", signature="", group="")
+            for row in rows
+        ),
+    )
+    shown = tuple(
+        Row(
+            row.name,
+            {
+                "cluster": Cell("ok", value=cluster),
+                "wins": Cell("ok", value=sum(wins(row.name, other.name, tested, metric) for other in rows)),
+                **{f"against_{other.name}": cell(row, other) for other in rows},
+            },
+            baseline=row.baseline,
+        )
+        for row, cluster in zip(rows, numbers, strict=True)
+    )
+    about = (
+        f"Each row's {metric.title} less each column's, tested as in the table above; Holm's correction is "
+        f"over all {len(tested) // 2} pairs, so that a mark there may be none here. Wins: systems that the "
+        "row is significantly better than. A cluster ends where every system above is significantly better "
+        "than every one below."
+    )
+    title = f"Every two systems by {metric.title}"
+    return Table("pairs", title, "system", columns, shown, about, folded=True)
+
+
+def wins(system: str, other: str, tested: Mapping[Pair, Delta], metric: Column) -> bool:
+    """Whether a system is significantly better than another."""
+    delta = tested.get((system, other))
+    return delta is not None and text.change_state(delta, metric) == "better"
+
+
+def clusters(systems: Sequence[str], tested: Mapping[Pair, Delta], metric: Column) -> list[int]:
+    """The cluster of each system, the best first, from 1: one ends where every system above wins against
+    every one below, as at WMT."""
+    beats = [[wins(system, other, tested, metric) for other in systems] for system in systems]
+    return cluster_numbers(np.array(beats))
 
 
 def group_tables(material: Material, test_set: str) -> list[Table]:

@@ -135,11 +135,12 @@ def shown(cell: Cell, column: Column) -> ShownCell:
         details=tuple(filter(None, details)),
         change=tuple(difference(delta, column)) if delta else (),
         change_note=one_line(delta.note) if delta else "",
-        change_state=_change_state(delta, column) if delta else "",
+        change_state=change_state(delta, column) if delta else "",
     )
 
 
-def _change_state(delta: Delta, column: Column) -> str:
+def change_state(delta: Delta, column: Column) -> str:
+    """ "better" or "worse" where it is significant; what became of the comparison, or ""."""
     if delta.value is None:
         return delta.state
     if not delta.significant or not column.better:

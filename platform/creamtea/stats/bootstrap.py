@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,25 +145,49 @@ def paired_bootstrap(
     One segment, or one of each group, has no interval and no evidence.
     Raises ValueError when the arrays differ in their number of segments.
     """
-    arrays = paired_arrays(baseline, system)
+    return bootstrap_pairs([baseline, system], score, samples, seed, groups)[0, 1]
+
+
+def bootstrap_pairs(
+    systems: Sequence[Sequence[Array]],
+    score: ScoreFunction,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    groups: Sequence[str] | None = None,
+) -> dict[tuple[int, int], PairedBootstrap]:
+    """`paired_bootstrap` of every two systems on the same resamples, by position (baseline, system)."""
+    arrays = paired_arrays(*systems)
     width = arrays[0].shape[1]
 
-    # one product for all seeds: (samples, outputs * F) -> scores (samples, outputs)
+    # one product for all outputs: (samples, outputs * F) -> scores (samples, outputs)
     sums = resampled_sums(np.concatenate(arrays, axis=1), samples, seed, groups)
     sums = sums.reshape(samples, len(arrays), width)
     resampled = score(sums)
     observed = score(np.stack([array.sum(axis=0) for array in arrays]))
 
-    split = len(baseline)
-    differences = resampled[:, split:].mean(axis=1) - resampled[:, :split].mean(axis=1)
-    baseline_score, system_score = float(observed[:split].mean()), float(observed[split:].mean())
-    delta = system_score - baseline_score
-    if reason := _why_no_spread(len(arrays[0]), groups):
-        return PairedBootstrap(baseline_score, system_score, delta, None, None, 1.0, 1.0, reason)
+    outputs = outputs_of(systems)
+    means = [(float(observed[own].mean()), resampled[:, own].mean(axis=1)) for own in outputs]
+    reason = _why_no_spread(len(arrays[0]), groups)
+    return {(i, j): _paired(*means[i], *means[j], reason) for i, j in combinations(range(len(means)), 2)}
+
+
+def outputs_of(systems: Sequence[Sequence[Array]]) -> list[slice]:
+    """Where the outputs of each system are among those of all."""
+    ends = np.cumsum([len(own) for own in systems])
+    return [slice(int(end) - len(own), int(end)) for own, end in zip(systems, ends, strict=True)]
+
+
+def _paired(
+    baseline: float, of_baseline: Array, system: float, of_system: Array, reason: str
+) -> PairedBootstrap:
+    """From observed scores and those of the resamples."""
+    delta, differences = system - baseline, of_system - of_baseline
+    if reason:
+        return PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
     low, high = percentile_interval(differences)
     return PairedBootstrap(
-        baseline=baseline_score,
-        system=system_score,
+        baseline=baseline,
+        system=system,
         delta=delta,
         low=low,
         high=high,
@@ -171,11 +196,11 @@ def paired_bootstrap(
     )
 
 
-def paired_arrays(baseline: Sequence[Array], system: Sequence[Array]) -> list[Array]:
-    """The outputs of both, the baseline's first, float64 (n, F). ValueError where they cannot be paired."""
-    if not baseline or not system:
+def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
+    """The outputs of all, float64 (n, F), system after system. ValueError where they cannot be paired."""
+    if not all(systems):
         raise ValueError("a comparison needs at least one output of the baseline and one of the system")
-    arrays = [np.asarray(statistics, dtype=np.float64) for statistics in (*baseline, *system)]
+    arrays = [np.asarray(statistics, dtype=np.float64) for own in systems for statistics in own]
     shapes = {array.shape for array in arrays}
     if len(shapes) != 1:
         raise ValueError(f"outputs of different shapes cannot be paired: {sorted(shapes)}")

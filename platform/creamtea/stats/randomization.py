@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
-from creamtea.stats.bootstrap import SEED, Array, ScoreFunction, paired_arrays
+from creamtea.stats.bootstrap import SEED, Array, ScoreFunction, outputs_of, paired_arrays
 
 TRIALS = 10_000
 _CHUNK_CELLS = 400_000  # swaps held at once: 3 MB, which fits into a processor's cache
@@ -41,21 +42,31 @@ def paired_randomization(
     is repeated until both come out even: seeds 1, 2, 3 against one baseline are three pairs with it.
     Raises ValueError when the arrays differ in their number of segments.
     """
-    arrays = paired_arrays(baseline, system)
-    split, n, pairs = len(baseline), len(arrays[0]), math.lcm(len(baseline), len(system))
-    theirs = np.stack([arrays[pair % split] for pair in range(pairs)], axis=1)  # (n, pairs, F)
-    ours = np.stack([arrays[split + pair % len(system)] for pair in range(pairs)], axis=1)
-    gain = (theirs - ours).reshape(n, -1)
-    our_sums, their_sums = ours.sum(axis=0), theirs.sum(axis=0)
-    our_scores, their_scores = score(our_sums), score(their_sums)
-    observed = abs(float(our_scores.mean() - their_scores.mean()))
-    threshold = observed - _TIE * float(np.abs([our_scores, their_scores]).max())
-    exceeding = 0
+    return randomization_of_pairs([baseline, system], score, trials, seed)[0, 1]
+
+
+def randomization_of_pairs(
+    systems: Sequence[Sequence[Array]], score: ScoreFunction, trials: int = TRIALS, seed: int = SEED
+) -> dict[tuple[int, int], float]:
+    """`paired_randomization` of every two systems with the same swaps, by position (baseline, system)."""
+    outputs = np.stack(paired_arrays(*systems), axis=1)  # (n, outputs, F)
+    n, sums = len(outputs), outputs.sum(axis=0)
+    scores = score(sums)
+    own = [np.arange(part.start, part.stop) for part in outputs_of(systems)]
+    pairs, thresholds = {}, {}
+    for i, j in combinations(range(len(own)), 2):
+        count = math.lcm(len(own[i]), len(own[j]))
+        pairs[i, j] = theirs, ours = np.resize(own[i], count), np.resize(own[j], count)
+        observed = abs(float(scores[ours].mean() - scores[theirs].mean()))
+        thresholds[i, j] = observed - _TIE * float(np.abs([scores[ours], scores[theirs]]).max())
+    exceeding = dict.fromkeys(pairs, 0)
     for swapped in swaps(n, trials, seed):
-        moved = (swapped @ gain).reshape(-1, *our_sums.shape)
-        differences = (score(our_sums + moved) - score(their_sums - moved)).mean(axis=-1)
-        exceeding += int(np.sum(np.abs(differences) >= threshold))
-    return (exceeding + 1) / (trials + 1)
+        moved = (swapped @ outputs.reshape(n, -1)).reshape(-1, *sums.shape)  # (trials, outputs, F)
+        for pair, (theirs, ours) in pairs.items():
+            gain = moved[:, theirs] - moved[:, ours]
+            differences = (score(sums[ours] + gain) - score(sums[theirs] - gain)).mean(axis=-1)
+            exceeding[pair] += int(np.sum(np.abs(differences) >= thresholds[pair]))
+    return {pair: (count + 1) / (trials + 1) for pair, count in exceeding.items()}
 
 
 def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:

@@ -171,6 +171,29 @@ COMPARE = StepKind(
 )
 
 
+class PairsParams(CompareParams):
+    """`outputs`: how many of the inputs are of each system, a seed or an ensemble each."""
+
+    outputs: list[int]
+
+
+PAIRS = StepKind(
+    "pairs",
+    1,
+    "compare every two systems",
+    PairsParams,
+    inputs={
+        "test_set": "segments",
+        "systems": "translations of each system and seed, or their segment scores for a neural metric",
+    },
+    metrics={
+        "delta": "subject: the positions of two systems, as 0/2 for the third less the first; otherwise as "
+        "that of `compare`, on the same resamples and swaps for all pairs",
+    },
+    optional=True,
+)
+
+
 class RecallParams(InPrecision):
     """`precision`: the model's, for selections that depend on it."""
 

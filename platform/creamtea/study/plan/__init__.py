@@ -8,7 +8,8 @@ labels by kind: corpus {corpus}; test_set {test_set}; overlap {corpus, test_sets
 step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; train
 {variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}; outputs {system,
 test_set}; score what its decode or outputs has and {metric}, with {better} if that is not "higher"; compare
-{system, baseline, variant if it has one, test_set, metric};
+{system, baseline, variant if it has one, test_set, metric}; pairs {systems: [in the order of the step's
+`outputs`], test_set, metric};
 latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};
 analyses {analysis, variant, seed, test_set}, empty_string also {system}; differences
 {analysis, variant, test_set}, of an analysis of systems also {system}, and {baseline} where it is compared
@@ -61,6 +62,8 @@ def plan(
         for baseline in study.comparisons(name):
             for test_set in study.test_sets_of(name):
                 planner.compare(name, baseline, test_set)
+    for test_set in study.test_sets:
+        planner.pairs(test_set)
     for name, analysis in study.analyses.items():
         analysis.plan(name, planner)
     if study.latency:

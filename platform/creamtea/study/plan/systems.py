@@ -1,4 +1,4 @@
-"""Steps of variants and systems: train, decode, outputs, score, recall, compare, latency."""
+"""Steps of variants and systems: train, decode, outputs, score, recall, compare, pairs, latency."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from creamtea.steps.systems import (
     DECODE,
     LATENCY,
     OUTPUTS,
+    PAIRS,
     RECALL,
     SCORE,
     TRAIN,
@@ -21,6 +22,7 @@ from creamtea.steps.systems import (
     DecodeParams,
     LatencyParams,
     OutputsParams,
+    PairsParams,
     RecallParams,
     ScoreParams,
     TimedSystem,
@@ -212,6 +214,26 @@ class Systems(Texts):
             }
             place = f"{name}/{test_set}/{metric.name()}" + ("" if own else f"/{baseline}")
             self.add(COMPARE, place, self.compare_params[metric.name()], inputs, labels)
+
+    def pairs(self, test_set: str) -> None:
+        """Every two systems by the study's first metric, where there are more than the one pair that a
+        comparison with the baseline is."""
+        names = [
+            name for name in self.study.systems_on(test_set) if self.study.systems[name].reference is None
+        ]
+        if len(names) < 3 or not self.study.metrics:
+            return
+        metric = self.study.metrics[0]
+        systems = [self._compared(name, test_set, metric) for name in names]
+        params = PairsParams(
+            **dict(self.compare_params[metric.name()]), outputs=[len(own) for own in systems]
+        )
+        inputs = {
+            "test_set": [self.test_set(test_set)],
+            "systems": [key for own in systems for key in own],
+        }
+        labels = {"systems": names, "test_set": test_set, "metric": metric.name()}
+        self.add(PAIRS, test_set, params, inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """The steps of each seed whose outputs or segment scores are compared."""
