@@ -48,7 +48,7 @@ def test_a_study_is_found_by_its_number(run: Callable[..., str]) -> None:
 def test_json_is_the_whole_report(run: Callable[..., str]) -> None:
     values = json.loads(run("teatime", "--json", "--test-set", "test"))
     sections = {section["key"]: section for section in values["sections"]}
-    assert list(sections) == ["answer", "systems", "reading", "figures", "provenance"]
+    assert list(sections) == ["answer", "systems", "reading", "figures", "provenance", "configuration"]
     (test,) = sections["systems"]["blocks"]
     assert test["blocks"][0]["rows"][0]["cells"]["bleu"]["value"] == 34.0
 

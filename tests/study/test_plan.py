@@ -370,3 +370,15 @@ def test_keys_know_a_file_s_content_but_not_its_folder(write_files: Write, tmp_p
     changed = keys_of(plan(study, elsewhere))
     assert changed["corpus/text"] != keys_of(here)["corpus/text"]
     assert changed["test_set/test"] == keys_of(here)["test_set/test"]
+
+
+def test_tests_of_all_pairs_have_enough_resamples_for_the_correction(write: Write) -> None:
+    """With 1,000 of them, the smallest p of 78 pairs would be 0.078 after Holm's correction."""
+    result = planned(write())
+    pairs = steps_of(result)["pairs/test"]
+    systems = len(pairs.params["outputs"])
+    assert systems > 2
+    assert pairs.params["significance"]["samples"] == max(1000, 100 * systems * (systems - 1) // 2)
+    (node,) = (node for node in result.nodes if node.node == "pairs/test")
+    assert len(node.labels["systems"]) == systems
+    assert sum(pairs.params["outputs"]) == len(pairs.inputs["systems"])

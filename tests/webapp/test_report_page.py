@@ -190,7 +190,7 @@ def test_tables_and_figures_are_saved_as_files(reader) -> None:
             press(reader.get_by_role("button", name=label, exact=True).nth(number))  # not Streamlit's own
         return download.value.suggested_filename, download.value.path().read_bytes()
 
-    name, table = saved("CSV", 1)  # after the picture's
+    name, table = saved("CSV", 2)  # after those of two pictures
     assert name == "systems-narwhal.csv"
     assert table.startswith(b"name,description,bleu,")
     name, latex = saved("LaTeX", 0)

@@ -16,6 +16,7 @@ from creamtea.report.analysis_tables import AnalysisResults, analyses_section, b
 from creamtea.report.answer import answer_section
 from creamtea.report.cells import Material, few_segments, idioms_of, known_count, state_of
 from creamtea.report.columns import meanings
+from creamtea.report.configuration import configuration_section
 from creamtea.report.curves import recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, speed_of
 from creamtea.report.human.build import campaign_reports
@@ -108,6 +109,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
         analyses_section(analyses),
         ngrams_section(session, material) if complete else None,
         _provenance_section(row, material, tables),
+        configuration_section(session, row, spec, alone),
     ]
     return Document(
         kind="study",

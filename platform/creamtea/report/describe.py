@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from creamtea.study.spec import Study
 
 
@@ -15,6 +18,31 @@ def variant(study: Study, name: str) -> str:
     if spec.start_from is not None:
         words.append(f"adapted from {spec.start_from}")
     return ", ".join(filter(None, words))
+
+
+def training(study: Study, name: str) -> Iterator[str]:
+    """What a variant is and how it is trained: objective, layers, text, batch, rate, updates, seeds."""
+    spec, own = study.variants[name], study.variants[name].training
+    yield spec.objective.describe()
+    yield architecture(spec.architecture)
+    if spec.nvs is not None:
+        yield "NVS head"
+    if spec.start_from is not None:
+        yield f"adapted from {spec.start_from}"
+    yield f"text: {spec.corpus}, subwords {spec.subwords}"
+    pairs, tokens = own.batch_sentences, own.batch_tokens
+    batch = f"{pairs:,} pairs" if pairs else f"{tokens:,} target subwords"
+    yield f"batch: {batch}" + (f" × {own.accumulate}" if own.accumulate > 1 else "")
+    yield f"learning rate {own.learning_rate:g}, {own.schedule.replace('_', ' ')}, warm-up {own.warmup:,}"
+    epochs = "" if own.max_epochs is None else f" or {own.max_epochs:,} epochs"
+    yield f"at most {own.max_updates:,} updates{epochs}, patience {own.patience:,}"
+    yield f"seed{'s' * (len(spec.seeds) > 1)} {', '.join(map(str, spec.seeds))}"
+
+
+def architecture(spec: Any) -> str:
+    """As "Transformer: encoder layers 3, decoder layers 3, width 128, …"."""
+    settings = spec.model_dump(mode="json", exclude={"kind"})
+    return f"{spec.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
 
 
 def system(study: Study, name: str) -> str:

@@ -168,7 +168,7 @@ def _model(material: Material, export: Export, config_hash: str) -> Iterator[Blo
             Fact("study", f"{spec.name} (config hash {config_hash})"),
             Fact("variant", f"{labels['variant']}: {describe.variant(spec, labels['variant'])}"),
             Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
-            Fact("architecture", _architecture(variant.architecture)),
+            Fact("architecture", describe.architecture(variant.architecture)),
             Fact("parameters", f"{export.made['parameters']:,}"),
             Fact("vocabulary", f"{export.made['vocabulary_size']:,} target symbols"),
             Fact("seed", labels["seed"]),
@@ -179,11 +179,6 @@ def _model(material: Material, export: Export, config_hash: str) -> Iterator[Blo
         ),
     )
     yield Notes("not_exported", tuple(_not_exported(material, export)))
-
-
-def _architecture(architecture: Any) -> str:
-    settings = architecture.model_dump(mode="json", exclude={"kind"})
-    return f"{architecture.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
 
 
 def _precision(export: Export) -> str:

@@ -24,9 +24,9 @@ KEY = "ngrams"
 MAX_ROWS = 6  # of those that a system has more often, and of those that it has less often
 ABOUT = (
     f"Words and phrases of up to {LONGEST} words (characters, where a script has no blanks) that one of two "
-    "systems has in significantly more segments than the other: exact sign test over segments (McNemar 1947), "
-    "p after Holm's correction over those that could be significant (Tarone 1990). The strongest in either "
-    "direction, of the first seed; systems without any are not listed."
+    "systems has in significantly more segments than the other: exact sign test over segments (McNemar "
+    "1947), p after Holm's correction over those that could be significant (Tarone 1990). The strongest in "
+    "either direction, of the first seed; systems without any are not listed."
 )
 
 

@@ -13,6 +13,7 @@ from creamtea.methods.measuring import Significance
 from creamtea.methods.metrics import Metric
 from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material, absent, correct, tested_delta
+from creamtea.report.configuration import spec_table
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.scores import NO_MARK, near_zero
 from creamtea.report.seeds import Scores, scores_by_model, with_seeds
@@ -162,6 +163,12 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
                     tested[name, shown[column.key, column.signature].key] = found
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
     return Compared(ranked(table), test_set, tested, frozenset(low))
+
+
+def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:
+    """The settings in which the studies differ; None where they do not."""
+    specs = {study.name: session.get_one(StudyRow, study.number).spec for study in studies}
+    return spec_table(specs, "Settings in which the studies differ")
 
 
 def _tested(material: Material, test_set: str, system: str, metric: Metric) -> Tested | None:

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
-from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_systems
+from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_specs, compared_systems
 from creamtea.store.queries import study_names
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
@@ -63,11 +63,14 @@ def page() -> None:
     try:
         with session.database().session() as reading:
             compared = compared_systems(reading, key, common[key])
+            specs = compared_specs(reading, common[key])
     except InputError as error:
         note(str(error))
         return
     show(TEMPLATE, "test_set", title=_title(common[key]), studies=common[key])
     _systems(compared)
+    if specs is not None:
+        blocks.show_block(specs, "compare/specs", level=3)
     outputs.several(common[key])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from creamtea.methods.measuring import Latency
+from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
+from creamtea.methods.measuring import Latency, Significance
 from creamtea.methods.metrics import Metric, OfWords, development_tokenizer
 from creamtea.methods.planning import File, Inputs
 from creamtea.methods.selections import Selection
@@ -225,8 +227,17 @@ class Systems(Texts):
             return
         metric = self.study.metrics[0]
         systems = [self._compared(name, test_set, metric) for name in names]
+        own = self.compare_params[metric.name()]
+        fewest = SAMPLES_PER_COMPARISON * math.comb(len(names), 2)
         params = PairsParams(
-            **dict(self.compare_params[metric.name()]), outputs=[len(own) for own in systems]
+            metric=own.metric,
+            significance=Significance(
+                samples=max(own.significance.samples, fewest),
+                trials=max(own.significance.trials, fewest),
+                seed=own.significance.seed,
+            ),
+            languages=own.languages,
+            outputs=[len(keys) for keys in systems],
         )
         inputs = {
             "test_set": [self.test_set(test_set)],
