@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from teatime_study import Fill
+from teatime_study import SPEC, Fill
 
 from creamtea.report.build import build_report, report_of
 from creamtea.report.configuration import spec_table
@@ -43,10 +43,11 @@ def test_the_report_says_what_each_variant_is_and_has_the_yaml(filled: Database,
     )
     (passage,) = text.entries[0].passages
     study = Study.model_validate(yaml.safe_load(passage.text))
-    assert list(study.variants) == ["softmax", "scones"]
+    assert study == Study.model_validate(SPEC)
     for shown in (to_markdown(report), to_html(report)):
         assert "Configuration" in shown
         assert "warm-up 400" in shown
+        assert {"test_sets:", "lines: 4"} <= {line.strip() for line in shown.splitlines()}
 
 
 def test_a_later_run_of_the_same_name_says_what_changed(

@@ -88,11 +88,11 @@ def test_every_system_and_figure_is_there_and_no_line_is_too_long(
 def test_the_whole_comparison_is_one_table_in_a_pipe(filled: Database, fill: Fill) -> None:
     fill(filled)
     lines = printed(build_report(filled, "teatime"), WIDTH).splitlines()
-    heading, _ = [line for line in lines if line.strip().startswith("system ")]  # then every two systems
+    heading, *_ = [line for line in lines if line.strip().startswith("system ")]  # then every two systems
     for word in ("BLEU", "chrF", "COMET", "selected", "length"):
         assert word in heading
     below = lines[lines.index(heading) :]
-    row, _ = [line for line in below if line.strip().startswith("softmax-nvs")]
+    row, *_ = [line for line in below if line.strip().startswith("softmax-nvs")]
     assert row.split()[1:] == [
         "32.5",
         "55.0",

@@ -38,8 +38,9 @@ def configuration_section(session: Session, row: StudyRow, spec: Study, alone: b
         changes = spec_table({earlier: before.spec, "this run": row.spec}, f"Changed since {earlier}")
         same = Notes("changes", (f"The configuration is that of the earlier run, {earlier}.",))
         blocks.append(changes or same)
-    written = yaml.safe_dump(row.spec, sort_keys=False, allow_unicode=True, width=100)
-    entry = Entry("The study as run, with every default", (), (Passage("YAML", written),))
+    own = spec.model_dump(mode="json", exclude_defaults=True)
+    written = yaml.safe_dump(own, sort_keys=False, allow_unicode=True, width=100)
+    entry = Entry("The study as run, without what is a default", (), (Passage("YAML", written),))
     blocks.append(Texts("yaml", "", "", (entry,)))
     return Section("configuration", "Configuration", tuple(blocks), folded=True)
 

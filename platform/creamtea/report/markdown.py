@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -114,8 +115,15 @@ def _entry(entry: Entry) -> str:
     passages = (
         f"{plain(passage.label)}: {plain(text.one_line(passage.text)) or '(empty)'}"
         for passage in entry.passages
+        if not passage.has_lines
     )
-    return f"- {'<br>'.join([plain(text.entry_name(entry)), *passages])}"
+    listings = (
+        textwrap.indent(f"\n{fence}\n{passage.text.rstrip()}\n{fence}", "  ")
+        for passage in entry.passages
+        if passage.has_lines
+        for fence in ["`" * (1 + max(map(len, re.findall("``+", passage.text)), default=2))]
+    )
+    return "\n".join([f"- {'<br>'.join([plain(text.entry_name(entry)), *passages])}", *listings])
 
 
 def _warning(warning: StudyWarning) -> str:

@@ -200,6 +200,11 @@ class Passage:
     text: str
     language: str = ""  # empty for a message
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether its lines are to be shown as they are: those of a message."""
+        return not self.language and "\n" in self.text.strip()
+
 
 @dataclass(frozen=True)
 class Entry:

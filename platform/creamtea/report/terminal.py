@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -129,6 +130,10 @@ class _Printer:
     def _entry(self, entry: Entry) -> None:
         self.console.print(Text(text.entry_name(entry)))
         for passage in entry.passages:
+            if passage.has_lines:
+                self._dim(f"  {passage.label}")
+                self._dim(textwrap.indent(passage.text.rstrip(), "    "))
+                continue
             self._dim(f"  {passage.label}  {text.one_line(passage.text) or '(empty)'}")
 
     def _title(self, title: str) -> None:
