@@ -15,12 +15,14 @@ from human_rows import SYSTEMS, add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 
 from creamtea.contract.columns import Column
+from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.drawing import inline_svg
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell, Document, Figure, Notes, Section
+from creamtea.report.outputs import drawn_outputs
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -238,3 +240,42 @@ def test_columns_are_chosen_by_group_and_one_campaign_at_a_time(
     for number, group in enumerate(groups):
         heads = [a for tag, a in page.elements if tag == "th" and a.get("class") == f"c{number}"]
         assert heads, group
+
+
+def test_the_file_holds_outputs_side_by_side(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    report = build_report(filled, "teatime")
+    (drawn,) = (one for one in drawn_outputs(filled, report) if one.test_set == "test")
+    assert drawn == next(one for one in drawn_outputs(filled, report) if one.test_set == "test")
+    lines = [[line.name for line in own] for _, own in drawn.segments]
+    assert lines[0][:2] == ["source", "reference"]
+    assert all(own[2:] == list(dict.fromkeys(own[2:])) for own in lines)
+    page = to_html(report, [drawn])
+    words = "".join(Page(page).words)
+    for _, own in drawn.segments:
+        for line in own:
+            assert line.text is None or line.text in words
+            assert not line.pieces or "".join(piece.text for piece in line.pieces) == line.text
+    assert 'href="#outputs"' in page
+    assert "Outputs side by side" not in to_html(report)
+
+
+def test_segments_are_chosen_by_their_numbers(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    report = build_report(filled, "teatime")
+    drawn = next(one for one in drawn_outputs(filled, report, [3, 1]) if one.test_set == "test")
+    assert [number for number, _ in drawn.segments] == [1, 3]
+    assert "chosen" in drawn.about
+    with pytest.raises(InputError, match="no segment 999"):
+        drawn_outputs(filled, report, [999])
+
+
+def test_no_table_is_wider_than_its_page(tasted: Database) -> None:
+    css = to_html(build_report(tasted, "teatime")).partition("</style>")[0]
+    assert "overflow: auto" not in css
+    assert "overflow-x" not in css
+    wide = {"w21", "w34", "w47", "w60", "w72", "wider"}
+    page = Page(to_html(build_report(tasted, "teatime")))
+    classes = [attributes.get("class") for tag, attributes in page.elements if tag == "table"]
+    assert set(classes) <= wide
+    assert len(set(classes)) > 2

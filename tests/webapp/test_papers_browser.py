@@ -29,8 +29,8 @@ def reader(site: Any, quiet_page: Any) -> Any:
 
 def test_a_table_is_opened_from_the_list_and_left_for_the_next(reader: Any) -> None:
     press(reader.locator("li", has_text="BLEU score gains").get_by_role("link"))
-    rows = reader.locator(".scroller tbody tr")
-    expect(rows.locator(".description")).to_have_text(
+    rows = reader.locator(".table tbody tr")
+    expect(rows.locator("th small")).to_have_text(
         [*(2 * ["published", "ours"]), "verdict against Softmax", "published", "ours"]
     )
     judged = rows.filter(has_text="verdict").locator("td").nth(1)  # greedy, en-de

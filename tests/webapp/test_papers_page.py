@@ -16,12 +16,12 @@ import creamtea_webapp
 from creamtea.contract.columns import Column
 from creamtea.human.access import Identity
 from creamtea.papers.catalogue import exhibits, papers
+from creamtea.report.html import part
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.papers.build import build_exhibit
 from creamtea.report.papers.ours import Reports
 from creamtea.store.database import Database, open_database
 from creamtea_webapp import session
-from creamtea_webapp.comparison import as_data
 from creamtea_webapp.pages import papers as papers_page
 
 SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
@@ -59,15 +59,15 @@ def shown(store: Database, monkeypatch: pytest.MonkeyPatch) -> Shown:
 
 def test_a_heading_of_greek_letters_stays_as_it_is(store: Database) -> None:
     table = build_exhibit(store, "entmax", "table", 4).table("ours/values")
-    assert as_data(table)["heading"] == "α, ε"
+    assert ">α, ε</button>" in part("grid", table, "")
 
 
 def test_a_value_and_its_difference_have_a_note_each() -> None:
     delta = Delta("pending", "its comparison has not run")
     cell = Cell("partial", "of 1 of 2 seeds", value=30.0, delta=delta)
     column = Column("bleu", "BLEU", 1)
-    (row,) = as_data(Table("t", "", "system", (column,), (Row("beam", {"bleu": cell}),)))["rows"]
-    assert (row["cells"][0]["note"], row["cells"][0]["deltaNote"]) == (cell.note, delta.note)
+    shown = part("grid", Table("t", "", "system", (column,), (Row("beam", {"bleu": cell}),)), "")
+    assert re.findall("<li>(.*?)</li>", shown) == [cell.note, delta.note]
 
 
 def test_the_list_has_every_table_and_figure_with_its_status(shown: Shown) -> None:

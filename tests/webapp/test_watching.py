@@ -65,8 +65,8 @@ def test_a_training_is_watched_without_losing_the_place_or_the_choices(site, ope
     page.get_by_text("Versions, seeds, hardware").wait_for()
     at_rest(page)
     # a reader far down, with a choice of columns
-    press(page.get_by_role("button", name="recall", exact=True).first)
-    heads = page.locator(".scroller").first.locator("thead button")
+    page.locator(".table").first.get_by_label("recall", exact=True).uncheck()
+    heads = page.locator(".table").first.locator("thead button").filter(visible=True)
     chosen = heads.count()
     main = page.locator("[data-testid=stMain]")
     main.evaluate(KEEPS)

@@ -20,13 +20,14 @@ from markupsafe import Markup, escape
 
 from creamtea import languages
 from creamtea.human.protocols import protocol_title
+from creamtea.report.html import block_styles
 from creamtea.report.text import code_parts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, duration
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
-STYLES = ("pages.css", "lists.css", "tables.css")  # in this order
+STYLES = ("pages.css", "lists.css", "tables.css")  # in this order, after those of a report's blocks
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -59,7 +60,7 @@ def show_styles() -> None:
 
 @cache
 def _styles() -> str:
-    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in STYLES)
+    return "\n".join([block_styles(), *((HERE / name).read_text(encoding="utf-8") for name in STYLES)])
 
 
 @cache

@@ -107,10 +107,12 @@ def compare(
         submission = _run(database, made, quiet)
         outcome = outcome_of(database, submission.study_id)
         report = build_report(database, submission.study_id)
-    if html is not None:
-        from creamtea.report.html import to_html
+        if html is not None:
+            from creamtea.report.html import to_html
+            from creamtea.report.outputs import drawn_outputs
 
-        write_page(html, lambda: to_html(report), on_error=as_json)
+            held = drawn_outputs(database, report)
+            write_page(html, lambda: to_html(report, held), on_error=as_json)
     if as_json:
         from creamtea.report.values import to_values
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from creamtea.replacing import replacing
 from creamtea.report.export import Format, export
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document
+from creamtea.report.outputs import Outputs, drawn_outputs
 from creamtea.report.terminal import make_console, render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -79,6 +80,14 @@ def report(
     test_set: Annotated[
         str | None, typer.Option("--test-set", metavar="NAME", help="Only what belongs to this test set.")
     ] = None,
+    segments: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,…",
+            help="The segments whose outputs stand side by side in the file of --html; by default 100 that "
+            "are drawn, always the same.",
+        ),
+    ] = None,
     markdown: Markdown = False,
     html: HtmlFile = None,
     export: ExportFolder = None,
@@ -97,18 +106,29 @@ def report(
     """
     printing = Printing(markdown, as_json, html, export, formats)
     _check_asked(study, paper, table, figure, test_set)
+    if segments is not None and (html is None or paper is not None):
+        raise InputError("--segments is of the file that --html writes of a study: give both")
+    numbers = [_number(part) for part in segments.split(",")] if segments is not None else []
     if paper is not None:
         with existing_or_empty_database() as database:
             printing.show(_build_paper(database, paper, table, figure))
         return
     with existing_database() as database:
         built = _build(database, study or "")
-    if test_set is not None and test_set not in built.test_sets:
-        raise InputError(
-            f"--test-set {test_set}: study {built.name!r} has no such test set; it has "
-            f"{', '.join(built.test_sets)}"
-        )
-    printing.show(built if test_set is None else built.only(test_set))
+        if test_set is not None and test_set not in built.test_sets:
+            raise InputError(
+                f"--test-set {test_set}: study {built.name!r} has no such test set; it has "
+                f"{', '.join(built.test_sets)}"
+            )
+        shown = built if test_set is None else built.only(test_set)
+        printing.show(shown, drawn_outputs(database, shown, numbers) if html is not None else ())
+
+
+def _number(part: str) -> int:
+    try:
+        return int(part)
+    except ValueError:
+        raise InputError(f"--segments: {part!r} is not the number of a segment") from None
 
 
 def _check_asked(
@@ -156,13 +176,14 @@ class Printing:
         if html is not None:
             check_page(html)
 
-    def show(self, built: Document) -> None:
+    def show(self, built: Document, outputs: Sequence[Outputs] = ()) -> None:
+        """`outputs`: those that a page holds beside the report."""
         if self._as_json:
             say(json.dumps(to_values(built), ensure_ascii=False, allow_nan=False, indent=1))
         elif self._html is not None:
             from creamtea.report.html import to_html
 
-            write_page(self._html, lambda: to_html(built))
+            write_page(self._html, lambda: to_html(built, outputs))
         elif self._export is not None:
             written = export(built, self._export, self._formats)
             say(f"wrote {counted(len(written), 'file')} into {self._export}")

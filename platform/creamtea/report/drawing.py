@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,12 +16,14 @@ import vl_convert
 from creamtea.report.model import Figure, Spec
 from creamtea.report.vega import vega_lite
 
-WIDTH = 520  # pixels; the page scales it down
+WIDTH = 520  # pixels
+INLINE_WIDTH = 420  # of a figure inside a page, which is scaled from a phone's width to 34rem
 PNG_SCALE = 2.0
 VEGA_LITE = "6.1"
 _TAGS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath", "title"}
 _ATTRIBUTES = {
-    *("viewBox", "transform", "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height"),
+    *("viewBox", "transform", "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "dy"),
+    *("width", "height"),
     *("fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity"),
     *("stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "text-anchor", "font-family", "font-size"),
     *(
@@ -54,10 +55,10 @@ def png(figure: Figure) -> bytes:
 
 
 def inline_svg(figure: Figure, number: int) -> str:
-    """An <svg> element for a page; `number` keeps its ids apart from those of other figures. What is not
-    drawn is told beside it."""
-    untitled = replace(figure, missing=())
-    drawn = _drawn(json.dumps(_sized(untitled) | {"background": "transparent"}))
+    """An <svg> element for a page, which has the title and what is not drawn beside it; `number` keeps its
+    ids apart from those of other figures."""
+    spec = _clean(vega_lite(figure, title=False)) | {"width": INLINE_WIDTH, "background": "transparent"}
+    drawn = _drawn(json.dumps(spec))
     root = ET.fromstring(drawn)  # noqa: S314 - it was made one line above, and has no document type
     _keep(root, f"figure{number}-")
     root.set("role", "img")

@@ -266,6 +266,7 @@ class SegmentFilter:
     different: bool = False  # only where two of the outputs differ
     idioms: bool = False  # only with an annotated idiom
     empty: bool = False  # only where an output is empty
+    indices: tuple[int, ...] = ()  # only these; none are all
 
 
 @dataclass(frozen=True)
@@ -365,6 +366,8 @@ def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> S
         query = query.where(_any(outputs[0].text != output.text for output in outputs[1:]))
     if chosen.empty:
         query = query.where(_any(output.text == "" for output in outputs))
+    if chosen.indices:
+        query = query.where(Segment.index.in_(chosen.indices))
     if chosen.idioms:
         query = query.where(cast(Segment.idioms, String) != "[]")
     return query

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any, assert_never
 
 import streamlit as st
+from markupsafe import Markup
 
 from creamtea.report import text
+from creamtea.report.html import part, table_styles
 from creamtea.report.model import (
     Block,
     Choice,
@@ -25,10 +30,10 @@ from creamtea.report.model import (
 from creamtea.report.vega import vega_lite
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.comparison import show_table
 from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.downloads import download_buttons
 
+HERE = Path(__file__).parent
 TEMPLATE = "report.html"
 FIGURES_PER_ROW = 3
 CHOICES_PER_ROW = 2
@@ -47,24 +52,40 @@ def show_block(block: Block, path: str, level: int) -> None:
         case Section():
             _section(block, path, level)
         case Table():
-            _table(block, path)
+            _table(block, path, level)
         case Figure():
             show(TEMPLATE, "title", title=block.title)
             _figure(block, path)
         case Choice():
             _choice(block, path)
         case Texts():
-            with _titled(block.title, block.folded):
-                entries = [(text.entry_name(entry), entry.passages) for entry in block.entries]
-                show(TEMPLATE, "texts", about=block.about, entries=entries)
+            show_part("texts", block, level)
         case Notes():
-            show(TEMPLATE, "notes", notes=block)
+            show_part("notes", block, level)
         case Warnings():
-            show(TEMPLATE, "warnings", warnings=block.warnings)
+            show_part("warnings", block, level)
         case Facts():
-            show(TEMPLATE, "facts", block=block, facts=shown_facts(block.facts))
+            show_part("facts", block, level)
         case _:
             assert_never(block)
+
+
+def show_part(macro: str, /, *values: Any) -> None:
+    """Put a macro of the report's templates on the page."""
+    st.html(Markup('<div class="ct">{}</div>').format(part(macro, *values)))
+
+
+@cache
+def _sorting() -> Callable[..., Any]:
+    return st.components.v2.component(
+        "creamtea_sorting", js=(HERE / "sorting.js").read_text(encoding="utf-8")
+    )
+
+
+def prepare_tables() -> None:
+    """Put the style sheet of tables and the script that sorts them on the page, once."""
+    st.html(f"<style>{table_styles()}</style>")
+    _sorting()(key="sorting")
 
 
 def address(path: str) -> str:
@@ -76,15 +97,6 @@ def shown_facts(facts: Sequence[Fact]) -> list[tuple[Fact, str]]:
     return [(fact, text.fact(fact)) for fact in facts]
 
 
-def _titled(title: str, folded: bool) -> AbstractContextManager[Any]:
-    """Where a block goes: below its title, or into an expander of this title."""
-    if folded:
-        return st.expander(title)
-    if title:
-        show(TEMPLATE, "title", title=title)
-    return nullcontext()
-
-
 # ---------------------------------------------------------------- sections
 
 
@@ -94,8 +106,8 @@ def _section(section: Section, path: str, level: int) -> None:
             _blocks(section.blocks, path, level + 1)
         return
     if section.title:
-        show(TEMPLATE, "section", section=section, level=level, address=address(path))
-    _blocks(section.blocks, path, level + 1)
+        show_part("opening", section, level, address(path))
+    _blocks(section.blocks, path, level + bool(section.title))
 
 
 def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
@@ -156,12 +168,16 @@ def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
 # ---------------------------------------------------------------- tables and figures
 
 
-def _table(table: Table, path: str) -> None:
-    untitled = f"Table: {counted(len(table.rows), 'row')}" if table.folded else ""
-    with _titled(table.title or untitled, table.folded):
-        if table.about:
-            note(table.about)
-        show_table(table, path)
+def _table(table: Table, path: str, level: int) -> None:
+    """In an expander where the table is folded, since Streamlit draws the buttons below it."""
+    with (
+        st.expander(table.title or f"Table: {counted(len(table.rows), 'row')}")
+        if table.folded
+        else nullcontext()
+    ):
+        show_part(
+            "table", replace(table, folded=False, title="" if table.folded else table.title), level, path
+        )
         download_buttons(table, path)
 
 
@@ -181,7 +197,7 @@ def _figure(figure: Figure, path: str) -> None:
 def _choice(choice: Choice, path: str) -> None:
     """A fragment: choosing another figure draws it alone. Figures of one choice stand beside each other."""
     session.require_block(path)
-    show(TEMPLATE, "heading", title=choice.title, level=3, address=address(path))
+    show_part("heading", choice.title, 3, (), address(path))
     figures = choice.figures
     if not figures:
         note(text.sentence(choice.absent))

@@ -68,6 +68,7 @@ def page() -> None:
         note(str(error))
         return
     show(TEMPLATE, "test_set", title=_title(common[key]), studies=common[key])
+    blocks.prepare_tables()
     _systems(compared)
     if specs is not None:
         blocks.show_block(specs, "compare/specs", level=3)

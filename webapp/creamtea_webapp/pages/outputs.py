@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
-from typing import Any
+from itertools import zip_longest
 
 import streamlit as st
 
-from creamtea.contract.columns import Column
-from creamtea.diff import Piece, differences
 from creamtea.human import rights
 from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material
 from creamtea.report.model import Table
+from creamtea.report.outputs import Translations, lines, translations
 from creamtea.report.several import OfStudy
 from creamtea.report.tables import systems_table
-from creamtea.report.text import number
-from creamtea.store.queries import (
-    OUTPUTS,
-    ByDifference,
-    Page,
-    PageQuery,
-    SegmentFilter,
-    SideBySide,
-    find_study,
-    side_by_side,
-    study_nodes,
-)
+from creamtea.store.queries import ByDifference, Page, PageQuery, SegmentFilter, find_study, side_by_side
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
+from creamtea_webapp.pages import blocks
 
 TEMPLATE = "outputs.html"
 TITLE, ADDRESS = "Outputs side by side", "outputs"
@@ -44,19 +32,6 @@ IN_ORDER, WORST, BEST = (
 
 
 @dataclass(frozen=True)
-class Translations:
-    """Where the outputs of a study on one test set are; systems in the table's order."""
-
-    test_set: str  # step key
-    against: dict[str, str]  # what each system is compared with; no baselines
-    decodes: dict[str, str]  # system: step key, of its first seed
-    scores: dict[str, dict[str, str]]  # metric: system: step key, of the same seed
-    columns: dict[str, Column]  # by metric
-    source_language: str
-    target_language: str
-
-
-@dataclass(frozen=True)
 class View:
     """What the widgets choose."""
 
@@ -67,24 +42,11 @@ class View:
     order: ByDifference | None
 
 
-@dataclass(frozen=True)
-class Line:
-    """A text of a segment; `own` for that of a system, None where it has not translated the segment."""
-
-    name: str
-    text: str | None
-    language: str
-    # the text in pieces, marked where it differs or has an idiom; empty where nothing could be marked
-    pieces: Sequence[Piece] = ()
-    score: str = ""
-    own: bool = False
-
-
 @st.fragment
 def section(study: int, table: Table, test_set: str) -> None:
     """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
     session.require_report(study)
-    show("report.html", "heading", title=TITLE, level=2, address=ADDRESS)
+    blocks.show_part("heading", TITLE, 2, (), ADDRESS)
     _show(_find(study, table, test_set))
 
 
@@ -92,7 +54,7 @@ def section(study: int, table: Table, test_set: str) -> None:
 def several(studies: Sequence[OfStudy]) -> None:
     """The same of several studies, whose systems are told apart by the studies' names."""
     session.require(rights.READ_STUDIES)
-    show("report.html", "heading", title=TITLE, level=2, address=ADDRESS)
+    blocks.show_part("heading", TITLE, 2, (), ADDRESS)
     found: list[Translations] = []
     for study in studies:
         with session.database().session() as reading:
@@ -143,18 +105,18 @@ def _together(found: Sequence[Translations]) -> Translations | None:
     return together
 
 
-def _show(translations: Translations | None) -> None:
-    if translations is None:
+def _show(found: Translations | None) -> None:
+    if found is None:
         note("No system has translated this test set yet.")
         return
-    view = _choose(translations)
-    by_system = translations.scores.get(view.metric or "", {})
+    view = _choose(found)
+    by_system = found.scores.get(view.metric or "", {})
     scored = [system for system in view.systems if system in by_system]
-    key = f"page-{translations.test_set}-{view}"  # so that another choice starts on its first page
+    key = f"page-{found.test_set}-{view}"  # so that another choice starts on its first page
     number_of_page = st.session_state.get(key, 1)
     query = PageQuery(
-        test_set=translations.test_set,
-        decodes=tuple(translations.decodes[system] for system in view.systems),
+        test_set=found.test_set,
+        decodes=tuple(found.decodes[system] for system in view.systems),
         scores=tuple(by_system[system] for system in scored),
         filter=view.filter,
         order=view.order,
@@ -164,38 +126,16 @@ def _show(translations: Translations | None) -> None:
     with session.database().session() as reading:
         page = side_by_side(reading, query)
     _pager(page, query.offset, key)
+    against = None if view.against == REFERENCE else view.against
     segments = [
-        {"number": row.index + 1, "lines": _lines(row, translations, view, scored)} for row in page.rows
+        (row.index + 1, lines(row, found, view.systems, against, view.metric, scored)) for row in page.rows
     ]
-    show(TEMPLATE, "segments", segments=segments)
+    blocks.show_part("segments", segments)
 
 
 def _find(study: int, table: Table, test_set: str) -> Translations | None:
     with session.database().session() as reading:
-        spec = find_study(reading, study).spec
-        nodes = [node for node in study_nodes(reading, study) if node.state == "succeeded"]
-    here = [node for node in nodes if node.labels.get("test_set") == test_set]
-    decodes: dict[str, tuple[Any, str]] = {}  # with the seed, None for outputs that are given
-    scores: dict[str, dict[str, str]] = {}
-    for node in here:
-        if node.kind in OUTPUTS:
-            decodes.setdefault(node.labels["system"], (node.labels.get("seed"), node.key))
-    for node in here:
-        seed, _ = decodes.get(node.labels.get("system", ""), ("none", ""))
-        if node.kind == "score" and seed == node.labels.get("seed"):
-            scores.setdefault(node.labels["metric"], {})[node.labels["system"]] = node.key
-    prepared = [node.key for node in here if node.kind == "test_set"]
-    if not decodes or not prepared:
-        return None
-    return Translations(
-        test_set=prepared[0],
-        against={row.name: row.against for row in table.rows if row.against},
-        decodes={system: key for system, (_, key) in decodes.items()},
-        scores=scores,
-        columns={column.key: column for column in table.columns},
-        source_language=spec["languages"]["source"],
-        target_language=spec["languages"]["target"],
-    )
+        return translations(reading, study, table, test_set)
 
 
 # ---------------------------------------------------------------- choosing
@@ -254,61 +194,3 @@ def _pager(page: Page, offset: int, key: str) -> None:
         show(TEMPLATE, "counts", page=page, offset=offset)
     if pages > 1:
         right.number_input(f"Page of {pages:,}", 1, pages, key=key)
-
-
-# ---------------------------------------------------------------- the texts of a segment
-
-
-def _lines(row: SideBySide, outputs: Translations, view: View, scored: Sequence[str]) -> list[Line]:
-    source, target = outputs.source_language, outputs.target_language
-    values = dict(zip(scored, row.scores, strict=True))
-    texts = {
-        system: None if output is None else output.text
-        for system, output in zip(view.systems, row.outputs, strict=True)
-    }
-    base = row.reference if view.against == REFERENCE else texts[view.against]
-    return [
-        Line("source", row.source, source, _idioms(row.source, _spans(row.idioms, "source"))),
-        Line("reference", row.reference, target, _idioms(row.reference, _spans(row.idioms, "target"))),
-        *(
-            Line(
-                system,
-                text,
-                target,
-                _differences(text, None if system == view.against else base),
-                _score(values.get(system), view, outputs),
-                own=True,
-            )
-            for system, text in texts.items()
-        ),
-    ]
-
-
-def _score(value: float | None, view: View, outputs: Translations) -> str:
-    return "" if value is None or view.metric is None else number(value, outputs.columns[view.metric])
-
-
-def _differences(text: str | None, against: str | None) -> list[Piece]:
-    if text is None or against is None or not text.strip():
-        return []
-    return differences(text, against)
-
-
-def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
-    if not text.strip() or not spans:
-        return []
-    cuts = [0, *(position for span in spans for position in span), len(text)]
-    return [
-        Piece(text[start:end], marked=bool(number % 2)) for number, (start, end) in enumerate(pairwise(cuts))
-    ]
-
-
-def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]:
-    """The stretches of the idioms on one side, sorted, overlaps joined."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted((int(idiom[side][0]), int(idiom[side][1])) for idiom in idioms if idiom[side]):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined

@@ -65,6 +65,7 @@ def _exhibit(name: str, asked: Exhibit) -> None:
         studies=studies,
         **neighbours,
     )
+    blocks.prepare_tables()
     for section in document.sections:
         blocks.show_section(section, f"paper/{name}-{asked.key}")
     show(TEMPLATE, "neighbours", **neighbours, label="Previous and next")

@@ -53,6 +53,7 @@ def page() -> None:
     place, campaigns = f"study-{report.number}", None
     characteristic, database = st.container(), session.database().url.render_as_string()
     to_try = try_out.trained(report.number)
+    blocks.prepare_tables()
     first, *rest = chosen.sections
     blocks.show_section(first, place)
     show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")

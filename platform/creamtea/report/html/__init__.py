@@ -1,27 +1,33 @@
-"""A report as one HTML file that opens without a server or a network.
+"""A report's blocks as HTML: of a file that opens without a server or a network, and parts of the web app's
+pages.
 
-No script is in it, and its content policy lets none run: whatever a model or a person wrote is text. Figures
-are drawn into it as SVG.
+No script is in the file, and its content policy lets none run: whatever a model or a person wrote is text.
+Figures are drawn into it as SVG.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import count, groupby
 from pathlib import Path
+from typing import Any, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from creamtea.report import drawing, text
 from creamtea.report.model import Block, Document, Figure, Table
+from creamtea.report.outputs import Outputs
 
 HERE = Path(__file__).parent
+GROUPS = 40  # of columns that can be hidden
+WIDTHS = (21, 34, 47, 60, 72)  # rem, from which on tables of a class have columns
+LETTER, BETWEEN, NAME = 0.5, 1.1, 11.0  # rem of a letter, between columns, of the column of names
 
 
-def to_html(report: Document) -> str:
-    """Every block, and the notes of its cells below all."""
+def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
+    """Every block, the outputs, and the notes of cells below all."""
     notes, numbers = text.Footnotes(), count(1)
 
     def draw(figure: Figure) -> Markup:
@@ -34,13 +40,58 @@ def to_html(report: Document) -> str:
             css=_css(),
             report=report,
             mark=notes.mark,
-            footnotes=notes.notes,
+            notes=lambda: notes.notes,
             draw=draw,
-            most_groups=max(
-                (len(block.groups()) for _, block in report.walk() if isinstance(block, Table)), default=0
-            ),
+            outputs=outputs,
+            sorts=False,
         )
     )
+
+
+def part(macro: str, /, *values: Any) -> Markup:
+    """One of the macros of parts.html, and the notes of its cells: for a page with a script that sorts."""
+    notes = text.Footnotes()
+    template = _environment().get_template("parts.html")
+    macros = cast(Any, template.make_module({"mark": notes.mark, "sorts": True}))
+    return Markup("{}{}").format(getattr(macros, macro)(*values), macros.footnotes(notes.notes))
+
+
+@cache
+def block_styles() -> str:
+    """The style sheet of the macros of parts.html, without that of tables."""
+    return (HERE / "blocks.css").read_text(encoding="utf-8")
+
+
+@cache
+def table_styles() -> str:
+    stacked = (HERE / "stacked.css").read_text(encoding="utf-8")
+    narrow = [f"@container (width < {width}rem) {{ .ct .w{width} {{ {stacked} }} }}" for width in WIDTHS]
+    hidden = [
+        f".table:has(.choose .g{group}:not(:checked)) .c{group} {{ display: none; }}"
+        for group in range(GROUPS)
+    ]
+    own = (HERE / "tables.css").read_text(encoding="utf-8")
+    return "\n".join([own, f".ct .wider {{ {stacked} }}", *narrow, "@media screen {", *hidden, "}"])
+
+
+def _width_class(table: Table) -> str:
+    """By the width that the table needs for its columns."""
+    needed = NAME
+    for column in table.columns:
+        cells = [row.cells[column.key] for row in table.rows]
+        lines = [line for cell in cells if not cell.words for line in _lines(text.shown(cell, column))]
+        longest = max(map(len, [*text.heading(column).split(), *lines]))
+        needed += BETWEEN + LETTER * longest
+    return next((f"w{width}" for width in WIDTHS if width >= needed), "wider")
+
+
+def _lines(cell: text.ShownCell) -> tuple[str, ...]:
+    return (cell.value, *cell.details, *cell.change)
+
+
+def _capitalised(heading: str) -> str:
+    """Only a Latin letter: a capital α looks like A."""
+    return heading[:1].upper() + heading[1:] if heading[:1].isascii() else heading
 
 
 def _best(table: Table) -> dict[str, float | None]:
@@ -68,6 +119,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "anchor": text.anchor,
         "best_of": _best,
+        "capitalised": _capitalised,
         "code_parts": text.code_parts,
         "column_heading": text.heading,
         "entry_name": text.entry_name,
@@ -79,10 +131,12 @@ def _environment() -> Environment:
         "row_name": text.row_name,
         "sentence": text.sentence,
         "shown": text.shown,
+        "width_class": _width_class,
     }
     return environment
 
 
 @cache
 def _css() -> Markup:
-    return Markup((HERE / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - a file of this package
+    own = (HERE / "report.css").read_text(encoding="utf-8")
+    return Markup(f"{block_styles()}\n{table_styles()}\n{own}")  # noqa: S704 - files of this package
