@@ -69,6 +69,8 @@ def make_files(folder: Path) -> None:
 
 def shrunk(study: dict[str, Any]) -> dict[str, Any]:
     """Of the same parts with the same names, and trained in a second."""
+    study["corpora"]["everyday"] |= {"train": LINES["train"], "dev": LINES["dev"]}
+    study["test_sets"]["test"]["lines"] = LINES["test"]
     for subwords in study["subwords"].values():
         subwords["vocabulary"] = 300
     for variant in study["variants"].values():
@@ -77,7 +79,7 @@ def shrunk(study: dict[str, Any]) -> dict[str, Any]:
             "batch_tokens": 256,
             "warmup": 20,
             "learning_rate": 0.01,
-            "max_epochs": 2,
+            "max_updates": 150,
             "average": 1,
         }
     study["recall"] = {"k": [1, 50], "thresholds": [0.9, 0.5]}

@@ -23,7 +23,7 @@ from creamtea.study.plan import Plan, PlannedStep, builder, plan, texts
 
 Write = Callable[..., Path]
 DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
-SYNTHETIC = DEMO.with_name("synthetic.yaml")
+BLAME = DEMO.with_name("blame.yaml")
 
 VALUES = st.recursive(
     st.none()
@@ -105,7 +105,7 @@ def test_development_bleu_splits_what_has_no_blanks(target: str, tokenize: str) 
 def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
     def corpora(target: str) -> list[dict[str, Any]]:
         languages = f"languages={{source: en, target: {target}}}"
-        return [step.params for step in planned(DEMO, languages).steps if step.kind == "corpus"]
+        return [step.params for step in planned(BLAME, languages).steps if step.kind == "corpus"]
 
     assert ["unspaced" in params for params in (*corpora("de"), *corpora("ja"))] == [False, True]
 
@@ -135,7 +135,6 @@ def test_the_plan_of_the_demo() -> None:
     assert result.kinds() == {
         "corpus": 1,
         "test_set": 1,
-        "overlap": 1,
         "subwords": 1,
         "encode": 1,
         "align": 1,
@@ -152,9 +151,9 @@ def test_the_plan_of_the_demo() -> None:
     decode = steps["decode/softmax-lexicon/1/test"]
     assert decode.inputs == {
         "test_set": [steps["test_set/test"].key],
-        "subwords": [steps["subwords/tatoeba/joint"].key],
+        "subwords": [steps["subwords/everyday/joint"].key],
         "train": [steps["train/softmax/1"].key],
-        "align": [steps["align/tatoeba/joint"].key],
+        "align": [steps["align/everyday/joint"].key],
     }
     assert set(steps["decode/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
     assert set(steps["recall/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
@@ -172,13 +171,13 @@ def test_the_plan_of_the_demo() -> None:
 
 
 def test_each_training_text_of_files_is_searched_once_for_all_test_sentences_of_files() -> None:
-    result = planned(DEMO)
+    result = planned(BLAME)
     steps = steps_of(result)
     assert steps["overlap/tatoeba"].inputs == {
         "corpus": [steps["corpus/tatoeba"].key],
         "test_sets": [steps["test_set/test"].key],
     }
-    assert "overlap" not in planned(SYNTHETIC).kinds()
+    assert "overlap" not in planned(DEMO).kinds()
 
 
 def test_inputs_come_before_what_needs_them() -> None:
@@ -195,7 +194,7 @@ def test_labels() -> None:
     assert labels["train/scones/1"] == {
         "variant": "scones",
         "seed": 1,
-        "corpus": "tatoeba",
+        "corpus": "everyday",
         "subwords": "joint",
     }
     assert labels["decode/scones-greedy/1/test"] == {**where, "seed": 1}

@@ -84,7 +84,7 @@ def stand_ins(spec: Any) -> dict[str, str]:
         paths = [spec[key] for key in ("train", "dev", "high", "low", "file") if key in spec]
         names = [filled(path, parts) for path in paths for parts in languages_of(spec)]
         return dict.fromkeys(names, WORDS[spec["kind"]])
-    for key in ("source", "target", "idioms", "info", "table"):
+    for key in ("source", "target", "idioms", "info", "table", "file"):
         name = spec.get(key)
         if isinstance(name, str):
             notes = "[]\n" * len(SENTENCES.splitlines())

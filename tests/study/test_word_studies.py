@@ -46,6 +46,11 @@ BAD = {
         "objective: {kind: softmax}, nvs: {}",
         "8: variants.softmax.nvs: found an NVS head with characters, allowed subwords of kind bpe or unigram",
     ),
+    "BPE-dropout": (
+        "objective: {kind: softmax}",
+        "objective: {kind: softmax}, training: {bpe_dropout: 0.1}",
+        "8: variants.softmax.training.bpe_dropout: found bpe_dropout with characters, allowed subwords of",
+    ),
     "a lexicon": (
         GREEDY,
         "{variant: softmax, selection: {kind: lexicon, k: 5}}",

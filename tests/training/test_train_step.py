@@ -6,20 +6,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from small_trainings import Numbers, raw_parameters
+from small_trainings import Killed, Numbers, raw_parameters
 from step_context import Context, FolderCheckpoints
 
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
-from creamtea.steps.systems import TRAIN
+from creamtea.steps.systems import TRAIN, TrainParams
 from creamtea.steps.texts import ENCODE
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.subwords import train_subwords
+from creamtea_workers.corpora.subwords import EOS, FILE, UNK, SubwordModel, train_subwords
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.models.build import load_model
-from creamtea_workers.training import evaluate
+from creamtea_workers.steps.train import sampled_pairs
+from creamtea_workers.training import evaluate, trainer
 from creamtea_workers.training.evaluate import Development
 
 TRAINING = {"batch_tokens": 100, "max_epochs": 2, "max_tokens": 39, "warmup": 5}
@@ -106,3 +108,69 @@ def test_a_corpus_of_too_long_pairs_is_refused(folder: Path) -> None:
     given = context(folder, raw_parameters({**TRAINING, "max_tokens": 1, "batch_tokens": 1}))
     with pytest.raises(StepError, match=r"every training pair is longer than 0 subwords: raise training"):
         given.run()
+
+
+DROPOUTS = {"bpe_dropout": 0.3, "word_dropout": 0.2}
+
+
+def test_a_training_with_dropout_of_merges_and_words_resumes_with_the_same_bits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "REPORT_EVERY", 1)
+    params = raw_parameters({**TRAINING, **DROPOUTS, "checkpoint_every": 3})
+    whole = context(folder, params, "whole")
+    updates = {row.name: row.value for row in whole.run().metrics}["updates"]
+    for stop in (2, 5, updates - 1):
+        given = context(folder, params, "pieces")
+
+        def dies(done: float, total: float, message: str = "", stop: float = stop) -> None:
+            if done >= stop:
+                raise Killed
+
+        monkeypatch.setattr(given, "progress", dies)
+        with pytest.raises(Killed):
+            given.run()
+    pieces = context(folder, params, "pieces")
+    pieces.run()
+    models = [load_model(given.output)[0].state_dict() for given in (whole, pieces)]
+    assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
+    plain = context(folder, raw_parameters(TRAINING), "plain")
+    plain.run()
+    assert not torch.equal(
+        models[0]["embedding.weight"], load_model(plain.output)[0].state_dict()["embedding.weight"]
+    )
+
+
+def test_each_epoch_is_segmented_anew_as_a_function_of_seed_and_epoch(folder: Path) -> None:
+    subwords, plain = (
+        SubwordModel.load(folder / "subwords" / FILE),
+        Pairs.load(folder / "encode", "train", 39),
+    )
+    params = TrainParams.model_validate(raw_parameters({**TRAINING, **DROPOUTS}))
+
+    def rows(epoch: int) -> list[list[int]]:
+        pairs = sampled_pairs(folder / "corpus", plain, subwords, params, epoch)
+        assert len(pairs) == len(plain)
+        return [row.tolist() for side in (pairs.sources, pairs.targets) for row in side]
+
+    kept = [row.tolist() for side in (plain.sources, plain.targets) for row in side]
+    assert rows(0) == rows(0)
+    assert kept != rows(0) != rows(1)
+    assert [subwords.decode(row) for row in rows(1)] == [subwords.decode(row) for row in kept]
+    longest = [max(len(row) for row in side) for side in (plain.sources, plain.targets)]
+    assert max(map(len, rows(1))) <= max(longest)
+
+
+def test_dropped_words_are_read_as_unknown_and_still_predicted() -> None:
+    pairs = Pairs([[4, 5, 6] * 50, [7]], [[8, 9] * 50, [4] * 100])
+    batch = pairs.batch(np.array([0, 1]))
+    dropped = batch.without_words(0.3, seed=5)
+    assert torch.equal(dropped.target, batch.target)
+    for before, after in ((batch.source, dropped.source), (batch.target_in, dropped.target_in)):
+        changed = before != after
+        assert (after[changed] == UNK).all()
+        assert (before[changed] > EOS).all()
+        share = changed.sum() / (before > EOS).sum()
+        assert 0.2 < share < 0.4
+    assert torch.equal(batch.without_words(0.3, seed=5).source, dropped.source)
+    assert not torch.equal(batch.without_words(0.3, seed=6).source, dropped.source)

@@ -24,9 +24,10 @@ import creamtea
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SHORT = {  # of studies/demo.yaml
-    "corpora.tatoeba.filters.max_words": "3",
+    "corpora.everyday.train": "200",
+    "corpora.everyday.beside": "[]",
     "subwords.joint.vocabulary": "200",
-    "test_sets.test.limit": "10",
+    "test_sets.test.lines": "10",
     "latency.sentences": "2",
     "latency.repetitions": "2",
     "latency.warmup": "1",
@@ -36,7 +37,8 @@ SHORT = {  # of studies/demo.yaml
         for key, value in {
             "architecture.width": "32",
             "architecture.feed_forward": "64",
-            "training.max_epochs": "1",
+            "training.max_updates": "20",
+            "training.warmup": "5",
             "training.average": "1",
         }.items()
     },

@@ -27,7 +27,7 @@ EXAMPLES = """Examples:
 
 `creamtea validate my-study.yaml --data corpora`
 
-`creamtea validate studies/demo.yaml --set variants.softmax.training.max_epochs=2 --json`
+`creamtea validate studies/demo.yaml --set variants.softmax.training.max_updates=900 --json`
 """
 
 

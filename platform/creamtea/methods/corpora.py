@@ -90,6 +90,32 @@ class SyntheticCorpus(Corpus):
     worker: ClassVar[str] = "creamtea_workers.corpora.synthetic"
 
 
+class PhrasebookCorpus(Corpus):
+    """Sentence pairs of a phrasebook, a text file of patterns and of the words that fill them, and the pairs
+    of text files beside them. A tenth of what may fill a pattern is held out of it: a development sentence
+    has such a filling, a training sentence none."""
+
+    kind: Literal["phrasebook"]
+    file: str  # path of the phrasebook (format: workers/creamtea_workers/corpora/phrasebook.py)
+    train: Annotated[int, Field(ge=10, le=10**6)] = (
+        30000  # [sentence pairs] of the phrasebook's training text
+    )
+    dev: MadeUp = 300  # [sentence pairs] of development text
+    seed: Seed = 1  # of the sentences, and of what is held out
+    idiom_rate: Share = 0.1  # share of sentences with an idiom
+    beside: list[TextPair] = []  # further training text, of which no sentence is made again
+    title: ClassVar[str] = "a phrasebook"
+    noun: ClassVar[str] = "a phrasebook"
+    worker: ClassVar[str] = "creamtea_workers.corpora.phrasebook"
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        beside: list[list[File]] = [
+            [((*place, "beside", n, "source"), pair.source), ((*place, "beside", n, "target"), pair.target)]
+            for n, pair in enumerate(self.beside)
+        ]
+        return TextPlan(aligned=[[((*place, "file"), self.file)], *beside])
+
+
 class Ibm3Params(StepParams):
     max_fertility: int
     iterations: int

@@ -54,12 +54,13 @@ class Greedy(Search):
 
 
 class Beam(Search):
-    """Beam search; `length_normalization` divides a score by length to this power, 0 not at all."""
+    """Beam search. The default divides scores by length, as Sockeye and others do: without that, beams prefer
+    short outputs. The studies of papers/ say 0.0, as their papers do."""
 
     kind: Literal["beam"]
     width: Annotated[int, Field(ge=1, le=1000)] = 4  # [hypotheses] kept at each step
     # the score is divided by length to this power, which single precision must hold; 0: not at all
-    length_normalization: Annotated[float, Field(ge=0.0, le=5.0)] = 0.0
+    length_normalization: Annotated[float, Field(ge=0.0, le=5.0)] = 1.0
     title: ClassVar[str] = "beam search"
     worker: ClassVar[str] = "creamtea_workers.search.beam"
     within_vocabulary: ClassVar[tuple[str, ...]] = ("width",)

@@ -15,6 +15,7 @@ from creamtea.methods.corpora import (
     Ibm3Corpus,
     LanguageList,
     Pairs,
+    PhrasebookCorpus,
     SyntheticCorpus,
     filled,
     needs_corpus,
@@ -133,6 +134,32 @@ class SyntheticTestSet(TestSet):
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, SyntheticCorpus)
+
+
+class PhrasebookTestSet(TestSet):
+    """Sentences of a phrasebook that are not in the corpus's text, each with a filling that its pattern has
+    nowhere in the training text. Their idioms are annotated."""
+
+    kind: Literal["phrasebook"]
+    corpus: Name  # a corpus of kind `phrasebook`
+    lines: MadeUp = 300  # [segments]
+    seed: Seed = 2  # of the sentences
+    idiom_rate: Share = 0.5  # share of sentences with an idiom
+    title: ClassVar[str] = "sentences of a phrasebook"
+    worker: ClassVar[str] = "creamtea_workers.corpora.phrasebook"
+
+    def first(self, sentences: int) -> TestSet:
+        return self.model_copy(update={"lines": min(sentences, self.lines)})
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        corpus = planner.corpus_spec(self.corpus)
+        assert isinstance(corpus, PhrasebookCorpus)  # `check` has seen to it
+        file: File = (("corpora", self.corpus, "file"), corpus.file)
+        return TextPlan({"corpus": [planner.corpus(self.corpus)]}, aligned=[[file]], corpus=corpus)
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, PhrasebookCorpus)
 
 
 class Ibm3TestSet(OfFile):

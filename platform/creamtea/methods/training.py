@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from creamtea.document.values import Factor, Positive, Strict
+from creamtea.document.values import BelowOne, Factor, Positive, Strict
 
 Keep = Literal["best", "last"]
 SelectBy = Literal["loss", "bleu", "per", "levenshtein"]
@@ -45,6 +45,11 @@ class Training(Strict):
     keep: Keep = "best"
     # [checkpoints] the best ones, whose weights are averaged; each is a file as large as the model
     average: Annotated[int, Field(ge=1, le=1000)] = 1
+    # BPE-dropout: each merge of a sentence's characters is left out with this probability, anew in each epoch
+    # (Provilkov et al. 2020); of unigram subwords: the temperature's reciprocal of sampled segmentations
+    bpe_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
+    # probability with which a subword that the model reads, of either side, is replaced by the unknown one
+    word_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
     max_tokens: Positive = 128  # [subwords] longer training pairs are left out, and counted
     checkpoint_every: Positive = 100  # [updates] between checkpoints for resuming
     # bf16 computes layers in bf16, except recurrent ones; tf32 in fp32, in whose matrix products a GPU rounds

@@ -7,7 +7,7 @@ The batches of an epoch are a function of (pairs, limits, seed, epoch) alone: a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from creamtea_workers.corpora.tokens import Ids, Rows, Split
-from creamtea_workers.models.interface import BOS, EOS, PAD
+from creamtea_workers.models.interface import BOS, EOS, PAD, UNK
 
 # sentences × (subwords of the longest source)², as the encoder's attention has it
 ATTENDED = 1 << 24
@@ -30,6 +30,7 @@ class Batch:
     source: Tensor  # (B, S) subwords + eos, padded
     target: Tensor  # (B, T) subwords + eos, padded: what the decoder is to emit
     positions: Tensor  # (N,) where the flattened `target` is not padding
+    read: Tensor | None = None  # (B, T) what the decoder reads, before the shift, in place of `target`
 
     @classmethod
     def of(cls, source: NDArray[np.int64], target: NDArray[np.int64]) -> Batch:
@@ -41,8 +42,18 @@ class Batch:
     def target_in(self) -> Tensor:
         """(B, T) what the decoder reads: bos + subwords, padded; eos at the end of the longest is cut."""
         shifted = self.target.new_full(self.target.shape, BOS)
-        shifted[:, 1:] = self.target[:, :-1]
+        shifted[:, 1:] = (self.target if self.read is None else self.read)[:, :-1]
         return shifted
+
+    def without_words(self, share: float, seed: int) -> Batch:
+        """Replace subwords that the model reads, on either side, by the unknown one with this probability."""
+        random = np.random.default_rng(seed)
+
+        def dropped(ids: Tensor) -> Tensor:
+            drawn = torch.from_numpy(random.random(ids.shape) < share)
+            return ids.masked_fill(drawn & (ids > EOS), UNK)
+
+        return replace(self, source=dropped(self.source), read=dropped(self.target))
 
     @property
     def target_tokens(self) -> int:
@@ -58,8 +69,12 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         if device.type == "cpu":
             return self
-        tensors = (self.source, self.target, self.positions)
-        return Batch(*(ids.pin_memory().to(device, non_blocking=True) for ids in tensors))
+
+        def moved(ids: Tensor) -> Tensor:
+            return ids.pin_memory().to(device, non_blocking=True)
+
+        read = None if self.read is None else moved(self.read)
+        return Batch(moved(self.source), moved(self.target), moved(self.positions), read)
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,14 @@ class SubwordModel:
 
     encode_targets = encode_lines
 
+    def sampled_lines(self, lines: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
+        """Segment lines by BPE-dropout, or sample from a unigram model: the same for the same seed."""
+        sentencepiece.set_random_generator_seed(seed)  # of the one thread that the call starts
+        ids: list[list[int]] = self._processor.encode(
+            list(map(normalise, lines)), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1
+        )
+        return ids
+
     def unknown(self, line: str) -> list[str]:
         """What has no subword, characters beside each other together, in the order of the line."""
         text = normalise(line)

@@ -37,7 +37,7 @@ from creamtea_workers.search.top import top_candidates
 
 @dataclass(frozen=True)
 class BeamSearch(SearchMethod):
-    """`length_normalization` a ranks hypotheses by score / length^a, </s> counted; 0, the default and the
+    """`length_normalization` a ranks hypotheses by score / length^a, </s> counted; 0, the
     papers' choice, ranks by the score. `Hypothesis.score` is never normalised."""
 
     width: int = 4

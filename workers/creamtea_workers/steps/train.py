@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
@@ -12,7 +15,9 @@ from creamtea.errors import StepError
 from creamtea.methods.training import Training
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.text import read_lines
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.text import iterate_lines, read_lines
+from creamtea_workers.corpora.tokens import Ids, Rows
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import save_model
@@ -22,6 +27,7 @@ from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.group import current_group
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
+PART = 1 << 14  # lines that are segmented at a time
 EXAMPLES = 4  # sentences whose translations a page shows while the training runs
 
 
@@ -30,7 +36,12 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     device = step_device(context.gpus)
     encoded = context.input("encode")
     pairs = training_pairs(encoded, context.params.training)
-    development = development_set(context.input("corpus"), encoded, load_text_model(context), context.params)
+    corpus, subwords = context.input("corpus"), load_text_model(context)
+    development = development_set(corpus, encoded, subwords, context.params)
+    pairs_of_epoch = None
+    if context.params.training.bpe_dropout:
+        assert isinstance(subwords, SubwordModel)  # the study's check has seen to it
+        pairs_of_epoch = partial(sampled_pairs, corpus, pairs, subwords, context.params)
     initial = context.inputs("initial")
     trainer = Trainer(
         context.params,
@@ -43,6 +54,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
         current_group(),
         context.show,
         context.has_more_room,
+        pairs_of_epoch,
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)
@@ -59,6 +71,27 @@ def training_pairs(encoded: Path, training: Training) -> Pairs:
     if len(pairs) == 0:
         raise StepError(f"every training pair is longer than {longest} subwords: raise {limit}")
     return pairs
+
+
+def sampled_pairs(
+    corpus: Path, pairs: Pairs, subwords: SubwordModel, params: TrainParams, epoch: int
+) -> Pairs:
+    """Segment the training text by BPE-dropout: as a function of seed and epoch alone, so that a training
+    resumes with the same subwords. A sentence that becomes too long keeps its plain subwords."""
+    sides: list[Rows] = []
+    for side, (name, plain) in enumerate((("train.src", pairs.sources), ("train.tgt", pairs.targets))):
+        kept = range(len(plain)) if plain.kept is None else plain.kept.tolist()
+        longest, wanted = int(plain.lengths.max()), frozenset(kept)
+        lines = (line for n, line in enumerate(iterate_lines(corpus / name)) if n in wanted)
+        rows: list[Ids] = []
+        while part := list(islice(lines, PART)):
+            seed = np.random.SeedSequence((params.seed, epoch, side, len(rows))).generate_state(1)[0]
+            sampled = subwords.sampled_lines(part, params.training.bpe_dropout, int(seed) >> 1)
+            rows += [
+                ids if len(ids) <= longest else plain[len(rows) + n].tolist() for n, ids in enumerate(sampled)
+            ]
+        sides.append(Rows.of(rows))
+    return Pairs(sides[0], sides[1])
 
 
 def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: TrainParams) -> Development:

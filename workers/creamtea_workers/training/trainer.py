@@ -54,6 +54,8 @@ class Trainer:
     A training that is interrupted and resumed on a CPU with the same number of threads ends with exactly the
     same weights.
 
+    `pairs_of_epoch`, where each epoch segments the text anew, has the same number of pairs as `pairs`.
+
     `initial`, the output folder of another train step, is where an adaptation starts. That model, as of
     update 0, is a candidate for the best one: without averaging, an adaptation never ends with a higher
     development loss than it began with. This does not hold if an NVS head is new, which that loss ignores,
@@ -72,9 +74,11 @@ class Trainer:
         group: Group | None = None,
         show: Callable[[LiveView], None] = lambda view: None,
         has_more_room: Callable[[], bool] = lambda: False,
+        pairs_of_epoch: Callable[[int], Pairs] | None = None,
     ) -> None:
         self.training, self.nvs, self.seed = params.training, params.nvs, params.seed
         self.pairs, self.development, self.device = pairs, development, device
+        self.pairs_of_epoch = pairs_of_epoch
         self.progress, self.group = progress, group or Alone()
         self.has_more_room = has_more_room
         self.live = LiveTraining(development, show)
@@ -165,6 +169,8 @@ class Trainer:
 
     def plan_of(self, epoch: int) -> list[NDArray[Any]]:
         if self.plan_epoch != epoch:
+            if self.pairs_of_epoch is not None:
+                self.pairs = self.pairs_of_epoch(epoch)
             self.plan = plan_epoch(
                 self.pairs, self.training.batch_tokens, self.seed, epoch, self.training.batch_sentences
             )
@@ -243,6 +249,8 @@ class Trainer:
     def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
         """Add the gradients of an update's batch; (2,): its part in the losses."""
         batch, chance = self.pairs.batch(rows), batch_seed(self.seed, self.state.update, position)
+        if self.training.word_dropout:
+            batch = batch.without_words(self.training.word_dropout, chance)
         torch.manual_seed(chance)  # for dropout
         bf16 = self.training.autocast == "bf16"
         with tf32_products() if self.training.autocast == "tf32" else nullcontext():

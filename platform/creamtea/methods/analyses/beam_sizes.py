@@ -58,7 +58,9 @@ class OverBeams(OfFirstSentences):
         variant, seed = labels["variant"], labels["seed"]
         decodes = []
         for width in self.widths:
-            beam, words = Beam(kind="beam", width=width), {**labels, "search": f"beam{width}"}
+            # without normalisation, whose lack is what the beam search curse comes from
+            beam = Beam(kind="beam", width=width, length_normalization=0.0)
+            words = {**labels, "search": f"beam{width}"}
             inner = f"{place}/beam{width}"
             decodes.append(planner.decode_variant(inner, variant, seed, beam, test_set, words))
         return {"decode": decodes}

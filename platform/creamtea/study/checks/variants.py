@@ -32,6 +32,10 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_head((*path, "nvs"), variant.get("nvs"))
         if variant.get("nvs") is not None:
             yield from needs_joint((*path, "nvs"), variant.get("subwords"), study, "an NVS head")
+        training = parsed(Training, variant.get("training", {}))
+        if training and training.bpe_dropout:
+            place = (*path, "training", "bpe_dropout")
+            yield from needs_joint(place, variant.get("subwords"), study, "bpe_dropout")
         yield from _check_symbols((*path, "subwords"), variant, study)
         yield from repeated(variant.get("seeds"), (*path, "seeds"))
         yield from _check_start(path, name, variant, study)
