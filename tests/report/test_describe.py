@@ -43,7 +43,11 @@ from creamtea.study.spec import Study
             "softmax, NVS λ=0.99 word by word, greedy",
         ),
         ({}, {"selection": {"kind": "lexicon", "k": 20}}, "softmax, lexicon k=20, greedy"),
-        ({}, {"search": {"kind": "beam", "width": 5}, "precision": "int8"}, "softmax, beam 5 / length^1, int8"),
+        (
+            {},
+            {"search": {"kind": "beam", "width": 5}, "precision": "int8"},
+            "softmax, beam 5 / length^1, int8",
+        ),
         (
             {},
             {"search": {"kind": "beam", "length_normalization": 0.6}, "precision": "fp16"},
