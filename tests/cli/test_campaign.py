@@ -153,6 +153,13 @@ def test_raters_are_excluded_included_revoked_and_forgotten(creamtea: Any, datab
     creamtea("campaign", "link", "first", "--rater", "anna")
     rate_one(database)
     anna = ["first", "--rater", "anna"]
+    reported = creamtea("campaign", "raters", "report", "first").stdout
+    assert reported.startswith("anna: too little to judge yet (1 answer)\n")
+    reported = creamtea("campaign", "raters", "report", *anna).stdout
+    assert "\n  signs of reading: unknown: no controls, and nobody else's scores; flagged if p " in reported
+    [one] = creamtea.json("campaign", "raters", "report", "first")
+    assert (one["rater"], one["answers"], one["flags"], one["looks"]) == ("anna", 1, [], [])
+    assert {"name", "state", "value", "threshold"} < one["checks"][0].keys()
     out = creamtea("campaign", "raters", "exclude", *anna, "--reason", "too fast")
     assert "anna" in out.stdout
     assert "(excluded)" in creamtea("campaign", "raters", "list", "first").stdout

@@ -23,7 +23,7 @@ def ratings(tmp_path: Path) -> Path:
 def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
     done = creamtea("campaign", "import", "old", "--from", ratings, "--protocol", "preference")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "campaign old: 4 ratings of 2 systems, 1 item, 2 raters\n"
+    assert done.stdout == "campaign old: 4 ratings of 2 systems, 1 item, 2 raters, read as csv\n"
     done = creamtea("campaign", "export", "old", "-o", "out", "--format", "jsonl")
     assert done.stdout == "campaign old: 4 ratings, 3 files in out\n"
     assert {path.name for path in (creamtea.folder / "out").iterdir()} == {
@@ -31,7 +31,7 @@ def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
         "items.jsonl",
         "ratings.jsonl",
     }
-    found = creamtea.json("campaign", "import", "again", "--from", "out", "--format", "jsonl")
+    found = creamtea.json("campaign", "import", "again", "--from", "out")
     amounts = {"campaign": "again", "systems": 2, "items": 1, "raters": 2, "ratings": 4}
     assert found == {**amounts, "not_kept": [], "notices": []}
     found = creamtea.json("campaign", "export", "again", "-o", "mtme", "--format", "mt-metrics-eval")
@@ -45,10 +45,10 @@ def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
 def test_scores_of_appraise(creamtea: Any) -> None:
     (creamtea.folder / "wmt.csv").write_text(APPRAISE)
     (creamtea.folder / "a").write_text("eins\n")
-    arguments = ["--from", "wmt.csv", "--format", "appraise", "--output-of", "A=a", "--protocol", "da-sqm"]
+    arguments = ["--from", "wmt.csv", "--output-of", "A=a", "--protocol", "da-sqm"]
     done = creamtea("campaign", "import", "wmt", *arguments)
     assert done.stdout == (
-        "campaign wmt: 1 rating of 1 system, 1 item, 1 rater\nnot kept:\n"
+        "campaign wmt: 1 rating of 1 system, 1 item, 1 rater, read as appraise\nnot kept:\n"
         "        1  scores of whole documents\n"
     )
     creamtea("campaign", "export", "wmt", "-o", "out")

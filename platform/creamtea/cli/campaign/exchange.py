@@ -15,6 +15,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.losses import NotKept
+from creamtea.human.exchange.recognising import recognise
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.wording import counted
 
@@ -27,14 +28,14 @@ def register(commands: typer.Typer) -> None:
     )(export)
     commands.command(
         "import",
-        epilog="Examples: `creamtea campaign import old --from first --format csv` · "
-        "`creamtea campaign import wmt22 --from WMT22.csv --format appraise --protocol da-sqm "
+        epilog="Examples: `creamtea campaign import old --from first` · "
+        "`creamtea campaign import wmt22 --from WMT22.csv --protocol da-sqm "
         "--source-language eng --target-language ces` · "
-        "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv --format appraise "
-        "--rater-statistics ad-deen-trk-mean-sd.txt` · `creamtea campaign import ted --from mqm_ted_zhen.tsv "
-        "--format mqm` · `creamtea campaign import wmt23 --from wmt23 --format mt-metrics-eval --scores mqm "
-        "--dry-run` · `creamtea campaign import fox --from fox.jsonl --format pearmut "
-        "--campaign-file fox.json`",
+        "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv "
+        "--rater-statistics ad-deen-trk-mean-sd.txt` · "
+        "`creamtea campaign import ted --from mqm_ted_zhen.tsv` · "
+        "`creamtea campaign import wmt23 --from wmt23 --scores mqm --dry-run` · "
+        "`creamtea campaign import fox --from fox.jsonl --campaign-file fox.json`",
     )(import_)
 
 
@@ -77,8 +78,13 @@ class ImportOptions:
         Path, typer.Option("--from", metavar="PATH", help="An export's folder, or a file of ratings.")
     ]
     kind: Annotated[
-        str, typer.Option("--format", metavar="|".join(exporting.IMPORTS), help="What is to be read.")
-    ] = "csv"
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="|".join(exporting.IMPORTS),
+            help="What is to be read, if not what it looks like.",
+        ),
+    ] = None
     protocol: Annotated[
         str | None, typer.Option(metavar="NAME", help="The protocol, where the file does not say it.")
     ] = None
@@ -177,13 +183,14 @@ def import_(name: str, options: ImportOptions) -> None:
         segment_scores=options.segment_scores,
         first_segment=options.first_segment,
     )
+    kind = options.kind or recognise(options.origin)
     with opened_database() as database:
         done = exporting.import_campaign(
-            database, options.origin, options.kind, facts, ACTOR, options.dry_run, artefact_store()
+            database, options.origin, kind, facts, ACTOR, options.dry_run, artefact_store()
         )
     stored = (
         f"campaign {done.campaign}: {counted(done.ratings, 'rating')} of {counted(done.systems, 'system')}, "
-        f"{counted(done.items, 'item')}, {counted(done.raters, 'rater')}"
+        f"{counted(done.items, 'item')}, {counted(done.raters, 'rater')}, read as {kind}"
     )
     nothing = ["--dry-run: nothing is stored"] if options.dry_run else []
     tables = (*_table("not kept", done.not_kept), *_table("note", done.notices))

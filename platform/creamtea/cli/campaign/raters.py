@@ -35,6 +35,12 @@ def register(commands: typer.Typer) -> None:
     people = typer.Typer(help="The raters of a campaign.", no_args_is_help=True, rich_markup_mode="markdown")
     people.command("list", epilog="Example: `creamtea campaign raters list first`")(list_raters)
     people.command(
+        "report",
+        epilog="Examples: `creamtea campaign raters report first` · "
+        "`creamtea campaign raters report first --rater anna` · "
+        "`creamtea campaign raters report first --json`",
+    )(report_raters)
+    people.command(
         epilog="Example: `creamtea campaign raters exclude first --rater anna --reason 'one score only'`"
     )(exclude)
     people.command(
@@ -164,6 +170,55 @@ def list_raters(name: Name, json_output: AsJson = False) -> None:
     with existing_database() as database:
         people = raters.overview(database, campaigns.summary(database, name).id)
     show(json_output, people, rater_lines(name, people))
+
+
+def report_raters(
+    name: Name,
+    rater: Annotated[
+        list[str] | None,
+        typer.Option("--rater", metavar="PSEUDONYM", help="All checks of this rater. Repeatable."),
+    ] = None,
+    json_output: AsJson = False,
+) -> None:
+    """Say whether raters' answers look like those of somebody who read and judged: what checks flag, and what
+    the answers look like.
+
+    A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded by it.
+    """
+    from creamtea.human.quality import (
+        described_in_words,
+        reports_of,
+    )  # its statistics take a second to import
+
+    with existing_database() as database:
+        campaign_id = campaigns.summary(database, name).id
+        chosen = dict(_found(database, name, rater or []))
+        pseudonyms = {one.id: one.pseudonym for one in raters.overview(database, campaign_id)}
+        reports = [
+            report
+            for report in reports_of(database, campaign_id)
+            if not rater or report.rater_id in chosen.values()
+        ]
+    values = [
+        {
+            "rater": pseudonyms[report.rater_id],
+            "answers": report.answers,
+            "flags": [check.name for check in report.flagged],
+            "looks": report.signs,
+            "suggestion": report.suggestion,
+            "checks": report.checks,
+        }
+        for report in reports
+    ]
+    lines = []
+    for report in reports:
+        answers = counted(report.answers, "answer")
+        lines.append(f"{pseudonyms[report.rater_id]}: {report.suggestion} ({answers})")
+        for check in report.checks if rater else ():
+            lines.append(f"  {check.title}: {check.state}: {check.shown}; flagged if {check.bound}")
+    if lines:
+        lines.append(f"a flag is a reason to look; a description is given to {described_in_words()}")
+    show(json_output, values, lines or [f"campaign {name}: no answers yet"])
 
 
 def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:

@@ -14,6 +14,7 @@ from creamtea.human import rights
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
+from creamtea.human.exchange.recognising import recognise
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
@@ -26,6 +27,7 @@ from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.uploads import read_uploaded
 
 KINDS = {
+    "": "what the file looks like",
     "csv": "ratings as CSV, or an export's zip with CSV",
     "jsonl": "ratings as JSON Lines, or an export's zip with JSON Lines",
     "appraise": "scores of Appraise (CSV, as in the WMT releases)",
@@ -157,12 +159,13 @@ def _import(database: Database, actor: str) -> Made:
         )
         facts = _with_files(facts, folder / "texts")
         with uploaded_to(folder):
+            kind = kind or recognise(path)
             done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
     not_kept += f" Note: {'; '.join(map(str, done.notices))}." if done.notices else ""
     return Made(
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
-        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{not_kept}"
+        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}, read as {kind}.{not_kept}"
     )
 
 
