@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +22,12 @@ from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.lists import show_list
-from creamtea_webapp.markup import moment, note, show
+from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import (
     act,
     find,
     head,
-    rater_link,
     safe_name,
     show_notice,
 )
@@ -121,26 +121,7 @@ def _progress(campaign: CampaignSummary) -> None:
     ]
     heads = ["items", "number", "ratings", "wanted", "complete"]
     show_list("kinds", [*heads, *["passed over"] * aimed], rows)
-    if people:
-        checked = ItemKind.ATTENTION in campaign.kinds
-        heads = ["rater", "submitted", "skipped", "practice items", "last saved", "state"]
-        heads[4:4] = ["checks passed"] * checked
-        rows = [_rater_row(campaign.id, rater, checked) for rater in people]
-        show_list("progress", heads, rows, words=[0, 5 + checked])
-    else:
-        show(TEMPLATE, "no_raters", campaign=campaign)
-
-
-def _rater_row(campaign_id: int, rater: RaterProgress, checked: bool) -> list[str]:
-    return [
-        rater_link(campaign_id, rater),
-        f"{rater.submitted:,}",
-        f"{rater.skipped:,}",
-        f"{rater.tutorial:,}",
-        *([f"{rater.attention.passed} of {rater.attention.answered}"] * checked),
-        moment(rater.last_submit) if rater.last_submit else "",
-        standing(rater),
-    ]
+    show(TEMPLATE, "raters", campaign=campaign, people=len(people), standings=Counter(map(standing, people)))
 
 
 def standing(rater: RaterProgress) -> str:

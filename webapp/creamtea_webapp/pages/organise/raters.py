@@ -14,12 +14,13 @@ from creamtea.human.raters import RaterProgress
 from creamtea.regular import lines_of
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
 from creamtea_webapp.lists import show_list
-from creamtea_webapp.markup import note, render
+from creamtea_webapp.markup import moment, note, render
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
@@ -51,13 +52,11 @@ def page(campaign_id: int) -> None:
     if not people:
         return
     reports = {report.rater_id: report for report in rater_reports(campaign_id)}
-    rows = [_row(campaign_id, rater, reports.get(rater.id)) for rater in people]
-    show_list(
-        "raters",
-        ["rater", "name or participant", "state", "items", "flags", "suggestion"],
-        rows,
-        words=[0, 1, 2, 5],
-    )
+    checked = ItemKind.ATTENTION in campaign.kinds
+    rows = [_row(campaign_id, rater, reports.get(rater.id), checked) for rater in people]
+    heads = ["rater", "name or participant", "state", "items", "skipped", "practice", "last saved (UTC)"]
+    heads += ["checks passed"] * checked + ["flags", "suggestion"]
+    show_list("raters", heads, rows, words=[0, 1, 2, len(heads) - 1])
     note(
         "A flag is a reason to look, not a verdict: honest raters get one now and then. A description, such "
         f"as “given at random”, is given to {described_in_words()}. Nobody is excluded automatically. "
@@ -65,13 +64,17 @@ def page(campaign_id: int) -> None:
     )
 
 
-def _row(campaign_id: int, rater: RaterProgress, report: RaterReport | None) -> list[str]:
+def _row(campaign_id: int, rater: RaterProgress, report: RaterReport | None, checked: bool) -> list[str]:
     flags = len(report.flagged) if report else 0
     return [
         rater_link(campaign_id, rater),
         rater.name or rater.participant or "",
         standing(rater),
         f"{rater.submitted:,}",
+        f"{rater.skipped:,}",
+        f"{rater.tutorial:,}",
+        moment(rater.last_submit).removesuffix(" UTC") if rater.last_submit else "",
+        *([f"{rater.attention.passed} of {rater.attention.answered}"] * checked),
         render(TEMPLATE, "strong", text=flags) if flags else "0",
         report.suggestion if report else "no answers yet",
     ]
