@@ -333,6 +333,6 @@ def test_every_step_succeeded(undisturbed: Place) -> None:
         database.close()
     assert {row.state for row in rows} == {"succeeded"}
     assert {row.kind for row in rows} == {
-        "corpus", "test_set", "subwords", "encode", "align", "train", "decode", "score", "compare", "recall",
-        "latency",
+        "corpus", "test_set", "subwords", "encode", "align", "train", "decode", "score", "compare", "pairs",
+        "recall", "latency",
     }  # fmt: skip

@@ -108,7 +108,7 @@ class _Answer:
         if baseline is not None:
             better = [row.name for row in rest if self._state(row, baseline, column) == "better"]
             if better:
-                yield f"Also better than the baseline {baseline.name}: {', '.join(better)}."
+                yield f"Also better than the baseline {baseline.name}: {_listed(better, len(rest) - 1)}."
             elif self._state(best, baseline, column) != "better":
                 yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
         yield from self._clusters(column)
@@ -132,7 +132,7 @@ class _Answer:
                 words = f"Not told apart from it ({reason})" if reason else "Not told apart from it"
             found.setdefault(words, []).append(row.name)
         for words, names in found.items():
-            yield f"{words}: {', '.join(names)}."
+            yield f"{words}: {_listed(names, len(rest))}."
 
     def _clusters(self, column: Column) -> Iterator[str]:
         """The groups that the tests tell apart as a whole, where there are several."""
@@ -184,13 +184,18 @@ class _Answer:
         names = [row.name for row in tied]
         parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
         sentence = f"Fastest: {', '.join(names)} ({'; '.join([shown(fastest), *parts])})"
-        best = self.scored[0] if self.scored else None
-        if best is not None and best not in tied and self.metric is not None:
-            delta = self._delta(fastest, best) if fastest in self.scored else None
-            if delta is not None:
-                sentence += f"; it costs {_tested(delta, self.metric)} against {best.name}"
-            sentence += f", which takes {shown(best)}" if best in timed and delta is not None else ""
+        best, *_ = self.scored or [fastest]
+        chosen = next((row for row in self.scored if row in tied), None)  # the best of the fastest
+        delta = None if chosen in (None, best) else self._delta(chosen, best)
+        if chosen is not None and delta is not None and self.metric is not None:
+            costs = "it costs" if len(tied) == 1 else f"{chosen.name} costs"
+            sentence += f"; {costs} {_tested(delta, self.metric)} against {best.name}"
+            sentence += f", which takes {shown(best)}" if best in timed else ""
         yield f"{sentence}."
+
+
+def _listed(names: Sequence[str], others: int) -> str:
+    return "all others" if len(names) == others > 2 else ", ".join(names)
 
 
 def _score(row: Row, column: Column) -> str:
