@@ -138,7 +138,10 @@ def test_a_page_of_html_has_every_published_value(
         page = to_html(without_figures(document))
         for row in exhibit.rows:
             for value in filter(None, row.values):
-                assert f"<b>{value}" in page, (exhibit.key, value)
+                assert f'class="value">{value}' in page or f'class="value best">{value}' in page, (
+                    exhibit.key,
+                    value,
+                )
 
 
 @pytest.mark.slow
