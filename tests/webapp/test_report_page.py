@@ -184,7 +184,7 @@ def test_provenance_is_told(reader) -> None:
     for name, wanted in (("Corpora", "11,950"), ("Trainings", "seed 2")):
         press(reader.get_by_text(name, exact=True))
         reader.get_by_text(wanted).filter(visible=True).first.wait_for()
-    assert "c0ffeec0ffee" in reader.locator("dl.list").last.inner_text()
+    expect(reader.locator("dl.list").filter(has_text="c0ffeec0ffee")).to_be_visible()
 
 
 def test_tables_and_figures_are_saved_as_files(reader) -> None:

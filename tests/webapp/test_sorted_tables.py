@@ -11,7 +11,7 @@ pytest.importorskip("playwright.sync_api")
 from creamtea.contract.columns import Column
 from creamtea.report.html import part
 from creamtea.report.model import Cell, Row, Table
-from creamtea_webapp.pages.blocks import HERE
+from creamtea_webapp.markup import HERE
 
 pytestmark = pytest.mark.browser
 

@@ -1,12 +1,13 @@
 """HTML of the pages, from the templates beside this file. Whatever comes from users or models is escaped.
 
 A page's template is a file of macros, one for each piece that the page shows; `parts.html` has those that
-pages share. Nothing else in the web app puts HTML together.
+pages share, and `creamtea.report.html` those of a report's blocks. Nothing else in the web app puts HTML
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from markupsafe import Markup, escape
 
 from creamtea import languages
 from creamtea.human.protocols import protocol_title
-from creamtea.report.html import block_styles
+from creamtea.report.html import block_styles, part, table_styles
 from creamtea.report.text import code_parts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, duration
@@ -46,6 +47,23 @@ def render(template: str, macro: str | None = None, /, **values: Any) -> Markup:
 def show(template: str, macro: str, /, **values: Any) -> None:
     """Put a macro of this template on the page."""
     st.html(render(template, macro, **values))
+
+
+def show_part(macro: str, /, *values: Any) -> None:
+    """Put a macro of the report's own templates on the page."""
+    st.html(Markup('<div class="ct">{}</div>').format(part(macro, *values)))
+
+
+@cache
+def _sorting() -> Callable[..., Any]:
+    script = (HERE / "sorting.js").read_text(encoding="utf-8")
+    return st.components.v2.component("creamtea_sorting", js=script)
+
+
+def prepare_tables() -> None:
+    """Put the style sheet of a report's tables and the script that sorts them on the page, once."""
+    st.html(f"<style>{table_styles()}</style>")
+    _sorting()(key="sorting")
 
 
 def note(text: str) -> None:

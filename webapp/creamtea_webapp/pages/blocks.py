@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
-from pathlib import Path
-from typing import Any, assert_never
+from typing import assert_never
 
 import streamlit as st
-from markupsafe import Markup
 
 from creamtea.report import text
-from creamtea.report.html import part, table_styles
 from creamtea.report.model import (
     Block,
     Choice,
@@ -30,10 +26,9 @@ from creamtea.report.model import (
 from creamtea.report.vega import vega_lite
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, show
+from creamtea_webapp.markup import note, show, show_part
 from creamtea_webapp.pages.downloads import download_buttons
 
-HERE = Path(__file__).parent
 TEMPLATE = "report.html"
 FIGURES_PER_ROW = 3
 CHOICES_PER_ROW = 2
@@ -68,24 +63,6 @@ def show_block(block: Block, path: str, level: int) -> None:
             show_part("facts", block, level)
         case _:
             assert_never(block)
-
-
-def show_part(macro: str, /, *values: Any) -> None:
-    """Put a macro of the report's templates on the page."""
-    st.html(Markup('<div class="ct">{}</div>').format(part(macro, *values)))
-
-
-@cache
-def _sorting() -> Callable[..., Any]:
-    return st.components.v2.component(
-        "creamtea_sorting", js=(HERE / "sorting.js").read_text(encoding="utf-8")
-    )
-
-
-def prepare_tables() -> None:
-    """Put the style sheet of tables and the script that sorts them on the page, once."""
-    st.html(f"<style>{table_styles()}</style>")
-    _sorting()(key="sorting")
 
 
 def address(path: str) -> str:

@@ -23,7 +23,7 @@ from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
 from creamtea_webapp.helper_process import HelperProcess, TookTooLong
-from creamtea_webapp.markup import note, show
+from creamtea_webapp.markup import note, prepare_tables, show
 from creamtea_webapp.pages import blocks, outputs
 
 TEMPLATE = "compare.html"
@@ -68,7 +68,7 @@ def page() -> None:
         note(str(error))
         return
     show(TEMPLATE, "test_set", title=_title(common[key]), studies=common[key])
-    blocks.prepare_tables()
+    prepare_tables()
     _systems(compared)
     if specs is not None:
         blocks.show_block(specs, "compare/specs", level=3)

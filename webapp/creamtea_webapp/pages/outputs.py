@@ -17,8 +17,7 @@ from creamtea.report.several import OfStudy
 from creamtea.report.tables import systems_table
 from creamtea.store.queries import ByDifference, Page, PageQuery, SegmentFilter, find_study, side_by_side
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, show
-from creamtea_webapp.pages import blocks
+from creamtea_webapp.markup import note, show, show_part
 
 TEMPLATE = "outputs.html"
 TITLE, ADDRESS = "Outputs side by side", "outputs"
@@ -46,7 +45,7 @@ class View:
 def section(study: int, table: Table, test_set: str) -> None:
     """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
     session.require_report(study)
-    blocks.show_part("heading", TITLE, 2, (), ADDRESS)
+    show_part("heading", TITLE, 2, (), ADDRESS)
     _show(_find(study, table, test_set))
 
 
@@ -54,7 +53,7 @@ def section(study: int, table: Table, test_set: str) -> None:
 def several(studies: Sequence[OfStudy]) -> None:
     """The same of several studies, whose systems are told apart by the studies' names."""
     session.require(rights.READ_STUDIES)
-    blocks.show_part("heading", TITLE, 2, (), ADDRESS)
+    show_part("heading", TITLE, 2, (), ADDRESS)
     found: list[Translations] = []
     for study in studies:
         with session.database().session() as reading:
@@ -130,7 +129,7 @@ def _show(found: Translations | None) -> None:
     segments = [
         (row.index + 1, lines(row, found, view.systems, against, view.metric, scored)) for row in page.rows
     ]
-    blocks.show_part("segments", segments)
+    show_part("segments", segments)
 
 
 def _find(study: int, table: Table, test_set: str) -> Translations | None:

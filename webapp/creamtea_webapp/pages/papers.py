@@ -14,7 +14,7 @@ from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhi
 from creamtea.report.papers.ours import Reports
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
-from creamtea_webapp.markup import show
+from creamtea_webapp.markup import prepare_tables, show
 from creamtea_webapp.pages import blocks
 
 TEMPLATE = "papers.html"
@@ -65,7 +65,7 @@ def _exhibit(name: str, asked: Exhibit) -> None:
         studies=studies,
         **neighbours,
     )
-    blocks.prepare_tables()
+    prepare_tables()
     for section in document.sections:
         blocks.show_section(section, f"paper/{name}-{asked.key}")
     show(TEMPLATE, "neighbours", **neighbours, label="Previous and next")

@@ -22,7 +22,7 @@ from creamtea.store.row_ids import row_id
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
-from creamtea_webapp.markup import show
+from creamtea_webapp.markup import prepare_tables, show
 from creamtea_webapp.pages import blocks, manage, outputs, try_out, watch
 
 TEMPLATE = "report.html"
@@ -53,7 +53,7 @@ def page() -> None:
     place, campaigns = f"study-{report.number}", None
     characteristic, database = st.container(), session.database().url.render_as_string()
     to_try = try_out.trained(report.number)
-    blocks.prepare_tables()
+    prepare_tables()
     first, *rest = chosen.sections
     blocks.show_section(first, place)
     show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")

@@ -9,8 +9,7 @@ import streamlit as st
 
 from creamtea.store.queries import find_study, study_nodes
 from creamtea_webapp import session, trying
-from creamtea_webapp.markup import note, show
-from creamtea_webapp.pages import blocks
+from creamtea_webapp.markup import note, show, show_part
 
 TEMPLATE = "try_out.html"
 TITLE, ADDRESS = "Try a sentence", "try"
@@ -42,7 +41,7 @@ def trained(study: int) -> Trained | None:
 def section(study: int, there: Trained) -> None:
     """A fragment: sending the form redraws it alone."""
     session.require_report(study)
-    blocks.show_part("heading", TITLE, 2, (), ADDRESS)
+    show_part("heading", TITLE, 2, (), ADDRESS)
     with st.form("try-a-sentence", border=False):
         line = st.text_input("Sentence", max_chars=trying.MAX_CHARACTERS)
         left, right = st.columns(2)
