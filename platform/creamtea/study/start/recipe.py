@@ -15,8 +15,8 @@ from creamtea.study.survey import Survey
 
 VOCABULARIES = (200, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 BATCHES = (512, 1024, 2048, 4096)
-BATCHES_PER_EPOCH = 80
-UPDATES = 3000  # as many as small texts get, at most
+BATCHES_PER_EPOCH = 160
+UPDATES = 6000  # as many as small texts get, at most
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ variants:
 # What translates: a variant with a search. The others are compared with the baseline.
 systems:
   greedy: {{variant: softmax}}
-  beam4: {{variant: softmax, search: {{kind: beam, width: 4, length_normalization: 0.0}}}}
+  beam4: {{variant: softmax, search: {{kind: beam, width: 4}}}}
 baseline: greedy
 
 test_sets:
