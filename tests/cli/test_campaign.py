@@ -77,8 +77,9 @@ def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -
 
 def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
     made = create(creamtea, "--ratings", "2")
-    what, then = made.stdout.splitlines()
+    what, doubt, then = made.stdout.splitlines()
     assert {"first", "4 items", "3 systems"} <= set(re.findall(r"first|\d items|\d systems", what))
+    assert "decide little" in doubt
     assert "creamtea campaign preview first" in then
     previewed = creamtea("campaign", "preview", "first").stdout
     assert "items       4 rated\n" in previewed
@@ -109,7 +110,7 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
 
 def test_commands_to_copy_are_quoted(creamtea: Any, database: Database) -> None:
     name = "tea & jam"
-    _, then = create(creamtea, name=name).stdout.splitlines()
+    *_, then = create(creamtea, name=name).stdout.splitlines()
     preview, launch = then.removeprefix("next: ").split(", then ")
     assert shlex.split(preview) == ["creamtea", "campaign", "preview", name]
     assert shlex.split(launch) == ["creamtea", "campaign", "launch", name]
