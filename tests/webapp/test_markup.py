@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
-from creamtea.document.warning import StudyWarning
 from creamtea_webapp import markup
 from creamtea_webapp.markup import counted, markdown, render
 
@@ -34,13 +33,6 @@ def test_foreign_text_has_its_language_and_direction_and_stays_text() -> None:
     page = Tags(render("parts.html", "foreign", text=HOSTILE, language='ar" onclick="x'))
     assert page.tags == [("p", {"dir": "auto", "lang": 'ar" onclick="x'})]
     assert page.text.strip() == HOSTILE
-
-
-def test_warnings_are_a_list_of_texts() -> None:
-    warning = StudyWarning("near-zero", HOSTILE, "BLEU is near zero", "Train longer.")
-    page = Tags(render("report.html", "warnings", warnings=[warning]))
-    assert [tag for tag, _ in page.tags] == ["ul", "li", "strong"]
-    assert page.text.strip() == f"{HOSTILE}: BLEU is near zero. Train longer."
 
 
 @pytest.mark.parametrize("nothing", ["", " \n"])
