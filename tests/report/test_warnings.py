@@ -330,6 +330,15 @@ def test_a_beam_that_prefers_empty_outputs(
     assert all("7.0 % of the outputs are empty" in warning.found for warning in found)
 
 
+@pytest.mark.parametrize(("length", "told"), [(0.89, True), (0.9, False), (1.1, False), (1.101, True)])
+def test_outputs_of_another_length(filled: Database, fill: Fill, length: float, told: bool) -> None:
+    rows = {"metrics": [teatime_study.row("bleu", 30.0), teatime_study.row("length_ratio", length)]}
+    fill(filled, changes={f"score/scones-greedy/{seed}/test/bleu": rows for seed in (1, 2, 3)})
+    found = [(warning.place, warning.found) for warning in warned(filled) if warning.kind == "length"]
+    words = f"its outputs have {length:.3f} times the length of the references"
+    assert found == [("scones-greedy on test", words)] * told
+
+
 def test_code_in_a_text() -> None:
     assert code_parts("Set `a: <1>`, or `b`") == [
         ("Set ", False),

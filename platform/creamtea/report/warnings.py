@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, aliased
 
 from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import WordCorpus
-from creamtea.methods.displays import EMPTY
+from creamtea.methods.displays import EMPTY, LENGTH
 from creamtea.methods.searches import Beam
 from creamtea.methods.training import Training
 from creamtea.report import text
@@ -32,6 +32,7 @@ from creamtea.study.spec import Study
 from creamtea.wording import counted
 
 EMPTY_OUTPUTS = 0.01  # share of a system's outputs
+MIN_LENGTH, MAX_LENGTH = 0.9, 1.1  # of the references'
 STILL_IMPROVING = 0.01  # of the best validation before: what the last one must have gained
 
 
@@ -46,6 +47,7 @@ def result_warnings(
         *_together(_trainings(material)),
         *_together(warning for systems in tables for warning in _scores(material, systems)),
         *_together(warning for systems in tables for warning in _empty_outputs(material, systems)),
+        *_together(warning for systems in tables for warning in _lengths(systems)),
         *(warning for systems in tables for warning in _same_outputs(session, material, systems.test_set)),
     )
 
@@ -243,6 +245,19 @@ def _empty_outputs(material: Material, systems: SystemsOn) -> Iterator[StudyWarn
                 f"{text.number(share, EMPTY)} % of the outputs are empty, and BLEU and length fall with "
                 "each: its beam search prefers them, as scores are not divided by length",
                 "Set `length_normalization: 1.0` in its search, or compare with greedy search.",
+            )
+
+
+def _lengths(systems: SystemsOn) -> Iterator[StudyWarning]:
+    """Of outputs that say too little or too much."""
+    for row in systems.table.rows:
+        cell = row.cells.get(LENGTH.key)
+        if cell and cell.value is not None and not MIN_LENGTH <= cell.value <= MAX_LENGTH:
+            yield StudyWarning(
+                "length",
+                f"{row.name} on {systems.test_set}",
+                f"its outputs have {text.number(cell.value, LENGTH)} times the length of the references",
+                "Read some of them: a model that is not trained long enough leaves out or repeats words.",
             )
 
 
