@@ -43,7 +43,7 @@ TINY = """
     training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 1, autocast: none}
 systems:
   greedy: {variant: softmax}
-  beam: {variant: softmax, search: {kind: beam, width: 8}}
+  beam: {variant: softmax, search: {kind: beam, width: 8, length_normalization: 0.0}}
   exact: {variant: softmax, search: {kind: exact, max_states: 20000}}
   nvs: {variant: softmax, selection: {kind: nvs, threshold: 0.97}}
   lexicon: {variant: softmax, selection: {kind: lexicon, k: 1}}
@@ -56,7 +56,7 @@ FAULTY = """
     <<: *variant
     training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 2, autocast: none}
 systems:
-  none: {variant: softmax, search: &beam {kind: beam, width: 2}}
+  none: {variant: softmax, search: &beam {kind: beam, width: 2, length_normalization: 0.0}}
   model: {variant: short, search: *beam}
   search: {variant: softmax}
   selection: {variant: softmax, search: *beam, selection: {kind: nvs, threshold: 0.9}}

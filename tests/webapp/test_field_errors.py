@@ -75,7 +75,8 @@ def test_of_an_import(visit: Visit) -> None:
     assert place_of_error(app, "Choose a file") == "import-file"
     app.file_uploader(key="import-file").set_value([("x.csv", b"item,system\n", "text/csv")])
     app = pressed(app, "Import")
-    assert place_of_error(app, "x.csv") == "import-file"
+    assert place_of_error(app, "x.csv") == "import-kind"  # nobody recognises it
+    app.selectbox(key="import-kind").set_value("csv")
     app.text_input(key="import-source_language").set_value("de")
     app = pressed(app, "Import")
     assert place_of_error(app, "go together") == "import-target_language"

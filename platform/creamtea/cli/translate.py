@@ -67,8 +67,9 @@ def translate(
     the form, if it has any: `<ady>абан`, `<zulu>hamba<V><PST>`.
 
     With --nbest N a line of output has the number of the line that it translates, a score and a translation,
-    separated by tabs, best first; JSON has them as `best`. N is at most the width of the system's beam
-    search, which may find fewer. Different subwords can make the same text.
+    separated by tabs, in the order of the search (by score / length, say); JSON has them as `best`. N is at
+    most the width of the system's beam search, which may find fewer. Different subwords can make the same
+    text.
     """
     from creamtea.engine.reopened import opened, translating_step
     from creamtea.engine.runner import load_module

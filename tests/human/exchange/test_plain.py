@@ -224,4 +224,4 @@ def test_what_was_made_elsewhere_has_no_plan(database: Database, tmp_path: Path)
     assert (ratings.submitted, ratings.wanted, ratings.left_out.incomplete_items) == (20, 20, 0)
     assert (kind.wanted, kind.submitted, kind.complete) == (20, 20, 16)
     report = build_human(database, "old")
-    assert "closed: 20 item ratings by 3 raters" in report.sections[0].blocks[0].facts
+    assert "closed: 20 item ratings by 3 raters" in report.sections[1].blocks[0].facts  # below the answer

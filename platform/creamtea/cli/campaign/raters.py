@@ -26,7 +26,7 @@ def register(commands: typer.Typer) -> None:
     commands.command(
         epilog="Examples: `creamtea campaign link first --rater anna` · "
         "`creamtea campaign link first --rater ben --subject ben@example.org` · "
-        "`creamtea campaign link first --count 20 > links.csv` · "
+        "`creamtea campaign link first --count 2 > links.csv` · "
         "`creamtea campaign link first --participants --url https://rate.example.org` · "
         "`creamtea campaign link first --organiser` · "
         "`creamtea campaign link first --organiser --subject dora@example.org`"

@@ -56,6 +56,8 @@ def _of_folder(path: Path) -> str | None:
 def _of_file(path: Path) -> str | None:
     text = read_text(path)
     first = text.lstrip("\ufeff \t\r\n").split("\n", 1)[0].rstrip("\r")
+    if not first:
+        raise InputError(f"{path.name}: an empty file")
     if first.startswith(("{", "[")):
         return _of_json(text, first)
     if first.split()[:1] == [MTURK_HEADER]:
