@@ -381,3 +381,10 @@ def test_tests_of_all_pairs_have_enough_resamples_for_the_correction(write: Writ
     (node,) = (node for node in result.nodes if node.node == "pairs/test")
     assert len(node.labels["systems"]) == systems
     assert sum(pairs.params["outputs"]) == len(pairs.inputs["systems"])
+
+
+def test_a_grid_of_many_systems_has_no_tests_of_all_pairs(write: Write) -> None:
+    """Of 31 systems there would be 465, and their resamples would soon pass every bound."""
+    assert "pairs/test" in steps_of(planned(write()))
+    more = "".join(f"  more{number}: {{variant: softmax}}\n" for number in range(30))
+    assert "pairs/test" not in steps_of(planned(write(("systems:\n", f"systems:\n{more}"))))

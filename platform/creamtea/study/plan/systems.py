@@ -34,6 +34,8 @@ from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.texts import Texts
 from creamtea.study.spec import Study, System
 
+MOST_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
+
 
 class Systems(Texts):
     """Adds them kind by kind; the dictionaries hold the keys of what has been added."""
@@ -218,12 +220,13 @@ class Systems(Texts):
             self.add(COMPARE, place, self.compare_params[metric.name()], inputs, labels)
 
     def pairs(self, test_set: str) -> None:
-        """Every two systems by the study's first metric, where there are more than the one pair that a
-        comparison with the baseline is."""
+        """Compare every two systems by the study's first metric, where there are more than the one pair that
+        a comparison with the baseline is, and at most MOST_PAIRED: the work grows with the cube of their
+        number."""
         names = [
             name for name in self.study.systems_on(test_set) if self.study.systems[name].reference is None
         ]
-        if len(names) < 3 or not self.study.metrics:
+        if not 3 <= len(names) <= MOST_PAIRED or not self.study.metrics:
             return
         metric = self.study.metrics[0]
         systems = [self._compared(name, test_set, metric) for name in names]
