@@ -114,19 +114,24 @@ class FilesTestSet(OfFile):
                 yield Mistake((*path, "idioms"), "idioms beside itds", "one of the two")
 
 
-class SyntheticTestSet(TestSet):
+class MadeUpTestSet(TestSet):
+    """What test sets of made-up sentences share."""
+
+    lines: MadeUp = 300  # [segments]
+    seed: Seed = 2  # of the sentences
+    idiom_rate: Share = 0.5  # share of sentences with an idiom
+
+    def first(self, sentences: int) -> TestSet:
+        return self.model_copy(update={"lines": min(sentences, self.lines)})
+
+
+class SyntheticTestSet(MadeUpTestSet):
     """Unseen sentences of a synthetic corpus's language."""
 
     kind: Literal["synthetic"]
     corpus: Name  # a synthetic corpus, whose language it is
-    lines: MadeUp = 300  # [segments]
-    seed: Seed = 2  # of the sentences
-    idiom_rate: Share = 0.5  # share of sentences with an idiom
     title: ClassVar[str] = "sentences of a made-up language"
     worker: ClassVar[str] = "creamtea_workers.corpora.synthetic"
-
-    def first(self, sentences: int) -> TestSet:
-        return self.model_copy(update={"lines": min(sentences, self.lines)})
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         return TextPlan(corpus=planner.corpus_spec(self.corpus))
@@ -136,20 +141,14 @@ class SyntheticTestSet(TestSet):
         yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, SyntheticCorpus)
 
 
-class PhrasebookTestSet(TestSet):
+class PhrasebookTestSet(MadeUpTestSet):
     """Sentences of a phrasebook that are not in the corpus's text, each with a filling that its pattern has
     nowhere in the training text. Their idioms are annotated."""
 
     kind: Literal["phrasebook"]
     corpus: Name  # a corpus of kind `phrasebook`
-    lines: MadeUp = 300  # [segments]
-    seed: Seed = 2  # of the sentences
-    idiom_rate: Share = 0.5  # share of sentences with an idiom
     title: ClassVar[str] = "sentences of a phrasebook"
     worker: ClassVar[str] = "creamtea_workers.corpora.phrasebook"
-
-    def first(self, sentences: int) -> TestSet:
-        return self.model_copy(update={"lines": min(sentences, self.lines)})
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         corpus = planner.corpus_spec(self.corpus)

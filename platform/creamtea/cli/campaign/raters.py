@@ -185,10 +185,8 @@ def report_raters(
 
     A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded by it.
     """
-    from creamtea.human.quality import (
-        described_in_words,
-        reports_of,
-    )  # its statistics take a second to import
+    # its statistics take a second to import
+    from creamtea.human.quality import described_in_words, reports_of
 
     with existing_database() as database:
         campaign_id = campaigns.summary(database, name).id

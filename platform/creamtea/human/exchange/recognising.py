@@ -10,7 +10,7 @@ from typing import Any
 from creamtea.error_spans import name_key
 from creamtea.errors import InputError
 from creamtea.human.exchange import pearmut
-from creamtea.human.exchange.appraise import HEADERS, LAYOUTS, MTURK_HEADER
+from creamtea.human.exchange.appraise import HEADERS, KINDS, LAYOUTS, MTURK_HEADER
 from creamtea.human.exchange.files import read_text
 from creamtea.human.exchange.folder import FORMATS
 from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT
@@ -26,7 +26,6 @@ EXPECTED = {
     MT_METRICS_EVAL: "a folder with sources, system-outputs and human-scores",
     PEARMUT: "an object for each submitted document, with annotation; or an export's folder",
 }
-KINDS_OF_APPRAISE = {"TGT", "BAD", "REF", "CHK", "REP"}
 
 
 def recognise(path: Path) -> str:
@@ -70,7 +69,7 @@ def _of_file(path: Path) -> str | None:
         return "csv"
     if len(by_tabs) >= len(FIELDS) and by_tabs[3].strip().isdecimal():  # without a header
         return MQM
-    is_layout = len(cells) >= len(LAYOUTS[0]) and cells[3] in KINDS_OF_APPRAISE
+    is_layout = len(cells) >= len(LAYOUTS[0]) and cells[3] in KINDS
     return APPRAISE if is_layout or cells[0] in HEADERS else None
 
 
