@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import queue
+import re
 import threading
 import time
 from collections import defaultdict
@@ -17,6 +18,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
+from pydantic import ValidationError
 from sqlalchemy import select
 
 from creamtea.engine import events
@@ -73,7 +75,8 @@ class MLflow:
 
     def log(self, update: int, values: Values) -> None:
         for name, value in values.items():
-            self._client.log_metric(self._id, name, value, step=update)
+            # MLflow refuses other characters, such as those of chrF++
+            self._client.log_metric(self._id, re.sub(r"[^/\w.\- ]", "_", name), value, step=update)
 
     def close(self) -> None:
         self._client.set_terminated(self._id)
@@ -137,8 +140,14 @@ class Tracking:
             return
         with self._database.session() as session:
             for row in session.scalars(select(StudyRow).where(StudyRow.id.in_(new))):
-                if (track := row.spec.get("track")) is not None:
+                if (track := row.spec.get("track")) is None:
+                    continue
+                try:
                     self._studies[row.id] = (row.name, Track.model_validate(track), row.spec)
+                except ValidationError:  # as another version wrote it
+                    self._failures.put(
+                        f"study {row.name} goes on without tracking: its `track` cannot be read"
+                    )
         self._known |= new
         if self._studies and self._thread is None:
             self._thread = threading.Thread(target=self._send_all, name="tracking", daemon=True)
@@ -183,6 +192,7 @@ class Tracking:
         except Exception as error:
             name, track, _ = self._studies.pop(study)
             why = f"{type(error).__name__}: {error}".splitlines()[0]
+            why = re.sub(r"//[^/@\s]+@", "//…@", why)  # a password in a server's address
             if isinstance(error, ImportError):
                 why += f"; install it with pip install 'creamtea[{track.kind}]'"
             self._failures.put(f"study {name} goes on without tracking by {track.kind}: {why}")

@@ -337,7 +337,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
                 finished=campaign.state == "launched"
                 and bool(submitted)
                 and rater.excluded_at is None
-                and load_outlook(session, campaign, rater.id, now).is_over(now),
+                and load_outlook(session, campaign, rater.id, now).is_over(),
             )
             for rater, submitted, skipped, examples, last in rows
         ]

@@ -1,4 +1,7 @@
-"""The documentation, where this installation has it as a site (`creamtea docs` shows the same files)."""
+"""The documentation, where this installation has it as a site (`creamtea docs` shows the same files).
+
+Its text is public: whoever may come in may read it, raters too.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from creamtea_webapp.gate.paths import DOCUMENTATION
 def routes() -> list[Mount]:
     """None where the site is not built."""
     folder = built_site()
-    return [] if folder is None else [Mount(f"/{DOCUMENTATION}", Site(directory=folder, html=True))]
+    return [] if folder is None else [Mount(f"/{DOCUMENTATION}", Site(directory=folder))]
 
 
 class Site(StaticFiles):

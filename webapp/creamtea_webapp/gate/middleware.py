@@ -235,8 +235,10 @@ def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
+            own_policy = headers.get("Content-Security-Policy")  # of a page of the documentation
+            headers.update(
+                HEADERS if own_policy is None else HEADERS | {"Content-Security-Policy": own_policy}
+            )
             if https:
                 headers["Strict-Transport-Security"] = TRANSPORT_SECURITY
             if scope["scheme"] in ("https", "wss"):

@@ -6,10 +6,11 @@ const states = new WeakMap();
 
 export default function render({ parentElement, data }) {
   const find = (selector) => parentElement.querySelector(selector);
-  const state = states.get(parentElement) ?? { column: -1, up: true, table: null };
+  const state = states.get(parentElement) ?? { column: -1, up: true, table: null, rows: [] };
   states.set(parentElement, state);
   const apply = () => {
     const { rows, table } = state;
+    if (table === null) return;
     const words = find("input").value.toLowerCase().split(/\s+/);
     const kept = rows.filter((row) => words.every((word) => row.textContent.toLowerCase().includes(word)));
     const shown = new Set(kept);
@@ -70,7 +71,9 @@ function compared(a, b) {
 
 // A number, if the cell begins with one and is not a date.
 function key(cell) {
-  const text = cell.dataset.sort ?? cell.textContent.trim();
+  const { sort } = cell.dataset;
+  if (sort && !Number.isNaN(Number(sort))) return Number(sort);
+  const text = sort ?? cell.textContent.trim();
   const number = /^[-−]?[\d,]*\.?\d+(?=$| |%)/.exec(text);
   return number ? Number(number[0].replaceAll(",", "").replace("−", "-")) : text;
 }

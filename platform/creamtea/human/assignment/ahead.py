@@ -26,7 +26,7 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
         .order_by(Item.kind != ItemKind.TUTORIAL, Item.position)
     ).all()
     firsts = [at for at, row in enumerate(rows) if row.page in (None, row.position)]
-    if number >= len(firsts):
+    if not 0 <= number < len(firsts):
         return None
     at = firsts[number]
     lead = session.get_one(Item, rows[at].id)

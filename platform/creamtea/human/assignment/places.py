@@ -80,10 +80,12 @@ class Outlook:
             for past in self.past
         )
 
-    def is_over(self, now: datetime) -> bool:
-        """Whether the rater has rated something and nothing is left for them."""
-        left = len(self.tutorial) + self.at_most + self.in_work(now)
-        return left == 0 and self.done(tutorial=False) > 0
+    def is_over(self) -> bool:
+        """Whether the rater has rated something, and nothing is left for them: neither open nor given out
+        and without an answer, whose lease may have run out."""
+        begun = any(past.submitted_at is None and past.skipped_at is None for past in self.past)
+        left = self.tutorial or self.due or self.shortlist or self.later or self.at_most or begun
+        return not left and self.done(tutorial=False) > 0
 
     def seconds_left(self, items: int) -> int | None:
         """The time that `items` more take at the median of the newest answers; None without one."""

@@ -26,7 +26,7 @@ def page(campaign_id: int) -> None:
     who = session.require(rights.SEE_CAMPAIGN, campaign_id)
     head(who, find(campaign_id), "ahead")
     note("What raters see, page by page, with their buttons. Nothing that you enter here is kept.")
-    number = row_id(st.query_params.get(ITEM, ""))
+    number = row_id(st.query_params.get(ITEM, "")) or None  # 0 is the welcome, too
     with session.database().session() as reading:
         campaign = reading.get_one(Campaign, campaign_id)
         try:
