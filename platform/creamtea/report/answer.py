@@ -173,14 +173,19 @@ class _Answer:
         sign = 1 if column.better == "lower" else -1
         fastest = min(timed, key=lambda row: sign * (row.cells[column.key].value or 0.0))
         shares = fastest.cells[column.key].percents
-        # a time that is as short, or whose share may be 100 %, is no other time
-        tied = [
-            row
-            for row in timed
-            if row is fastest
-            or shown(row) == shown(fastest)
-            or (row.name in shares and (shares[row.name].high or 0.0) >= ALL)
-        ]
+
+        def alike(row: Row) -> bool:
+            """Whether it is as fast, or the interval of one's share of the other has 100 %."""
+            both = shares.get(row.name), row.cells[column.key].percents.get(fastest.name)
+            return shown(row) == shown(fastest) or any(
+                share is not None
+                and share.low is not None
+                and share.high is not None
+                and share.low <= ALL <= share.high
+                for share in both
+            )
+
+        tied = [row for row in timed if row is fastest or alike(row)]
         names = [row.name for row in tied]
         parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
         sentence = f"Fastest: {', '.join(names)} ({'; '.join([shown(fastest), *parts])})"

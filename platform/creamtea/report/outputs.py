@@ -124,7 +124,8 @@ def _drawn(session: Session, name: str, own: Translations, chosen: Sequence[int]
         limit=len(indices),
     )
     systems = list(own.decodes)
-    baseline = next((system for system in systems if system not in own.against), systems[0])
+    compared = set(own.against.values())  # human references are compared with nothing
+    baseline = next((system for system in systems if system in compared - own.against.keys()), systems[0])
     segments = tuple(
         (row.index + 1, lines(row, own, systems, baseline, metric, list(scores)))
         for row in side_by_side(session, query).rows

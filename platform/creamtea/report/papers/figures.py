@@ -54,9 +54,10 @@ def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
     for layer in spec["layer"]:
         for channel, added in vega.by_style("group", published, "color", "shape", "strokeDash").items():
             if own := layer["encoding"].get(channel):
-                for end in ("domain", "range"):
-                    own["scale"][end] += added["scale"][end]
-                own["legend"] = {"values": own["scale"]["domain"]}
+                # a new one, since the layers of a figure share theirs
+                scale = {end: [*own["scale"][end], *added["scale"][end]] for end in ("domain", "range")}
+                legend = (own["legend"] or {}) | {"values": scale["domain"]}
+                layer["encoding"][channel] = own | {"scale": scale, "legend": legend}
     return replace(figure, spec=spec, rows=tuple(rows))
 
 
