@@ -146,6 +146,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
     rows: list[Row] = []
     tested: dict[tuple[str, str], Tested] = {}
     low: set[str] = set()
+    references: set[str] = set()
     for study, table in tables.items():
         own = {(column.key, column.signature) for column in table.columns}
         names = {row.name: f"{study.name}: {row.name}" for row in table.rows}
@@ -155,6 +156,8 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
                 for place, column in shown.items()
             }
             rows.append(Row(names[row.name], cells, description=row.description))
+        systems = material[study].spec.systems
+        references |= {name for system, name in names.items() if systems[system].reference is not None}
         low |= {names[name] for name in near_zero(material[study], study.test_set)}
         for metric in material[study].spec.metrics:
             column = next(column for column in table.columns if column.key == metric.name())
@@ -162,7 +165,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
                 if (found := _tested(material[study], study.test_set, system, metric)) is not None:
                     tested[name, shown[column.key, column.signature].key] = found
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
-    return Compared(ranked(table), test_set, tested, frozenset(low))
+    return Compared(ranked(table, references), test_set, tested, frozenset(low))
 
 
 def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:

@@ -15,8 +15,9 @@ In a pattern `{thing}` is the first field of a word of the class, `{thing.plural
 a second word of the class, and `{der@thing}` the form `der` for the feature of the word that fills `thing`.
 `{do.aux@who}` is the form that the field names. Fields may have forms of the pattern's slots in them.
 
-A filling is held out of a pattern by the digest of both. The training text has no sentence with such a
-filling, and each development and test sentence has one: it was never seen in that pattern.
+A filling is held out of a pattern by the digest of both. No training sentence that the phrasebook makes has
+such a filling, and each development and test sentence has one. Text beside it is only kept from holding a
+whole sentence of theirs.
 """
 
 from __future__ import annotations
@@ -106,11 +107,15 @@ class Phrasebook:
             elif line:
                 with _explained(f"line {number}"):
                     book._add(section, heading, line)
+        if not book.patterns:
+            raise StepError("phrasebook: it has no patterns")
         for pattern in book.patterns:
             with _explained(f"pattern {pattern.sides[0]}"):
                 first = {slot: book._class(slot)[0] for slot in pattern.slots}
                 book._written(pattern, first)
                 for slot in pattern.slots:
+                    if all(word.idiom for word in book._class(slot)):
+                        raise ValueError(f"{slot} has only idioms: a sentence without one needs a word")
                     for word in book._class(slot):
                         book._written(pattern, {**first, slot: word})
         return book
@@ -236,7 +241,7 @@ def _explained(where: str) -> Iterator[None]:
     """Make an error in a line or a pattern a StepError."""
     try:
         yield
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError, re.error) as error:
         raise StepError(f"phrasebook, {where}: {error}") from None
 
 
