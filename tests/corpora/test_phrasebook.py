@@ -105,6 +105,8 @@ def test_pieces_beside_each_other_are_one() -> None:
         (("bought bread = Brot / gekauft / haben", "bought bread = Brot"), "line 18: "),
         (("I = ich (1)", "I (1)"), "line 12: "),
         (("[join source]", "text"), "line 2: text before"),
+        (("bought bread =", "! bought bread ="), "do has only idioms"),
+        (("[patterns]", "[words more] name = name"), "no patterns|line "),
     ],
 )
 def test_mistakes_are_named(change: tuple[str, str], message: str) -> None:
