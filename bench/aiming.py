@@ -35,10 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from creamtea.human import audit
-from creamtea.human.exchange import exporting
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.results import load_ratings
+from creamtea.access import audit
+from creamtea.human.formats import exporting
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.aiming import SETTLED_SHARE, State, look
 from creamtea.stats.correction import holm
 from creamtea.stats.estimate import mean_estimate

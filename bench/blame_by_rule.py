@@ -24,7 +24,7 @@ from creamtea.blame.labels import Mark, marks_of_edit
 from creamtea.blame.running import Settings as Searches
 from creamtea.blame.running import gather
 from creamtea.cli.blame import shares
-from creamtea.human.launching import registration
+from creamtea.human.making.launching import registration
 from creamtea.report.human.build import build_human
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore

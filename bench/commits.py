@@ -23,7 +23,7 @@ from simulated_raters import fill
 from sqlalchemy import event
 
 from creamtea.hardware import processor_name
-from creamtea.human import assignment
+from creamtea.human import rating as assignment
 from creamtea.store.database import Database, open_database
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ systems + noise. What is measured, for two systems that are equal and for two th
   end, which spends all of the 5 %. At the end: the paired t interval and test over documents of the report's
   other tables, with weights 1/√q. Unbiased: the mean by inverse probabilities, without an interval;
 - side by side: the same of a campaign that shows a baseline and three systems together and composes each
-  document of what is still open (human/aiming.py). One system is far better and soon leaves the board. A
+  document of what is still open (rating/aiming.py). One system is far better and soon leaves the board. A
   false alarm is any of the two others, equal to the baseline, with p < 0.05 after Holm's correction over all
   three; coverage and bias are those of one of these. Scores do not depend on what stands beside. One alone:
   a comparison never given up, before the correction.

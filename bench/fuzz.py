@@ -124,8 +124,8 @@ def studies() -> Iterator[Callable[[random.Random], str]]:
 @contextmanager
 def imports() -> Iterator[Callable[[random.Random], str]]:
     from creamtea.errors import InputError
-    from creamtea.human.exchange.elsewhere import ImportFacts
-    from creamtea.human.exchange.exporting import IMPORTS, export_campaign, import_campaign
+    from creamtea.human.formats.elsewhere import ImportFacts
+    from creamtea.human.formats.exporting import IMPORTS, export_campaign, import_campaign
     from creamtea.store.database import open_database
 
     with tempfile.TemporaryDirectory() as name:
@@ -226,7 +226,7 @@ def links() -> Iterator[Callable[[random.Random], str]]:
     from starlette.routing import Route
     from starlette.testclient import TestClient
 
-    from creamtea.human import access
+    from creamtea.access import sessions
     from creamtea.store.database import open_database
     from creamtea_webapp import session
     from creamtea_webapp.gate import entrance
@@ -242,7 +242,7 @@ def links() -> Iterator[Callable[[random.Random], str]]:
         app = Starlette(
             routes=[*entrance.routes(), Route("/{rest:path}", inside)], middleware=[Middleware(Gate)]
         )
-        secret = access.create_link(database, "reader")
+        secret = sessions.create_link(database, "reader")
 
         def case(rng: random.Random) -> str:
             people = TestClient(app, follow_redirects=False)

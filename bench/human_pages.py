@@ -28,9 +28,9 @@ from sqlalchemy import select, text
 from teatime_study import SYSTEMS as STUDY_SYSTEMS
 from teatime_study import fill_study
 
-from creamtea.human import assignment
+from creamtea.human import rating as assignment
 from creamtea.human.quality import reports_of
-from creamtea.human.results import load_ratings
+from creamtea.human.results.ratings import load_ratings
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database, open_database

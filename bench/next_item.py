@@ -22,7 +22,7 @@ from clocks import Clocks
 from simulated_raters import SYSTEMS, fill
 from sqlalchemy import text
 
-from creamtea.human import assignment
+from creamtea.human import rating as assignment
 from creamtea.store.database import Database, open_database
 
 HYPOTHESES_PER_STEP = 50_000

@@ -1,12 +1,12 @@
 """Campaigns that creamtea exports, rated in a real Pearmut in Chromium, and imported again.
 
 Pearmut needs Python 3.12 and 320 MB, so it lives in an environment of its own and is no part of the tests;
-they read the files that this script recorded (tests/human/exchange/pearmut/).
+they read the files that this script recorded (tests/human/formats/pearmut/).
 
     python3.12 -m venv pearmut-venv && pearmut-venv/bin/pip install pearmut==1.1.6
     make browser
-    PYTHONPATH=tests/human/exchange/helpers python bench/pearmut_run.py pearmut-venv/bin/python
-    … --record tests/human/exchange/pearmut     # write the files that the tests read
+    PYTHONPATH=tests/human/formats/helpers python bench/pearmut_run.py pearmut-venv/bin/python
+    … --record tests/human/formats/pearmut     # write the files that the tests read
 
 Its server listens on 127.0.0.1 only (`pearmut run` listens on every address). For each protocol that both
 know, a campaign with documents of two segments, practice, attention checks and errors marked beforehand is
@@ -39,9 +39,9 @@ from playwright.sync_api import Page, sync_playwright
 from rated import Rated
 from rating_page import launched
 
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.exporting import export_campaign
-from creamtea.human.exchange.pearmut_import import read_pearmut
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign
+from creamtea.human.formats.pearmut_import import read_pearmut
 from creamtea.store.database import Database, open_database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.schema import upgrade

@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
-from creamtea.human import assignment
-from creamtea.human.assignment import RatingRefused, Work
+from creamtea.human import rating as assignment
+from creamtea.human.rating import RatingRefused, Work
 from creamtea.store.database import open_database
 
 MAX_SPANS = 6  # of one answer

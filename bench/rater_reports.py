@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from creamtea.human import audit
-from creamtea.human.exchange import exporting
-from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.access import audit
+from creamtea.human.formats import exporting
+from creamtea.human.formats.elsewhere import ImportFacts
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import RaterAnswer, RaterReport, rater_reports, read_answers
 from creamtea.human.quality.comparison import Comparison, CountingRaters

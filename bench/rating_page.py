@@ -35,7 +35,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from creamtea.human import access, audit, raters
+from creamtea.access import audit, sessions
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import upgrade
 from creamtea.store.tables import Campaign, Item
@@ -150,7 +151,7 @@ def launched(playwright: Any) -> Browser:
 def measured(browser: Browser, database: Database, site: str, items: int, segments: int) -> dict[str, Any]:
     rater = raters.add(database, "bench", audit.COMMAND_LINE)
     raters.consent(database, rater)
-    opened = access.exchange(database, access.create_link(database, "rater", rater_id=rater))
+    opened = sessions.exchange(database, sessions.create_link(database, "rater", rater_id=rater))
     port = urlsplit(site).port
     cookie: Any = {"name": f"creamtea-{port}", "value": opened.secret, "url": site}
 

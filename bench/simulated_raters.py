@@ -207,7 +207,7 @@ def _run_all(url: str, folder: Path, people: Sequence[int], trouble: Trouble, se
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["numpy", "scipy.optimize", "psycopg", "sqlalchemy.dialects.sqlite", "creamtea.human.assignment"]
+        ["numpy", "scipy.optimize", "psycopg", "sqlalchemy.dialects.sqlite", "creamtea.human.rating"]
     )
     kills = 0
 

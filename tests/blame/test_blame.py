@@ -15,7 +15,7 @@ from creamtea.blame.labels import Evidence, Origin, label
 from creamtea.blame.marks import marks_of
 from creamtea.blame.running import gather
 from creamtea.errors import InputError
-from creamtea.human.launching import registration
+from creamtea.human.making.launching import registration
 from creamtea.human.protocols import find_protocol
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Row, Texts

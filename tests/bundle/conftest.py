@@ -24,7 +24,7 @@ from creamtea.bundle.archive import json_bytes, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.cli.main import main
-from creamtea.human.launching import registration
+from creamtea.human.making.launching import registration
 from creamtea.human.media.given import Given, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database

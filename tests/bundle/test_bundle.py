@@ -24,7 +24,7 @@ from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.errors import InputError
-from creamtea.human.settings import CampaignSettings
+from creamtea.human.making.settings import CampaignSettings
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater

@@ -14,7 +14,8 @@ from media_files import png
 from rated_study import fill_study
 from sqlalchemy import select
 
-from creamtea.human import assignment, raters
+from creamtea.human import rating as assignment
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import AccessToken, Rater
 

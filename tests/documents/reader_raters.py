@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from creamtea.human import assignment, raters
+from creamtea.human import rating as assignment
+from creamtea.human.rating import raters
 from creamtea.settings import Settings
 from creamtea.store.database import open_database
 

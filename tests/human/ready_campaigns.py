@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from creamtea.human import audit, campaigns, launching, raters
-from creamtea.human.settings import CampaignSettings
+from creamtea.access import audit
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 
 PLAIN = CampaignSettings(bad_references=0, repeats=0)  # no controls: every item is rated

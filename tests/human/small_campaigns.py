@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from creamtea.human import assignment, raters
+from creamtea.human import rating as assignment
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 

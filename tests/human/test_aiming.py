@@ -8,15 +8,16 @@ from small_campaigns import add_rater, make_campaign, rate, rate_in_turns, work_
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
-from creamtea.human import assignment
-from creamtea.human.aiming import BLOCK, standings
-from creamtea.human.campaigns import find_campaign, summary
-from creamtea.human.progress import by_kind
+from creamtea.human import rating as assignment
+from creamtea.human.making.campaigns import summary
+from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol, protocol_names
-from creamtea.human.results import load_ratings
-from creamtea.human.settings import CampaignSettings
+from creamtea.human.rating.aiming import BLOCK, standings
+from creamtea.human.rating.progress import by_kind
+from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.aiming import SETTLED_SHARE, State
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 SEGMENTS, MEANS = 60, (50.0, 80.0, 50.5)  # the second is far better, the third is like the baseline

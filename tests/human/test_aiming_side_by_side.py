@@ -16,13 +16,14 @@ from small_campaigns import add_rater, make_campaign, rate_in_turns, work_for
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.human import aiming, assignment
-from creamtea.human.aiming import chances_on, standings, take_turns
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.exchange.storing import collect
+from creamtea.human import rating as assignment
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.storing import collect
 from creamtea.human.quality.answers import read_answers, reading_words
-from creamtea.human.results import load_ratings
+from creamtea.human.rating import aiming
+from creamtea.human.rating.aiming import chances_on, standings, take_turns
+from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.stats.aiming import SETTLED_SHARE, Look, State, unbiased_mean
 from creamtea.store.database import Database

@@ -18,8 +18,8 @@ from small_campaigns import (
 )
 from sqlalchemy import select
 
-from creamtea.human import assignment, raters
-from creamtea.human.assignment import RatingRefused, places
+from creamtea.human import rating as assignment
+from creamtea.human.rating import RatingRefused, places, raters
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Rater
 
@@ -156,7 +156,7 @@ def test_where_the_whole_shortlist_goes_meanwhile_the_next_items_are_found(
             rate(database, bert, work_for(database, bert))
         return outlook
 
-    monkeypatch.setattr("creamtea.human.assignment.drawing.load_outlook", slow_look)
+    monkeypatch.setattr("creamtea.human.rating.drawing.load_outlook", slow_look)
     assert work_for(database, anna).source == "source 1"
     assert looks[0].shortlist != looks[-1].shortlist
 

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, stored, work_for
 
 from creamtea.errors import InputError
-from creamtea.human import assignment, raters
-from creamtea.human.assignment import RatingRefused
-from creamtea.human.assignment.model import TryAgain
-from creamtea.human.attention import (
+from creamtea.human import rating as assignment
+from creamtea.human.making.attention import (
     MAX_WARNINGS,
     Attention,
     attention_items,
@@ -22,11 +20,13 @@ from creamtea.human.attention import (
     is_right,
     read_attention,
 )
-from creamtea.human.campaigns import summary
-from creamtea.human.new_items import NewItem
+from creamtea.human.making.campaigns import summary
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.settings import AttentionItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
 from creamtea.human.quality.answers import read_answers
-from creamtea.human.settings import AttentionItem
+from creamtea.human.rating import RatingRefused, raters
+from creamtea.human.rating.model import TryAgain
 from creamtea.store.database import Database
 
 TWO = {

@@ -8,13 +8,16 @@ import pytest
 from ready_campaigns import PLAIN, add_rater
 from sqlalchemy import select
 
+from creamtea.access import audit
 from creamtea.errors import InputError
-from creamtea.human import audit, campaigns, launching, raters
-from creamtea.human.documents import Documents
-from creamtea.human.outputs import read_metric
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.documents import Documents
+from creamtea.human.making.outputs import read_metric
+from creamtea.human.making.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.human.protocols import protocol_names
-from creamtea.human.settings import CampaignSettings, TutorialItem, settings_of
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item, Segment, SegmentScore, StepRow, StudyRow, StudyStep
 
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
@@ -32,7 +35,7 @@ def items_of(database: Database) -> list[Item]:
 
 def row_of(database: Database, name: str = "c") -> Campaign:
     with database.session() as session:
-        return campaigns.find_campaign(session, name)
+        return find_campaign(session, name)
 
 
 def give_references(database: Database) -> None:

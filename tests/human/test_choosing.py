@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.choosing import choose, disagreement, make_items, proportional
-from creamtea.human.new_items import NewItem
-from creamtea.human.outputs import Line
+from creamtea.human.making.choosing import choose, disagreement, make_items, proportional
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.outputs import Line
+from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol
-from creamtea.human.settings import CampaignSettings
 
 SYSTEMS = ["a", "b", "c"]
 

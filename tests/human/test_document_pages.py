@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from small_campaigns import LAPSED, add_rater, make_campaign, rate, ratings, work_for
 from sqlalchemy import select
 
-from creamtea.human import assignment
-from creamtea.human.assignment import RatingRefused
-from creamtea.human.assignment.orders import groups_of, joint_order, order_on, together
+from creamtea.human import rating as assignment
+from creamtea.human.rating import RatingRefused
+from creamtea.human.rating.orders import groups_of, joint_order, order_on, together
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item, Rating
 

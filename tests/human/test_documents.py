@@ -14,11 +14,12 @@ from ready_campaigns import PLAIN, launched_campaign
 from small_campaigns import add_rater
 
 from creamtea.errors import InputError
-from creamtea.human import assignment, campaigns
-from creamtea.human.documents import ABSENT, Documents, domain_settings, read_documents
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.exchange.storing import collect
+from creamtea.human import rating as assignment
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.storing import collect
+from creamtea.human.making import campaigns
+from creamtea.human.making.documents import ABSENT, Documents, domain_settings, read_documents
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 

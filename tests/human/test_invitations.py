@@ -9,8 +9,9 @@ import pytest
 from small_campaigns import make_campaign
 from sqlalchemy import select
 
+from creamtea.access import links, sessions
 from creamtea.errors import InputError
-from creamtea.human import access, invitations, links, raters
+from creamtea.human.rating import invitations, raters
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
@@ -39,12 +40,12 @@ def test_links_for_named_and_for_new_raters(database: Database, campaign: str) -
     assert rows[0] == ["rater", "link"]
     assert rows[2][0] == "'=ben"  # no formula
     assert rows[1][1] == f"https://rate.example.org/enter#{made[0].secret}"
-    opened = access.exchange(database, made[0].secret)
-    who = access.identify(database, opened.secret)
+    opened = sessions.exchange(database, made[0].secret)
+    who = sessions.identify(database, opened.secret)
     assert who is not None
     assert who.rater_id == known
-    with pytest.raises(access.AccessRefused):
-        access.exchange(database, made[0].secret)
+    with pytest.raises(sessions.AccessRefused):
+        sessions.exchange(database, made[0].secret)
 
 
 @pytest.mark.parametrize("wanted", [[], 0, 1001, ["anna", "anna"], ["anna", "x" * 300]])
@@ -79,16 +80,16 @@ def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campai
     assert second.participant == "zoe"
     for session in opened:
         assert session is not None
-        who = access.identify(database, session.secret)
+        who = sessions.identify(database, session.secret)
         assert who is not None
         assert (who.role, who.rater_id) == ("rater", first.id)
-    access.revoke_rater(database, first.id)
+    sessions.revoke_rater(database, first.id)
     assert opened[0] is not None
-    assert access.identify(database, opened[0].secret) is None
-    with pytest.raises(access.AccessRefused, match="was withdrawn"):
+    assert sessions.identify(database, opened[0].secret) is None
+    with pytest.raises(sessions.AccessRefused, match="was withdrawn"):
         invitations.join(database, secret, PROLIFIC)
     assert invitations.join(database, secret, {"participant": "zoe"}) is not None
-    access.create_link(database, "rater", rater_id=first.id)
+    sessions.create_link(database, "rater", rater_id=first.id)
     assert invitations.join(database, secret, PROLIFIC) is not None
 
 
@@ -99,7 +100,7 @@ def test_with_anothers_number_nobody_comes_in(
     secret = invitations.recruit(database, campaign, "test")
     own = {"PROLIFIC_PID": "5f3c1a", "SESSION_ID": "s-7"}
     assert invitations.join(database, secret, own) is not None
-    with pytest.raises(access.AccessRefused, match="has begun with this"):
+    with pytest.raises(sessions.AccessRefused, match="has begun with this"):
         invitations.join(database, secret, {"PROLIFIC_PID": "5f3c1a", **visit})
     assert invitations.join(database, secret, own) is not None
     (rater,) = people(database)
@@ -111,16 +112,16 @@ def test_with_anothers_number_nobody_comes_in(
 )
 def test_nobody_comes_in_without_a_number(database: Database, campaign: str, query: dict[str, str]) -> None:
     secret = invitations.recruit(database, campaign, "test")
-    with pytest.raises(access.AccessRefused):
+    with pytest.raises(sessions.AccessRefused):
         invitations.join(database, secret, query)
-    with pytest.raises(access.AccessRefused):
-        access.exchange(database, secret)  # nor as by a link of one rater
+    with pytest.raises(sessions.AccessRefused):
+        sessions.exchange(database, secret)  # nor as by a link of one rater
     assert people(database) == []
 
 
 def test_a_withdrawn_or_another_link_recruits_nobody(database: Database, campaign: str) -> None:
     secret = invitations.recruit(database, campaign, "test")
-    assert invitations.join(database, access.create_link(database, "reader"), PROLIFIC) is None
+    assert invitations.join(database, sessions.create_link(database, "reader"), PROLIFIC) is None
     with database.session() as session:
         number = session.scalars(select(AccessToken.id).where(AccessToken.campaign_id.is_not(None))).one()
     links.revoke(database, number, "test")
@@ -133,7 +134,7 @@ def test_a_campaign_takes_no_more_participants_than_it_can(
     monkeypatch.setattr(invitations, "MAX_PARTICIPANTS", 1)
     secret = invitations.recruit(database, campaign, "test")
     invitations.join(database, secret, PROLIFIC)
-    with pytest.raises(access.AccessRefused, match="evaluation is full"):
+    with pytest.raises(sessions.AccessRefused, match="evaluation is full"):
         invitations.join(database, secret, {"participant": "zoe"})
     assert invitations.join(database, secret, PROLIFIC) is not None
 

@@ -10,12 +10,14 @@ import pytest
 from ready_campaigns import PLAIN, add_rater
 from sqlalchemy import select, update
 
+from creamtea.access import audit
 from creamtea.document.canonical import digest
 from creamtea.errors import InputError
-from creamtea.human import audit, campaigns, launching
-from creamtea.human.exchange import exporting
-from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.formats import exporting
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.making import campaigns, launching
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item
 
 
@@ -39,12 +41,12 @@ def draft(study_database: Database) -> Database:
 
 def row_of(database: Database) -> Campaign:
     with database.session() as session:
-        return campaigns.find_campaign(session, "c")
+        return find_campaign(session, "c")
 
 
 def changes(database: Database) -> list[str]:
     with database.session() as session:
-        return launching.changes(session, campaigns.find_campaign(session, "c"))
+        return launching.changes(session, find_campaign(session, "c"))
 
 
 def test_a_launch_registers_what_was_chosen(draft: Database) -> None:
@@ -153,7 +155,7 @@ def test_an_export_carries_what_was_registered(draft: Database, tmp_path: Path, 
     exporting.export_campaign(draft, "c", kind, tmp_path / "out", "olga")
     exporting.import_campaign(draft, tmp_path / "out", kind, ImportFacts("copy"), "olga")
     with draft.session() as session:
-        copy = campaigns.find_campaign(session, "copy")
+        copy = find_campaign(session, "copy")
         assert copy.study_id is None
         assert copy.registered == row_of(draft).registered
         assert launching.changes(session, copy) == []

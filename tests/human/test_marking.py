@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from small_campaigns import add_rater, make_campaign, ratings, work_for
 
-from creamtea.human import assignment
-from creamtea.human.assignment import RatingRefused
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.exchange.storing import collect
+from creamtea.human import rating as assignment
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.storing import collect
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, Taxonomy
-from creamtea.human.results import load_ratings
+from creamtea.human.rating import RatingRefused
+from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 

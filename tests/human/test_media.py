@@ -15,15 +15,18 @@ from small_campaigns import add_rater, work_for
 from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human import assignment, campaigns, launching, raters
-from creamtea.human.documents import Documents
+from creamtea.human import rating as assignment
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.documents import Documents
+from creamtea.human.making.preview import preview
+from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.media import files, keeping
 from creamtea.human.media import given as giving
 from creamtea.human.media.types import ENDINGS, file_name, kind_of, media_type
-from creamtea.human.preview import preview
-from creamtea.human.settings import CampaignSettings, settings_of
+from creamtea.human.rating import raters
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import CampaignMedia, Item
 
 PICTURE = samples.png()
@@ -319,11 +322,11 @@ def test_files_are_registered_and_raters_get_them(
     again = assignment.reopen(study_database, anna, work.assignment_id)
     assert again.segments[0].media == [file]
     with study_database.session() as session:
-        assert launching.changes(session, campaigns.find_campaign(session, "c")) == []
+        assert launching.changes(session, find_campaign(session, "c")) == []
     with study_database.transaction() as session:
         item = session.scalars(select(Item)).first()
         assert item is not None
         item.media = []
     with study_database.session() as session:
-        assert launching.changes(session, campaigns.find_campaign(session, "c")) == ["items"]
+        assert launching.changes(session, find_campaign(session, "c")) == ["items"]
     assert raters.workload(study_database, anna).items > 0

@@ -10,12 +10,12 @@ from command_line import runner
 from found_errors import MINOR, add_scores
 
 from creamtea.errors import InputError
-from creamtea.human import campaigns, launching
-from creamtea.human.metric_proposals import metrics_with_errors, proposals_of_metric
-from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.metric_proposals import metrics_with_errors, proposals_of_metric
+from creamtea.human.making.settings import CampaignSettings, ProposedBy, settings_of
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.queries import find_study
+from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.tables import Item
 
 SYSTEMS = ["plain", "beam"]
@@ -66,7 +66,7 @@ def test_from_the_metric_to_the_page(
     code, _, told = run("campaign", "create", "c", *options)
     assert code == 0, told
     with study_database.session() as session:
-        campaign = campaigns.find_campaign(session, "c")
+        campaign = find_campaign(session, "c")
         assert settings_of(campaign.settings).proposed_by == ProposedBy(
             metric="finder", scorer="finder", version="1.0", digest="d1"
         )

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human import campaigns
-from creamtea.human.choosing import choose
-from creamtea.human.controls import with_controls
-from creamtea.human.documents import Documents
-from creamtea.human.launching import registration
-from creamtea.human.outputs import Line
-from creamtea.human.pages import make_pages, parts
-from creamtea.human.preview import preview
+from creamtea.human.making import campaigns
+from creamtea.human.making.choosing import choose
+from creamtea.human.making.controls import with_controls
+from creamtea.human.making.documents import Documents
+from creamtea.human.making.launching import registration
+from creamtea.human.making.outputs import Line
+from creamtea.human.making.pages import make_pages, parts
+from creamtea.human.making.preview import preview
+from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol
-from creamtea.human.settings import CampaignSettings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, Segment, StudyRow
 

@@ -14,8 +14,8 @@ from property_tests import FIXTURES_ARE_SHARED
 from small_campaigns import add_rater, make_campaign, rate
 from sqlalchemy import delete, select
 
-from creamtea.human import assignment, raters
-from creamtea.human.assignment import RatingRefused
+from creamtea.human import rating as assignment
+from creamtea.human.rating import RatingRefused, raters
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, AuditEvent, Campaign, Item, Rater, Rating
 

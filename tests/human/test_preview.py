@@ -11,15 +11,18 @@ import pytest
 from ready_campaigns import PLAIN, add_rater, launched_campaign
 from sqlalchemy import select
 
-from creamtea.human import audit, campaigns, launching, raters
-from creamtea.human.preview import detectable, preview
+from creamtea.access import audit
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.preview import detectable, preview
+from creamtea.human.making.settings import AttentionItem, CampaignSettings, TutorialItem
 from creamtea.human.protocols import find_protocol
-from creamtea.human.settings import AttentionItem, CampaignSettings, TutorialItem
+from creamtea.human.rating import raters
 from creamtea.stats.aiming import expected_share
 from creamtea.stats.documents import intraclass_correlation, worth
 from creamtea.stats.estimate import USUAL_INTRACLASS
 from creamtea.stats.power import default_deviation, power_of
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment
 
 GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["beam", "plain", "scones"]}
@@ -195,7 +198,7 @@ def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> 
         study_database, "c", campaigns.CampaignRequest(settings=PLAIN, protocol="da", **GOOD)
     )
     with study_database.transaction() as session:
-        row = campaigns.find_campaign(session, "c")
+        row = find_campaign(session, "c")
         row.systems = ["plain"]
         for item in session.scalars(select(Item)):
             item.systems, item.outputs = [0], item.outputs[:1]

@@ -10,22 +10,24 @@ import pytest
 from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.errors import InputError
-from creamtea.human import assignment, campaigns, launching
-from creamtea.human.assignment import RatingRefused
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.exchange.storing import collect
-from creamtea.human.new_items import NewItem
-from creamtea.human.outputs import Line
-from creamtea.human.proposals import OUTCOMES, add_proposals, outcomes, read_proposals
+from creamtea.human import rating as assignment
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.storing import collect
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.outputs import Line
+from creamtea.human.making.proposals import OUTCOMES, add_proposals, outcomes, read_proposals
+from creamtea.human.making.settings import CampaignSettings, ProposedBy
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span
 from creamtea.human.protocols.taxonomy import ESA
-from creamtea.human.settings import CampaignSettings, ProposedBy
+from creamtea.human.rating import RatingRefused
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Table
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Item
 
 MINOR = {"start": 0, "end": 1, "severity": "minor"}
@@ -67,7 +69,7 @@ def test_items_have_what_was_proposed_for_their_texts(study_database: Database, 
     with study_database.transaction() as session:
         session.get_one(Item, items[0].id).proposals = None
     with study_database.session() as session:
-        campaign = campaigns.find_campaign(session, "c")
+        campaign = find_campaign(session, "c")
         assert launching.changes(session, campaign) == ["items"], launched["items"]
 
 

@@ -17,12 +17,14 @@ import pytest
 from ready_campaigns import add_rater, launched_campaign
 from sqlalchemy import select
 
+from creamtea.access import audit
 from creamtea.errors import InputError
-from creamtea.human import assignment, audit, campaigns, launching, raters
-from creamtea.human.assignment import RatingRefused
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.exporting import export_campaign, import_campaign
-from creamtea.human.preview import preview
+from creamtea.human import rating as assignment
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.making import campaigns, launching
+from creamtea.human.making.preview import preview
+from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import (
     OWN,
     added_protocols,
@@ -32,9 +34,10 @@ from creamtea.human.protocols import (
     protocol_title,
     usable_protocols,
 )
-from creamtea.human.settings import CampaignSettings
+from creamtea.human.rating import RatingRefused, raters
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Rating
 
 PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
@@ -95,7 +98,7 @@ def test_a_draft_a_preview_and_a_registered_origin(study_database: Database, plu
     registered = launching.launch(study_database, "spans")
     assert registered["protocol_from"] == {"distribution": "creamtea-error-spans", "version": "1.2"}
     with study_database.session() as session:
-        campaign = campaigns.find_campaign(session, "spans")
+        campaign = find_campaign(session, "spans")
         assert launching.changes(session, campaign) == []
 
 
@@ -219,7 +222,7 @@ def add_distribution(folder: Path, distribution: str, value: str, name: str = NA
     [
         ("nowhere_at_all:Spans", r"of other 3 cannot be used \(ModuleNotFoundError"),
         ("creamtea.human.protocols.da:Da", "is not the protocol 'error-spans'"),
-        ("creamtea.human.scale:Scale", "cannot be used"),
+        ("creamtea.human.protocols.scale:Scale", "cannot be used"),
     ],
 )
 def test_a_broken_plug_in_is_named(

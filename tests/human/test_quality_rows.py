@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from small_campaigns import add_rater, make_campaign, work_for
 
+from creamtea.access import audit
 from creamtea.errors import InputError
-from creamtea.human import assignment, audit, raters
+from creamtea.human import rating as assignment
 from creamtea.human.quality import RaterReport, read_answers, reports_of
-from creamtea.human.results import Ratings, load_ratings
+from creamtea.human.rating import raters
+from creamtea.human.results.ratings import Ratings, load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 

@@ -10,16 +10,16 @@ from small_campaigns import make_campaign
 from sqlalchemy import select, update
 
 from creamtea.errors import InputError
-from creamtea.human import raters
-from creamtea.human.exchange.exporting import export_campaign
-from creamtea.human.questions import (
+from creamtea.human.formats.exporting import export_campaign
+from creamtea.human.making.questions import (
     Question,
     WrongAnswers,
     checked_answers,
     read_questions,
     write_questions,
 )
-from creamtea.human.settings import settings_of
+from creamtea.human.making.settings import settings_of
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 

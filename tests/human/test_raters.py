@@ -15,9 +15,10 @@ from small_campaigns import (
 )
 from sqlalchemy import select
 
+from creamtea.access import audit, sessions
 from creamtea.errors import InputError
-from creamtea.human import access, assignment, audit, raters
-from creamtea.human.assignment import RatingRefused
+from creamtea.human import rating as assignment
+from creamtea.human.rating import RatingRefused, raters
 from creamtea.store.database import Database
 from creamtea.store.tables import AuditEvent, Base, Rater
 
@@ -206,18 +207,18 @@ def test_forgetting_deletes_the_identity_and_keeps_the_ratings(campaign: Databas
     anna = raters.add(campaign, "c", "test", name="Anna Meier", subject="https://issuer|7")
     raters.consent(campaign, anna)
     rate(campaign, anna, work_for(campaign, anna))
-    unused = access.create_link(campaign, "rater", rater_id=anna)
-    opened = access.exchange(campaign, access.create_link(campaign, "rater", rater_id=anna))
+    unused = sessions.create_link(campaign, "rater", rater_id=anna)
+    opened = sessions.exchange(campaign, sessions.create_link(campaign, "rater", rater_id=anna))
     raters.forget(campaign, anna, "test", "asked by mail")
     with campaign.session() as session:
         row = session.get_one(Rater, anna)
     assert (row.name, row.subject, row.pseudonym) == (None, None, "rater-01")
     assert row.forgotten_at is not None
-    assert access.identify(campaign, opened.secret) is None
-    with pytest.raises(access.AccessRefused):
-        access.exchange(campaign, unused)
+    assert sessions.identify(campaign, opened.secret) is None
+    with pytest.raises(sessions.AccessRefused):
+        sessions.exchange(campaign, unused)
     with pytest.raises(InputError, match="identity of rater 'rater-01' was deleted"):
-        access.create_link(campaign, "rater", rater_id=anna)
+        sessions.create_link(campaign, "rater", rater_id=anna)
     with pytest.raises(RatingRefused, match="have left"):
         assignment.next_item(campaign, anna)
     with pytest.raises(InputError, match="already deleted"):
@@ -250,11 +251,11 @@ def test_the_log_takes_actions_of_somebody(campaign: Database) -> None:
 
 def test_links_are_logged(campaign: Database) -> None:
     anna = add_rater(campaign)
-    access.create_link(campaign, "rater", rater_id=anna)
-    access.create_link(campaign, "organiser", campaign_id=1, actor="organiser 1")
-    access.create_link(campaign, "reader")
-    access.revoke_rater(campaign, anna, reason="lost phone")
-    access.revoke_rater(campaign, anna)
+    sessions.create_link(campaign, "rater", rater_id=anna)
+    sessions.create_link(campaign, "organiser", campaign_id=1, actor="organiser 1")
+    sessions.create_link(campaign, "reader")
+    sessions.revoke_rater(campaign, anna, reason="lost phone")
+    sessions.revoke_rater(campaign, anna)
     assert log(campaign)[1:] == [
         (audit.COMMAND_LINE, audit.LINK_CREATED, "anna", ""),
         ("organiser 1", audit.LINK_CREATED, None, ""),

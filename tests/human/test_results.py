@@ -11,10 +11,10 @@ import pytest
 from rated_campaigns import rated_campaign, side_by_side
 from sqlalchemy import update
 
-from creamtea.human.fingerprint import fingerprint
 from creamtea.human.protocols import find_protocol, protocol_names
-from creamtea.human.results import Ratings, load_ratings, repeated_scores
-from creamtea.human.score_rows import read_scores
+from creamtea.human.results.fingerprint import fingerprint
+from creamtea.human.results.ratings import Ratings, load_ratings, repeated_scores
+from creamtea.human.results.score_rows import read_scores
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Rater
 

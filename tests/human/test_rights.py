@@ -3,9 +3,9 @@
 import pytest
 from small_campaigns import make_campaign
 
+from creamtea.access import rights, sessions
+from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
-from creamtea.human import access, rights
-from creamtea.human.access import Identity
 from creamtea.store.database import Database
 
 MINE, OTHER = 7, 8
@@ -75,8 +75,8 @@ def test_an_unknown_action_is_an_error() -> None:
 
 def test_an_organisers_link_can_be_for_one_campaign(database: Database) -> None:
     campaign_id = make_campaign(database)
-    link = access.create_link(database, "organiser", campaign_id=campaign_id)
-    who = access.identify(database, access.exchange(database, link).secret)
+    link = sessions.create_link(database, "organiser", campaign_id=campaign_id)
+    who = sessions.identify(database, sessions.exchange(database, link).secret)
     assert who is not None
     assert (who.role, who.campaign_id) == ("organiser", campaign_id)
     assert rights.may(who, rights.RUN_CAMPAIGN, campaign_id)
@@ -85,8 +85,8 @@ def test_an_organisers_link_can_be_for_one_campaign(database: Database) -> None:
 
 def test_a_link_for_one_campaign_is_an_organisers_and_the_campaign_is_there(database: Database) -> None:
     with pytest.raises(ValueError, match="only an organiser's"):
-        access.create_link(database, "reader", campaign_id=1)
+        sessions.create_link(database, "reader", campaign_id=1)
     with pytest.raises(InputError, match="no campaign with id 1"):
-        access.create_link(database, "organiser", campaign_id=1)
+        sessions.create_link(database, "organiser", campaign_id=1)
     with pytest.raises(InputError, match="no rater with id 1"):
-        access.create_link(database, "rater", rater_id=1)
+        sessions.create_link(database, "rater", rater_id=1)

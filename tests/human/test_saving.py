@@ -19,10 +19,10 @@ from small_campaigns import (
     work_for,
 )
 
-from creamtea.human import assignment
-from creamtea.human.assignment import RatingRefused
-from creamtea.human.assignment.saving import check_draft, read_answers
+from creamtea.human import rating as assignment
 from creamtea.human.protocols import OWN, Protocol, find_protocol
+from creamtea.human.rating import RatingRefused
+from creamtea.human.rating.saving import check_draft, read_answers
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.human.protocols import find_protocol, usable_protocols
-from creamtea.human.scale import Scale
+from creamtea.human.protocols.scale import Scale
 
 WHOLE = range(1, 6)
 CONTRASTIVE, HUNDRED, PREFERENCE = (

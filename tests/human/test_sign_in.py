@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign
 from sqlalchemy import select
 
+from creamtea.access import audit, links, sessions, sign_in
+from creamtea.access.sign_in import NotRegistered, Person, checked_subject
 from creamtea.errors import InputError
-from creamtea.human import access, audit, links, raters, sign_in
-from creamtea.human.sign_in import NotRegistered, Person, checked_subject
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Rater
 
@@ -68,7 +69,7 @@ def test_a_session_is_opened_for_the_rater_and_ends_with_the_links(database: Dat
     sign_in.set_subject(database, anna, "test", "anna@example.org")
     for known in (person("Anna@example.org"), person("anna@EXAMPLE.org", "other")):
         opened = sign_in.open_session(database, known, campaign_id)
-        identity = access.identify(database, opened.secret)
+        identity = sessions.identify(database, opened.secret)
         assert identity is not None
         assert (identity.role, identity.rater_id, identity.campaign_id) == ("rater", anna, campaign_id)
     for unknown in (person(), person("ben@example.org"), person(subject="anna@example.org")):
@@ -77,9 +78,9 @@ def test_a_session_is_opened_for_the_rater_and_ends_with_the_links(database: Dat
     with pytest.raises(NotRegistered):
         sign_in.open_session(database, person("anna@example.org"), campaign_id + 1)
     gone = sign_in.open_session(database, person("anna@example.org"), lifetime=timedelta(seconds=-1))
-    assert access.identify(database, gone.secret) is None
-    assert access.revoke_rater(database, anna) == 3
-    assert access.identify(database, opened.secret) is None
+    assert sessions.identify(database, gone.secret) is None
+    assert sessions.revoke_rater(database, anna) == 3
+    assert sessions.identify(database, opened.secret) is None
     with pytest.raises(NotRegistered):
         sign_in.open_session(database, person("anna@example.org"))
 
@@ -90,9 +91,9 @@ def test_the_log_tells_of_the_sign_in_and_not_who_it_is(database: Database) -> N
     for subject in ("anna@example.org", "anna@example.org", f"{ISSUER}|7"):
         sign_in.set_subject(database, anna, "test", subject)
     sign_in.open_session(database, person())
-    access.revoke_rater(database, anna)
+    sessions.revoke_rater(database, anna)
     sign_in.set_subject(database, anna, "test", "anna@example.org")
-    assert access.revoke_rater(database, anna) == 0  # no link, and still something to write down
+    assert sessions.revoke_rater(database, anna) == 0  # no link, and still something to write down
     entries: list[Any] = audit.read(database, campaign_id)
     assert [(e.action, e.actor) for e in entries if e.action != audit.RATER_ADDED] == [
         (audit.SIGN_IN_SET, "test"),
@@ -125,9 +126,9 @@ def test_a_sign_in_is_one_raters_and_goes_with_the_identity(database: Database) 
 # ---------------------------------------------------------------- organisers
 
 
-def organiser_of(database: Database, opened: access.OpenedSession) -> int | None:
+def organiser_of(database: Database, opened: sessions.OpenedSession) -> int | None:
     """The campaign that this session organises, and no other; None for a session that is over."""
-    who = access.identify(database, opened.secret)
+    who = sessions.identify(database, opened.secret)
     if who is None:
         return None
     assert (who.role, who.rater_id) == ("organiser", None)
@@ -160,9 +161,9 @@ def test_no_secret_opens_the_right_to_sign_in(database: Database) -> None:
     with database.session() as session:
         assert session.scalars(select(AccessToken.digest)).all() == [None]
     for secret in ("", "None", "dora@example.org", f"sign-in:{mine}:dora@example.org"):
-        with pytest.raises(access.AccessRefused):
-            access.exchange(database, secret)
-        assert access.identify(database, secret) is None
+        with pytest.raises(sessions.AccessRefused):
+            sessions.exchange(database, secret)
+        assert sessions.identify(database, secret) is None
 
 
 def test_withdrawing_ends_an_organisers_sessions_for_good(database: Database) -> None:
@@ -223,6 +224,6 @@ def test_the_same_person_by_two_names_rates(database: Database) -> None:
     rater = raters.add(database, "c", "test", subject=f"{ISSUER}|7")
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     opened = sign_in.open_session(database, person("dora@example.org"), mine)
-    who = access.identify(database, opened.secret)
+    who = sessions.identify(database, opened.secret)
     assert who is not None
     assert (who.role, who.rater_id) == ("rater", rater)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.campaigns import CampaignRequest, create_campaign
+from creamtea.human.making.campaigns import CampaignRequest, create_campaign
 from creamtea.human.protocols import ScoredAnswer
 from creamtea.human.protocols.spans import Esa, Mqm, Span, spans_of
 from creamtea.store.database import Database

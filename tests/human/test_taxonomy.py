@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from creamtea.errors import InputError
+from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Mqm, Span
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, Taxonomy, read_taxonomy
-from creamtea.human.settings import CampaignSettings, settings_of
 
 OFFERED = ("neutral", "minor", "major", "critical")
 OWN = """

@@ -7,7 +7,7 @@ import pytest
 from blocks import tables
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 
-from creamtea.human.launching import registration
+from creamtea.human.making.launching import registration
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell, Document
 from creamtea.stats.aiming import look

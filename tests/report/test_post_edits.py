@@ -5,10 +5,11 @@ from __future__ import annotations
 from small_campaigns import add_rater, make_campaign
 from sqlalchemy import update
 
-from creamtea.human import assignment, raters
-from creamtea.human.campaigns import find_campaign
+from creamtea.human import rating as assignment
+from creamtea.human.rating import raters
 from creamtea.report.human.build import campaign_report
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment
 
 ITEMS = [

@@ -6,10 +6,11 @@ import pytest
 from scipy import stats
 from small_campaigns import add_rater, make_campaign
 
-from creamtea.human import assignment, raters
-from creamtea.human.campaigns import find_campaign
+from creamtea.human import rating as assignment
+from creamtea.human.rating import raters
 from creamtea.report.human.build import campaign_report
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 
 FIRST, SECOND = [50, 62, 71, 48], [55, 60, 83, 59]  # of four pages, by system
 ITEMS = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from creamtea.human.settings import WmtRuleName
+from creamtea.human.making.settings import WmtRuleName
 from creamtea.stats.wmt import (
     BAD,
     RATED,

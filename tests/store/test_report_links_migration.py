@@ -7,7 +7,7 @@ from filled_tables import dump, fill, row_of
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from creamtea.human import access
+from creamtea.access import sessions
 from creamtea.store import schema
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Base
@@ -38,7 +38,7 @@ def test_a_link_to_one_report_never_becomes_one_to_all(head_url: str) -> None:
 
 def test_only_a_readers_link_is_for_one_report(database: Database) -> None:
     with pytest.raises(ValueError, match="only a reader's"):
-        access.create_link(database, "organiser", study_id=1)
-    access.create_link(database, "organiser")
+        sessions.create_link(database, "organiser", study_id=1)
+    sessions.create_link(database, "organiser")
     with pytest.raises(IntegrityError), database.transaction() as session:
         session.execute(text("UPDATE access_token SET study_id = 1"))

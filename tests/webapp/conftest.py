@@ -21,7 +21,8 @@ from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from limits import ANSWER, MILLISECONDS, START, wait_until
 from watched import installed_browser, launch_browser, new_context
 
-from creamtea.human import access, audit, raters
+from creamtea.access import audit, sessions
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 
 
@@ -79,7 +80,7 @@ class Site:
     environment: dict[str, str]
 
     def new_link(self, role: str, rater_id: int | None = None) -> str:
-        return f"{self.url}/enter#{access.create_link(self.database, role, rater_id=rater_id)}"
+        return f"{self.url}/enter#{sessions.create_link(self.database, role, rater_id=rater_id)}"
 
     def rater_link(self, campaign: str, name: str, *, consented: bool = True) -> tuple[str, int]:
         """A new link of the rater of this name, who is added if new, and the rater's id."""

@@ -16,9 +16,11 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human import assignment, campaigns, raters
-from creamtea.human.access import Identity
-from creamtea.human.settings import CampaignSettings
+from creamtea.access.sessions import Identity
+from creamtea.human import rating as assignment
+from creamtea.human.making import campaigns
+from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import AuditEvent, Campaign, Rater
 from creamtea_webapp import session

@@ -21,8 +21,11 @@ from take_rating_screenshots import DESKTOP, PHONE, shrink
 from take_screenshots import served, tall
 from watched import launch_browser, new_context
 
-from creamtea.human import access, assignment, audit, campaigns, raters
-from creamtea.human.settings import CampaignSettings
+from creamtea.access import audit, sessions
+from creamtea.human import rating as assignment
+from creamtea.human.making import campaigns
+from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import upgrade
 from creamtea.store.tables import Assignment
@@ -85,7 +88,7 @@ def photograph(browser: Browser, database: Database, site: str, output: Path) ->
     def picture(name: str, address: str, width: int, word: str) -> None:
         context = new_context(browser, viewport={"width": width, "height": 900}, device_scale_factor=1)
         page = context.new_page()
-        page.goto(f"{site}/enter#{access.create_link(database, 'organiser')}")
+        page.goto(f"{site}/enter#{sessions.create_link(database, 'organiser')}")
         page.get_by_role("heading", name="Studies").wait_for()
         page.goto(f"{site}/{address}")
         page.get_by_text(word).first.wait_for()

@@ -21,7 +21,8 @@ from rating_board import item_on, items_on, own_campaign, press_at, save, shown_
 from take_screenshots import served, tall
 from watched import launch_browser, new_context
 
-from creamtea.human import access, audit, raters
+from creamtea.access import audit, sessions
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import upgrade
 
@@ -110,7 +111,7 @@ def photograph(browser: Browser, database: Database, site: str, output: Path) ->
             raters.consent(database, rater)
         context = new_context(browser, viewport={"width": width, "height": 900}, device_scale_factor=1)
         page = context.new_page()
-        page.goto(f"{site}/enter#{access.create_link(database, 'rater', rater_id=rater)}")
+        page.goto(f"{site}/enter#{sessions.create_link(database, 'rater', rater_id=rater)}")
         act(page)
         tall(page, width)
         expect(page.locator('[data-stale="true"]')).to_have_count(0)

@@ -22,7 +22,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 from watched import launch_browser, new_context
 
-from creamtea.human import access
+from creamtea.access import sessions
 from creamtea.settings import Settings
 from creamtea.store.database import Database, open_database
 
@@ -63,7 +63,7 @@ def photograph(browser: Browser, database: Database, url: str, study: str, outpu
     for name, (width, height) in WIDTHS.items():
         context = new_context(browser, viewport={"width": width, "height": height}, device_scale_factor=1)
         page = context.new_page()
-        page.goto(f"{url}/enter#{access.create_link(database, 'reader')}")
+        page.goto(f"{url}/enter#{sessions.create_link(database, 'reader')}")
         page.get_by_role("link", name=study, exact=True).click()
         page.locator(".outputs .segment").first.wait_for()
         page.wait_for_timeout(3000)  # the plots

@@ -17,7 +17,10 @@ from playwright.sync_api import expect
 from rating_board import FOUR, at_rest, item_on, own_campaign, save
 from sqlalchemy import select
 
-from creamtea.human import assignment, audit, campaigns, raters
+from creamtea.access import audit
+from creamtea.human import rating as assignment
+from creamtea.human.making import campaigns
+from creamtea.human.rating import raters
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.store.queries import study_nodes

@@ -19,7 +19,8 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human import access, audit, raters
+from creamtea.access import audit, sessions
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea_webapp import outages, session
 from creamtea_webapp.gate import entrance
@@ -58,7 +59,7 @@ def people(database: Database, monkeypatch: pytest.MonkeyPatch) -> TestClient:
 
 
 def test_a_page_says_so_and_comes_back(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "identify", failing(AWAY))
+    monkeypatch.setattr(sessions, "identify", failing(AWAY))
     answer = people.get("/?study=1")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
     assert outages.AWAY in answer.text
@@ -66,18 +67,18 @@ def test_a_page_says_so_and_comes_back(people: TestClient, monkeypatch: pytest.M
 
 
 def test_a_link_can_be_opened_later(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret = access.create_link(session.database(), "reader")
+    secret = sessions.create_link(session.database(), "reader")
     with monkeypatch.context() as away:
-        away.setattr(access, "exchange", failing(AWAY))
+        away.setattr(sessions, "exchange", failing(AWAY))
         answer = people.post("/enter", content=secret)
         assert (answer.status_code, answer.text) == (503, f"{outages.AWAY} Try again in a minute.")
     assert people.post("/enter", content=secret).status_code == 204
 
 
 def test_a_mistake_is_no_outage(people: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "identify", failing(MISTAKE))
+    monkeypatch.setattr(sessions, "identify", failing(MISTAKE))
     assert people.get("/").status_code == 500
-    monkeypatch.setattr(access, "exchange", failing(MISTAKE))
+    monkeypatch.setattr(sessions, "exchange", failing(MISTAKE))
     assert people.post("/enter", content="secret").status_code == 500
 
 
@@ -93,7 +94,7 @@ def no_database(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(outages, "sleep", pauses.append)
-    monkeypatch.setattr(access, "identify", failing(AWAY, times=3))
+    monkeypatch.setattr(sessions, "identify", failing(AWAY, times=3))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     assert [error.value[:14] for error in app.error] == ["Your link does"]  # it asked, and got an answer
     assert pauses == [0.5, 1.0, 2.0]
@@ -102,7 +103,7 @@ def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_database")
 def test_a_script_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outages, "PATIENCE", 0.0)
-    monkeypatch.setattr(access, "identify", failing(AWAY))
+    monkeypatch.setattr(sessions, "identify", failing(AWAY))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     assert "database is locked" in app.exception[0].value
 
@@ -117,7 +118,7 @@ def test_a_script_waits_little_for_what_a_person_has_to_mend(monkeypatch: pytest
 
     monkeypatch.setattr(outages, "sleep", pause)
     monkeypatch.setattr(outages, "monotonic", lambda: now)
-    monkeypatch.setattr(access, "identify", failing(FULL))
+    monkeypatch.setattr(sessions, "identify", failing(FULL))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     assert "disk is full" in app.exception[0].value
     assert now == outages.BRIEF
@@ -128,7 +129,7 @@ def test_a_full_disk_is_told_to_people_and_its_remedy_to_the_log(
 ) -> None:
     logged: list[tuple[int, str]] = []
     monkeypatch.setattr(outages.log, "log", lambda level, _, outage: logged.append((level, str(outage))))
-    monkeypatch.setattr(access, "identify", failing(FULL))
+    monkeypatch.setattr(sessions, "identify", failing(FULL))
     answer = people.get("/")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
     assert outages.FAULT in answer.text
@@ -180,7 +181,7 @@ def test_a_rating_is_saved_when_the_database_is_back(
     own_campaign(database, "pangolin", [(f"source {n}", [f"{text} {n}" for text in FOUR]) for n in (1, 2)])
     rater_id = raters.find_or_add(database, "pangolin", audit.COMMAND_LINE, "patient")
     raters.consent(database, rater_id)
-    page = open_page(f"{url}/enter#{access.create_link(database, 'rater', rater_id=rater_id)}")
+    page = open_page(f"{url}/enter#{sessions.create_link(database, 'rater', rater_id=rater_id)}")
     item_on(page, 1, 2)
     source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
     for row, step in enumerate(steps):

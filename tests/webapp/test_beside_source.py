@@ -33,7 +33,7 @@ from rating_board import (
 from sqlalchemy import select
 from test_gate import ask, cookie_of, exchange
 
-from creamtea.human import access
+from creamtea.access import sessions
 from creamtea.human.media.keeping import store_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.tables import Campaign, Item
@@ -116,7 +116,7 @@ def test_only_people_of_the_campaign_get_a_file(site, tmp_path: Path) -> None:
     mine = campaign_with(site, "pangolin-mine", [entry])
     other = campaign_with(site, "pangolin-other", [])
     address = f"/beside-source/{entry['digest']}"
-    elsewhere = access.create_link(site.database, "organiser", campaign_id=other)
+    elsewhere = sessions.create_link(site.database, "organiser", campaign_id=other)
     refused = {
         "rater of another campaign": site.rater_link("pangolin-other", "curious")[0],
         "reader": site.new_link("reader"),
@@ -129,7 +129,7 @@ def test_only_people_of_the_campaign_get_a_file(site, tmp_path: Path) -> None:
         unknown = answer(site, f"/beside-source/{'0' * 64}", Cookie=cookie)
         assert (status, body) == (unknown[0], unknown[2])
     assert answer(site, address)[0] == 401
-    here = access.create_link(site.database, "organiser", campaign_id=mine)
+    here = sessions.create_link(site.database, "organiser", campaign_id=mine)
     allowed = {
         "rater": site.rater_link("pangolin-mine", "invited")[0],
         "organiser": site.new_link("organiser"),
@@ -165,7 +165,7 @@ def test_a_withdrawn_link_ends_it(site, tmp_path: Path) -> None:
     cookie = cookie_of(exchange(site, link))
     address = f"/beside-source/{entry['digest']}"
     assert answer(site, address, Cookie=cookie)[0] == 200
-    access.revoke_rater(site.database, rater_id)
+    sessions.revoke_rater(site.database, rater_id)
     assert answer(site, address, Cookie=cookie)[0] == 401
 
 

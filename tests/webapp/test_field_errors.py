@@ -14,8 +14,9 @@ from streamlit.testing.v1 import AppTest
 
 import creamtea
 import creamtea_webapp
-from creamtea.human import campaigns, raters
-from creamtea.human.campaigns import CampaignRequest
+from creamtea.human.making import campaigns
+from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea_webapp.pages import submit
 from creamtea_webapp.pages.organise.shared import LABELS

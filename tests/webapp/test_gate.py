@@ -11,7 +11,7 @@ import pytest
 from limits import ANSWER
 from starlette.testclient import TestClient
 
-from creamtea.human import links
+from creamtea.access import links
 from creamtea_webapp.gate import middleware
 from creamtea_webapp.gate.documentation import Site
 from creamtea_webapp.gate.limiter import Limiter

@@ -16,8 +16,8 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocket
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from creamtea.access import sessions
 from creamtea.errors import InputError
-from creamtea.human import access
 from creamtea.settings import Serving
 from creamtea.store.database import Database
 from creamtea_webapp import session
@@ -58,7 +58,7 @@ def client(trusted: str = "127.0.0.1", **options: Any) -> TestClient:
 
 
 def enter(people: TestClient, database: Database, **headers: str) -> Any:
-    return people.post("/enter", content=access.create_link(database, "reader"), headers=headers)
+    return people.post("/enter", content=sessions.create_link(database, "reader"), headers=headers)
 
 
 def test_cookies_are_secure_and_https_is_kept_where_the_address_says_so(database: Database) -> None:
@@ -79,7 +79,7 @@ def test_only_a_trusted_proxy_says_that_people_use_https(
 
 
 def cookie(database: Database) -> str:
-    opened = access.exchange(database, access.create_link(database, "reader"))
+    opened = sessions.exchange(database, sessions.create_link(database, "reader"))
     return f"{COOKIE}={opened.secret}"
 
 
@@ -183,7 +183,7 @@ def test_pages_below_a_path_lead_to_each_other(database: Database, kept: str) ->
     asked = people.get(f"{kept}/?study=4")
     assert asked.status_code == 401
     assert "Path=/rate/enter" in asked.headers["set-cookie"]
-    entered = people.post(f"{kept}/enter", content=access.create_link(database, "reader"))
+    entered = people.post(f"{kept}/enter", content=sessions.create_link(database, "reader"))
     # the client, which plays the proxy, keeps the path of a cookie as a browser does
     assert entered.headers["content-location"] == ("./?study=4" if kept else "./")
     signed_in = {"Cookie": f"{COOKIE}={entered.cookies[COOKIE]}"}

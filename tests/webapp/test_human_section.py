@@ -16,7 +16,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human.access import Identity
+from creamtea.access.sessions import Identity
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Campaign, Rater
 from creamtea_webapp import session

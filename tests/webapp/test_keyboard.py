@@ -14,7 +14,9 @@ from keyboard import walk
 from playwright.sync_api import expect
 from rating_board import FOUR, at_rest, item_on, own_campaign
 
-from creamtea.human import audit, campaigns, raters
+from creamtea.access import audit
+from creamtea.human.making import campaigns
+from creamtea.human.rating import raters
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -13,8 +13,8 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human import access, links
-from creamtea.human.access import Identity
+from creamtea.access import links, sessions
+from creamtea.access.sessions import Identity
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyRow
 from creamtea_webapp import session
@@ -73,9 +73,9 @@ def test_a_link_to_one_report_is_made_and_withdrawn(visit: Any, database: Databa
     app.number_input(key="share-days").set_value(3)
     app.button(key="share-make").click().run()
     (code,) = [block.value for block in app.code]
-    opened = access.exchange(database, code.partition("#")[2])
+    opened = sessions.exchange(database, code.partition("#")[2])
     assert opened.lifetime <= timedelta(days=3)
-    who = access.identify(database, opened.secret)
+    who = sessions.identify(database, opened.secret)
     assert who is not None
     assert (who.role, who.study_id) == ("reader", study)
 
@@ -92,13 +92,13 @@ def test_a_link_to_one_report_is_made_and_withdrawn(visit: Any, database: Databa
     app = visit(Identity(7, "organiser"), study=str(study))
     (link,) = [link for link in links.listed(database) if link.study_id == study]
     app.button(key=f"share-withdraw-{link.id}").click().run()
-    assert access.identify(database, opened.secret) is None
+    assert sessions.identify(database, opened.secret) is None
 
 
 def test_a_deleted_study_takes_its_links_with_it(database: Database) -> None:
     study = fill_study(database, HOSTILE)
-    secret = access.exchange(database, access.create_link(database, "reader", study_id=study)).secret
+    secret = sessions.exchange(database, sessions.create_link(database, "reader", study_id=study)).secret
     with database.transaction() as writing:
         writing.delete(writing.get_one(StudyRow, study))
-    assert access.identify(database, secret) is None
+    assert sessions.identify(database, secret) is None
     assert links.listed(database) == []

@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from creamtea.human import access
-from creamtea.human.access import Identity
+from creamtea.access import sessions
+from creamtea.access.sessions import Identity
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.gate import metrics
@@ -43,5 +43,5 @@ def test_the_token_opens_metrics_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("role, status", [("organiser", 200), ("reader", 401), ("rater", 401)])
 def test_streamlits_metrics_are_for_organisers(role: str, status: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(access, "identify", lambda database, cookie: Identity(7, role))
+    monkeypatch.setattr(sessions, "identify", lambda database, cookie: Identity(7, role))
     assert client(True).get("/_stcore/metrics").status_code == status

@@ -16,8 +16,9 @@ from oidc_provider import ID, LIES, NAMES, SECRET, FakeProvider, running_provide
 from rating_board import own_campaign
 from sqlalchemy import select
 
-from creamtea.human import access, audit, links, raters, rights, sign_in
-from creamtea.human.access import Identity
+from creamtea.access import audit, links, rights, sessions, sign_in
+from creamtea.access.sessions import Identity
+from creamtea.human.rating import raters
 from creamtea.store.tables import Campaign
 from creamtea_webapp.gate.paths import campaign_asked_for
 
@@ -58,7 +59,7 @@ class Browser(requests.Session):
     @property
     def identity(self) -> Identity | None:
         secret = self.cookies.get(f"creamtea-{urlsplit(self.site.url).port}")
-        return access.identify(self.site.database, secret)
+        return sessions.identify(self.site.database, secret)
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ def test_many_failures_are_refused_for_a_while(site, provider, browser) -> None:
 # ---------------------------------------------------------------- the end
 
 
-@pytest.mark.parametrize("end", [access.revoke_rater, raters.forget])
+@pytest.mark.parametrize("end", [sessions.revoke_rater, raters.forget])
 def test_a_rater_whose_links_are_withdrawn_is_out(site, provider, browser, end) -> None:
     email = f"{next(NUMBERS)}@example.org"
     campaign_id, rater_id = register(site, email)
@@ -333,6 +334,6 @@ def test_another_server_can_finish_what_one_began(site, provider, browser, secon
     assert browser.get(back, timeout=ANSWER).status_code == 400  # the cookie is for the first server's host
     answer = browser.get(back, cookies=kept, allow_redirects=False, timeout=ANSWER)
     assert (answer.status_code, answer.headers["location"]) == (302, f"./?campaign={campaign_id}")
-    who = access.identify(site.database, answer.cookies.get(f"creamtea-{urlsplit(site.url).port}"))
+    who = sessions.identify(site.database, answer.cookies.get(f"creamtea-{urlsplit(site.url).port}"))
     assert who is not None
     assert who.rater_id == rater_id

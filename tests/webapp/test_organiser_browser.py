@@ -14,8 +14,10 @@ from ready_campaigns import PLAIN, launched_campaign
 from sqlalchemy import select
 from watched import at_rest, press
 
-from creamtea.human import assignment, links, raters
-from creamtea.human.campaigns import CampaignRequest, create_campaign
+from creamtea.access import links
+from creamtea.human import rating as assignment
+from creamtea.human.making.campaigns import CampaignRequest, create_campaign
+from creamtea.human.rating import raters
 from creamtea.store.tables import Campaign, Rater, StudyRow
 
 pytestmark = pytest.mark.browser

@@ -14,9 +14,10 @@ from organiser_app import (
     shown,
 )
 
-from creamtea.human import audit, campaigns
-from creamtea.human.documents import Documents
-from creamtea.human.settings import CampaignSettings
+from creamtea.access import audit
+from creamtea.human.making import campaigns
+from creamtea.human.making.documents import Documents
+from creamtea.human.making.settings import CampaignSettings
 from creamtea.store.database import Database
 
 

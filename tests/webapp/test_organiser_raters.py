@@ -23,9 +23,11 @@ from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from creamtea.human import access, audit, campaigns, raters
+from creamtea.access import audit, sessions
+from creamtea.human.making import campaigns
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Item, Rater, Rating
 from creamtea_webapp.pages.organise import press as pressing
@@ -58,7 +60,7 @@ def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(
     ran(app.button[0].click().run())
     (link,) = [one.value for one in app.code]
     assert "/enter#" in link
-    assert access.exchange(ready, link.split("#")[1]).role == "rater"
+    assert sessions.exchange(ready, link.split("#")[1]).role == "rater"
     assert "Anna Example" in shown(app)
     with ready.session() as reading:
         secrets = " ".join(reading.scalars(select(AccessToken.digest)))
@@ -242,7 +244,7 @@ def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(ready: Database, visit:
     assert campaigns.summaries(ready) == []
 
 
-PEARMUT = Path(__file__).parents[1] / "human/exchange/pearmut/1.1.6-esa"
+PEARMUT = Path(__file__).parents[1] / "human/formats/pearmut/1.1.6-esa"
 
 
 def test_pearmuts_download_is_imported_with_its_campaign(ready: Database, visit: Visit) -> None:

@@ -16,8 +16,10 @@ from sqlalchemy import inspect, select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human import access, campaigns, raters
-from creamtea.human.access import Identity
+from creamtea.access import sessions
+from creamtea.access.sessions import Identity
+from creamtea.human.making import campaigns
+from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Base
 from creamtea_webapp import session
@@ -169,7 +171,7 @@ def test_only_organisers_upload_files(site, role: str) -> None:
             systems=["tapir-greedy", "tapir-nvs"],
         )
         rater_id = raters.find_or_add(site.database, "uploads", "test", "anna")
-    opened = access.exchange(site.database, access.create_link(site.database, role, rater_id=rater_id))
+    opened = sessions.exchange(site.database, sessions.create_link(site.database, role, rater_id=rater_id))
     place = urlsplit(site.url)
     connection = http.client.HTTPConnection(place.netloc, timeout=ANSWER)
     headers = {"Cookie": f"creamtea-{place.port}={opened.secret}"}

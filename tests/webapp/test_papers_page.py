@@ -13,8 +13,8 @@ from paper_rows import OURS, fill
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
+from creamtea.access.sessions import Identity
 from creamtea.contract.columns import Column
-from creamtea.human.access import Identity
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.html import part
 from creamtea.report.model import Cell, Delta, Row, Table

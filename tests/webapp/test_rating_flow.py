@@ -27,7 +27,8 @@ from rating_board import (
 from sqlalchemy import select, update
 from watched import press
 
-from creamtea.human import access, invitations
+from creamtea.access import sessions
+from creamtea.human.rating import invitations
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 pytestmark = pytest.mark.browser
@@ -352,7 +353,7 @@ def test_a_closed_campaign_an_excluded_and_a_withdrawn_rater(site, open_page) ->
     database = site.database
 
     page, withdrawn = pages["withdrawn"]
-    access.revoke_rater(database, withdrawn)
+    sessions.revoke_rater(database, withdrawn)
     save(page)
     expect(page.get_by_text("Your link does not open this page")).to_have_count(1)
     assert page.goto(site.url).status == 401

@@ -27,7 +27,7 @@ from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from watched import new_context
 
-from creamtea.human import assignment
+from creamtea.human import rating as assignment
 from creamtea.store.tables import Assignment
 
 pytestmark = pytest.mark.browser

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from rating_board import wait_for_size, wait_for_width
 from watched import at_rest, press
 
-from creamtea.human import links
+from creamtea.access import links
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from limits import ANSWER
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human.access import Identity
+from creamtea.access.sessions import Identity
 from creamtea_webapp import session
 
 SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
-from creamtea.human.access import Identity
+from creamtea.access.sessions import Identity
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.logs import LogName, write_log

@@ -12,9 +12,9 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
+from creamtea.access.sessions import Identity
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
-from creamtea.human.access import Identity
 from creamtea.orders.written import check_written
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow

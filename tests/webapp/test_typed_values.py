@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from rating_board import FOUR, at_rest, draft_is, item_on, own_campaign, press_at, save, wait_for_scores
 from sqlalchemy import select
 
-from creamtea.human import assignment
+from creamtea.human import rating as assignment
 from creamtea.store.tables import Assignment
 
 pytestmark = pytest.mark.browser

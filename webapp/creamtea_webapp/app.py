@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from creamtea.access import rights
+from creamtea.access.sessions import Identity
 from creamtea.cli.docs import built_site
-from creamtea.human import rights
-from creamtea.human.access import Identity
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import DOCUMENTATION
 from creamtea_webapp.markup import show, show_styles

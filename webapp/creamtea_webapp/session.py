@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import streamlit as st
 
-from creamtea.human import access, rights
-from creamtea.human.access import Identity
+from creamtea.access import rights, sessions
+from creamtea.access.sessions import Identity
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -41,7 +41,7 @@ def identity() -> Identity | None:
 
     It waits for a database that is away, and with it every page and every act, which begin here."""
     secret = st.context.cookies.get(cookie_name())
-    return waited_for(lambda: access.identify(database(), secret))
+    return waited_for(lambda: sessions.identify(database(), secret))
 
 
 def require_rater() -> int:
@@ -53,7 +53,7 @@ def require_rater() -> int:
 
 
 def require(right: str, campaign_id: int | None = None) -> Identity:
-    """The identity, if it has this right (`creamtea.human.rights`); otherwise the script stops."""
+    """The identity, if it has this right (`creamtea.access.rights`); otherwise the script stops."""
     who = identity()
     if who is None or not rights.may(who, right, campaign_id):
         refuse()

@@ -10,10 +10,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.blame.labels import Mark, marks_of_edit, of_edit
-from creamtea.human.last_answers import last_answers
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.spans import Span, spans_of
-from creamtea.human.results import Ratings
+from creamtea.human.results.last_answers import last_answers
+from creamtea.human.results.ratings import Ratings
 from creamtea.store.item_kinds import SYSTEM_KINDS
 from creamtea.store.tables import Campaign, Item
 

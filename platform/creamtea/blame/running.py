@@ -20,15 +20,14 @@ from creamtea.document.canonical import digest
 from creamtea.engine.reopened import TranslatingStep, opened, translating_step
 from creamtea.engine.runner import load_module
 from creamtea.errors import InputError
-from creamtea.human.campaigns import find_campaign
-from creamtea.human.of_study import is_about
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results import load_ratings
+from creamtea.human.results.of_study import is_about
+from creamtea.human.results.ratings import load_ratings
 from creamtea.orders.specs import spec_of
 from creamtea.steps.systems import DecodeParams
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.queries import Node, find_study, study_nodes
+from creamtea.store.queries import Node, find_campaign, find_study, study_nodes
 from creamtea.store.tables import Blame, Campaign, Hypothesis, Segment, StudyRow
 from creamtea.study.spec import Study
 

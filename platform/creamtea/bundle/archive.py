@@ -17,7 +17,7 @@ from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
-from creamtea.human.exchange.packed import UNREADABLE
+from creamtea.human.formats.packed import UNREADABLE
 from creamtea.replacing import replacing
 
 FORMAT = "creamtea bundle 1"

@@ -20,7 +20,7 @@ from creamtea.bundle.packing import ABOUT, PAGE, README, REPORT, media_file, ver
 from creamtea.bundle.recomputing import Findings, check_plan, check_step, plugins_missing
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
-from creamtea.human.launching import changed_parts
+from creamtea.human.making.launching import changed_parts
 from creamtea.human.media.files import types_of
 from creamtea.human.protocols import find_protocol
 from creamtea.report.build import report_of

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from creamtea.access import links
+from creamtea.access.links import Link
 from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
-from creamtea.human import links
-from creamtea.human.links import Link
 from creamtea.store.row_ids import MAX_ID
 from creamtea.wording import counted
 

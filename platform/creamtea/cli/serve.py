@@ -12,17 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
+from creamtea.access import links, sessions
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
-from creamtea.human import access, links
-from creamtea.human.campaigns import summaries
+from creamtea.human.making.campaigns import summaries
 from creamtea.human.protocols import added_protocols
 from creamtea.settings import LOOPBACK, SignIn, site_address
 from creamtea.store.queries import find_study
 
 PORT = 8501
-DAYS = access.LINK_LIFETIME.days
+DAYS = sessions.LINK_LIFETIME.days
 
 Address = Annotated[
     str,
@@ -99,7 +99,7 @@ def link(
         if study is not None:
             with database.session() as session:
                 study_id = find_study(session, study).id
-        secret = access.create_link(database, role, study_id=study_id, lifetime=timedelta(days=days))
+        secret = sessions.create_link(database, role, study_id=study_id, lifetime=timedelta(days=days))
     say(link_to(url, secret))
 
 

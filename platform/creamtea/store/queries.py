@@ -18,6 +18,7 @@ from creamtea.errors import NotInDatabase
 from creamtea.printable import is_utf8
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
+    Campaign,
     Event,
     Hypothesis,
     Metric,
@@ -376,3 +377,17 @@ def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> S
 def _any(conditions: Iterable[ColumnElement[bool]]) -> ColumnElement[bool]:
     """False for no conditions."""
     return or_(false(), *conditions)
+
+
+def find_campaign(session: Session, name: str, lock: bool = False) -> Campaign:
+    """The campaign of this name, which nobody else changes meanwhile if it is locked; NotInDatabase with the
+    known names where there is none."""
+    found = select(Campaign).where(Campaign.name == name)
+    campaign = session.scalar(found.with_for_update() if lock else found)
+    if campaign is None:
+        known = sorted(session.scalars(select(Campaign.name)))
+        raise NotInDatabase(
+            f"no campaign {name!r}; known: {', '.join(known) or 'none yet'}; "
+            "create one with `creamtea campaign create`"
+        )
+    return campaign

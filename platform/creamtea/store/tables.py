@@ -61,7 +61,7 @@ Output = TypeVar("Output")
 class AccessToken(Base):
     """What opens sessions: expiring, scoped, revocable. A link's is exchanged once for a session; its secret
     is stored hashed. No secret opens the token behind a rater's sign-in, nor an organiser's right to sign in,
-    which names the person: once a campaign among the tokens that are not withdrawn (human/sign_in.py)."""
+    which names the person: once a campaign among the tokens that are not withdrawn (access/sign_in.py)."""
 
     __tablename__ = "access_token"
     __table_args__ = (
@@ -126,7 +126,7 @@ class Campaign(Base):
     ratings_per_item: Mapped[int]
     seed: Mapped[int] = mapped_column(BigInteger)
     instructions: Mapped[str]  # Markdown by the organiser
-    settings: Mapped[dict[str, Any]]  # how items and controls were chosen, human/settings.py
+    settings: Mapped[dict[str, Any]]  # how items and controls were chosen, human/making/settings.py
     state: Mapped[str]
     # what was fixed at launch, with its digest
     registered: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
@@ -145,7 +145,7 @@ class Item(Base):
     and share the score. A control (repeat, bad reference) names the item that it was made from.
 
     The items of one `page` follow one another and are given out, drafted, saved and skipped together
-    (human/assignment)."""
+    (human/rating)."""
 
     __tablename__ = "item"
     __table_args__ = (
@@ -176,9 +176,9 @@ class Item(Base):
     output_drawn: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
-    # tutorial: accepted steps and an explanation; attention check: human/attention.py
+    # tutorial: accepted steps and an explanation; attention check: human/making/attention.py
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
-    # errors marked beforehand, by the system's position (human/proposals.py)
+    # errors marked beforehand, by the system's position (human/making/proposals.py)
     proposals: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
 
     @property
@@ -293,7 +293,7 @@ class AuditEvent(Base):
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
     at: Mapped[datetime]
     actor: Mapped[str]  # "command line", or the organiser's session
-    action: Mapped[str]  # human/audit.py
+    action: Mapped[str]  # access/audit.py
     rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="SET NULL"), index=True)
     reason: Mapped[str]
     detail: Mapped[dict[str, Any]]

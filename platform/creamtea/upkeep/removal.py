@@ -8,10 +8,9 @@ from sqlalchemy import Select, delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.human.campaigns import find_campaign
 from creamtea.orders.rows import LIVE, lock_steps
 from creamtea.store.database import Database
-from creamtea.store.queries import find_study
+from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.tables import (
     Assignment,
     Campaign,

@@ -19,10 +19,10 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.assignment import Guidance, Work
-from creamtea.human.assignment.model import ShownSegment
 from creamtea.human.media.types import kind_of
 from creamtea.human.protocols import find_protocol, usable_protocols
+from creamtea.human.rating import Guidance, Work
+from creamtea.human.rating.model import ShownSegment
 from creamtea_webapp.gate.assets import UNTIL_THEN, publish
 from creamtea_webapp.gate.paths import address_of_media
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.assignment import Earlier
+from creamtea.human.rating import Earlier
 from creamtea_webapp.board import HERE
 
 KEY = "earlier-items"

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from creamtea.human import access, invitations
+from creamtea.access import sessions
+from creamtea.human.rating import invitations
 from creamtea_webapp import session
 from creamtea_webapp.gate.limiter import Limiter
 from creamtea_webapp.gate.middleware import ASKED, HERE, asked_before, cookie_of, is_foreign
@@ -65,7 +66,7 @@ async def _sign_out(request: Request, sign_in: bool) -> Response:
         return PlainTextResponse("Sign out on the site itself.", status_code=403)
     mine = cookie_of(request.scope)
     if mine is not None:
-        await run_sync(access.sign_out, session.database(), mine)
+        await run_sync(sessions.sign_out, session.database(), mine)
     page = render(
         "gate/message.html",
         message="You are signed out. Everything that you saved is kept.",
@@ -85,23 +86,23 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
         return PlainTextResponse("This link is not complete.", status_code=401)
     # By link, not by address alone: others behind the same proxy have nothing to do with a wrong link, and a
     # secret of 256 bits is not found by trying.
-    tried = f"{address_of(request)} {access.digest(secret)}"
+    tried = f"{address_of(request)} {sessions.digest(secret)}"
     if limiter.blocked(tried):
         return PlainTextResponse("This link was tried too often. Wait a minute.", status_code=429)
     try:
         joined = await run_sync(invitations.join, session.database(), secret, request.query_params)
-    except access.AccessRefused as refused:
+    except sessions.AccessRefused as refused:
         return PlainTextResponse(str(refused), status_code=401)
     if joined is not None:
         response = Response(status_code=204, headers={"Content-Location": "/"})
         keep_session(response, joined, request)
         return response
     mine = cookie_of(request.scope)
-    if mine is not None and await run_sync(access.opened_by, session.database(), mine, secret):
+    if mine is not None and await run_sync(sessions.opened_by, session.database(), mine, secret):
         return _entered(request)  # the same browser opens its link once more
     try:
-        opened = await run_sync(access.exchange, session.database(), secret)
-    except access.AccessRefused as refused:
+        opened = await run_sync(sessions.exchange, session.database(), secret)
+    except sessions.AccessRefused as refused:
         limiter.count(tried)
         return PlainTextResponse(str(refused), status_code=401)
     response = _entered(request)
@@ -127,7 +128,7 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def keep_session(response: Response, opened: access.OpenedSession, request: Request) -> None:
+def keep_session(response: Response, opened: sessions.OpenedSession, request: Request) -> None:
     """The cookie that the browser shows from now on."""
     response.set_cookie(
         session.cookie_name(),

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from creamtea.access import rights, sessions
 from creamtea.errors import InfrastructureError
-from creamtea.human import access, rights
 from creamtea.human.media.keeping import KeptFile, find_media
 from creamtea_webapp import session
 from creamtea_webapp.gate.middleware import cookie_of
@@ -70,7 +70,7 @@ def _allowed(digest: str, secret: str | None) -> KeptFile | None:
     if not DIGEST.fullmatch(digest):
         return None
     database = session.database()
-    who = access.identify(database, secret)
+    who = sessions.identify(database, secret)
     with database.session() as reading:
         file = find_media(reading, digest)
     if file is None or not any(rights.may(who, rights.SEE_MEDIA, campaign) for campaign in file.campaigns):

@@ -20,7 +20,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from creamtea.human import access
+from creamtea.access import sessions
 from creamtea.monitoring.server import PATH as METRICS
 from creamtea.settings import Serving
 from creamtea_webapp import session
@@ -211,7 +211,7 @@ def asked_before(scope: Scope) -> str:
 
 def _session_of(scope: Scope) -> int | None:
     """The session that may ask for this path, by its id."""
-    who = access.identify(session.database(), cookie_of(scope))
+    who = sessions.identify(session.database(), cookie_of(scope))
     if who is None or (who.role != "organiser" and any(path in scope["path"] for path in OF_ORGANISERS)):
         return None
     return who.session_id

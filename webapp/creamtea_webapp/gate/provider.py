@@ -19,7 +19,7 @@ from joserfc.errors import JoseError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
-from creamtea.human.sign_in import Person
+from creamtea.access.sign_in import Person
 from creamtea.settings import SignIn, is_safe_url
 
 TIMEOUT = 10.0  # seconds, for one answer of the provider

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from creamtea.human import sign_in
+from creamtea.access import sign_in
 from creamtea.settings import SignIn
 from creamtea_webapp import session
 from creamtea_webapp.gate.attempt import AttemptCookie

@@ -14,8 +14,8 @@ from typing import Any
 import streamlit as st
 from sqlalchemy import select
 
+from creamtea.access import rights
 from creamtea.errors import InputError
-from creamtea.human import rights
 from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_specs, compared_systems
 from creamtea.store.queries import study_names

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from creamtea.human import access
+from creamtea.access import sessions
 from creamtea.report.export import file_stem, files_of
 from creamtea.report.model import Figure, Table
 from creamtea_webapp import session
@@ -42,7 +42,7 @@ def _guarded(make: Callable[[], bytes], path: str) -> Callable[[], bytes]:
     cookie = st.context.cookies.get(session.cookie_name())
 
     def guarded() -> bytes:
-        who = access.identify(session.database(), cookie)
+        who = sessions.identify(session.database(), cookie)
         if not session.may_read(who, path):
             raise PermissionError("no right to read reports")
         return make()

@@ -7,8 +7,8 @@ from functools import partial
 
 import streamlit as st
 
-from creamtea.human import access, links, rights
-from creamtea.human.access import Identity
+from creamtea.access import links, rights, sessions
+from creamtea.access.sessions import Identity
 from creamtea.orders.cancelling import cancel
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
@@ -96,7 +96,7 @@ def _share(study: int) -> None:
 
 def _make_link(study: int, database: Database, actor: str) -> Made:
     lifetime = timedelta(days=st.session_state["share-days"])
-    secret = access.create_link(database, "reader", study_id=study, lifetime=lifetime, actor=actor)
+    secret = sessions.create_link(database, "reader", study_id=study, lifetime=lifetime, actor=actor)
     return Made(
         "The link has been made.", fresh_link(entry(secret), " and send it to one reader. It works once")
     )

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import streamlit as st
 
-from creamtea.human import rights
+from creamtea.access import rights
 from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material
 from creamtea.report.model import Table

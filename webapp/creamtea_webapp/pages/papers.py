@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from creamtea.access import rights
 from creamtea.errors import InputError
-from creamtea.human import rights
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
 from creamtea.papers.cells import members_of
 from creamtea.papers.model import Exhibit, Kind

@@ -12,10 +12,10 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human import assignment, raters
-from creamtea.human.assignment import ConsentMissing, Guidance, RatingRefused, TryAgain, Work
-from creamtea.human.questions import WrongAnswers
-from creamtea.human.raters import Welcome
+from creamtea.human import rating as assignment
+from creamtea.human.making.questions import WrongAnswers
+from creamtea.human.rating import ConsentMissing, Guidance, RatingRefused, TryAgain, Work, raters
+from creamtea.human.rating.raters import Welcome
 from creamtea.store.row_ids import MAX_ID, row_id
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board

@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 from sqlalchemy import select
 
+from creamtea.access import rights
+from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
-from creamtea.human import rights
-from creamtea.human.access import Identity
-from creamtea.human.fingerprint import fingerprint
+from creamtea.human.results.fingerprint import fingerprint
 from creamtea.orders.specs import UnreadableStudy
 from creamtea.report import ngrams
 from creamtea.report.build import build_report

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import streamlit as st
 
+from creamtea.access import rights
 from creamtea.errors import CreamteaError, InputError
-from creamtea.human import rights
 from creamtea.orders.rows import UNFINISHED
 from creamtea.report.text import one_line
 from creamtea.report.vega import vega_lite

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from sqlalchemy.orm import Session
 
-from creamtea.human import rights
+from creamtea.access import rights
 from creamtea.orders.specs import UnreadableStudy, spec_of
 from creamtea.report.text import number
 from creamtea.settings import Settings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from creamtea.access import rights
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
-from creamtea.human import rights
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.submission import would_cancel
 from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written

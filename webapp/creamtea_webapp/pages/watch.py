@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from creamtea.human import rights
+from creamtea.access import rights
 from creamtea.report.vega import vega_lite
 from creamtea.report.watching import Watched, watch
 from creamtea.wording import counted

@@ -11,8 +11,8 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.questions import MAX_ANSWER, Question
-from creamtea.human.raters import Welcome, Workload
+from creamtea.human.making.questions import MAX_ANSWER, Question
+from creamtea.human.rating.raters import Welcome, Workload
 from creamtea_webapp.markup import markdown, show
 
 TEMPLATE = "welcome.html"

@@ -12,10 +12,10 @@ import typer
 from creamtea.cli.campaign.shared import ACTOR, Name, names, show, with_options
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.errors import InputError
-from creamtea.human.exchange import exporting
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.losses import NotKept
-from creamtea.human.exchange.recognising import recognise
+from creamtea.human.formats import exporting
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.losses import NotKept
+from creamtea.human.formats.recognising import recognise
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.wording import counted
 

@@ -12,17 +12,17 @@ import typer
 from creamtea.cli.campaign.shared import names, show, text_of, with_options
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database
 from creamtea.errors import InputError
-from creamtea.human import campaigns
-from creamtea.human.attention import read_attention
-from creamtea.human.documents import Documents, read_documents
+from creamtea.human.making import campaigns
+from creamtea.human.making.attention import read_attention
+from creamtea.human.making.documents import Documents, read_documents
+from creamtea.human.making.metric_proposals import one_of_the_two, proposals_of_metric
+from creamtea.human.making.proposals import Proposal, read_proposals
+from creamtea.human.making.questions import read_questions
+from creamtea.human.making.settings import CampaignSettings, ProposedBy, settings_of
+from creamtea.human.making.tutorial import read_tutorial
 from creamtea.human.media.given import read_media
-from creamtea.human.metric_proposals import one_of_the_two, proposals_of_metric
-from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols import SELECTIONS, find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
-from creamtea.human.questions import read_questions
-from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
-from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted
@@ -308,7 +308,7 @@ def create(name: str, options: CampaignOptions) -> None:
     be corrected. In esa, cesa and mqm raters mark errors. Plug-ins may add protocols. See `preview` for
     hours and power, then `launch`.
     """
-    from creamtea.human.preview import preview  # scipy.stats takes a second
+    from creamtea.human.making.preview import preview  # scipy.stats takes a second
 
     settings = options.settings()
     with existing_database() as database:

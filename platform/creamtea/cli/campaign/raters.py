@@ -8,14 +8,16 @@ from typing import Annotated
 
 import typer
 
+from creamtea.access import sessions, sign_in
 from creamtea.cli.campaign.running import rater_lines
 from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, show, text_of
 from creamtea.cli.printing import hand_over, say
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.errors import InputError
-from creamtea.human import access, campaigns, raters, sign_in
-from creamtea.human.invitations import invite, links_csv, recruit, recruiting_address
+from creamtea.human.making import campaigns
+from creamtea.human.rating import raters
+from creamtea.human.rating.invitations import invite, links_csv, recruit, recruiting_address
 from creamtea.regular import lines_of
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
@@ -140,7 +142,7 @@ def _organisers_link(
     if subject is not None:
         sign_in.add_organiser(database, campaign.name, ACTOR, subject)
         return _sign_in_at(url, campaign.id)
-    return link_to(url, access.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR))
+    return link_to(url, sessions.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR))
 
 
 def _raters_link(
@@ -150,7 +152,7 @@ def _raters_link(
     if subject is not None:
         sign_in.set_subject(database, rater_id, ACTOR, subject)
         return _sign_in_at(url, campaign.id)
-    return link_to(url, access.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
+    return link_to(url, sessions.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
 
 
 def _sign_in_at(url: str, campaign_id: int) -> str:
@@ -161,7 +163,7 @@ def revoke(name: Name, rater: RaterNames) -> None:
     """Withdraw every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
-            revoked = access.revoke_rater(database, rater_id, ACTOR)
+            revoked = sessions.revoke_rater(database, rater_id, ACTOR)
             say(f"{counted(revoked, 'link')} of {who} withdrawn")
 
 

@@ -11,7 +11,7 @@ from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Print
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
-from creamtea.human.settings import WmtRuleName
+from creamtea.human.making.settings import WmtRuleName
 
 RULE_NAMES = get_args(WmtRuleName)
 

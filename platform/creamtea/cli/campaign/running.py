@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from creamtea.access import audit
 from creamtea.cli.campaign.shared import ACTOR, Name, show
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
-from creamtea.human import audit, campaigns, launching, progress, raters
+from creamtea.human.making import campaigns, launching
+from creamtea.human.rating import progress, raters
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.queries import find_campaign
 from creamtea.wording import counted
 
 if TYPE_CHECKING:
-    from creamtea.human.preview import Preview
+    from creamtea.human.making.preview import Preview
 
 # of a rater in `status --json`; who a rater is, and said of themselves, is for `raters list`
 PROGRESS = (
@@ -38,7 +41,7 @@ def register(commands: typer.Typer) -> None:
 
 def preview(name: Name, json_output: AsJson = False) -> None:
     """Show what a campaign will cost and what it can show: items, rater hours, power."""
-    from creamtea.human.preview import preview as make_preview  # scipy.stats takes a second
+    from creamtea.human.making.preview import preview as make_preview  # scipy.stats takes a second
 
     with existing_database() as database:
         plan = make_preview(database, name)
@@ -148,7 +151,7 @@ def remove(
     with existing_database() as database:
         if not yes:
             with database.session() as session:
-                found = what_it_holds(session, campaigns.find_campaign(session, name))
+                found = what_it_holds(session, find_campaign(session, name))
             holds = f"{counted(found.items, 'item')}, {counted(found.raters, 'rater')}"
             holds += f" and {counted(found.answers, 'answer')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
@@ -165,7 +168,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
     with existing_database() as database:
         summary = campaigns.summary(database, name)
         with database.session() as session:
-            row = campaigns.find_campaign(session, name)
+            row = find_campaign(session, name)
             kinds = progress.by_kind(session, row)
             changed = launching.changes(session, row)
             registered = row.registered

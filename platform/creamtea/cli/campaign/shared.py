@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from pydantic import BaseModel
 
+from creamtea.access import audit
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
-from creamtea.human import audit
 from creamtea.printable import printable
 from creamtea.regular import read_text
 

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.media.types import ALLOWED, CAPTIONS, ENDINGS, HEAD, MAX_BYTES, kind_of, media_type
-from creamtea.human.storable import check_text
 from creamtea.regular import open_regular
+from creamtea.store.storable import check_text
 from creamtea.wording import file_name
 
 MAX_CAMPAIGN = 2_000_000_000  # bytes of all files of a campaign

@@ -26,6 +26,8 @@ from pydantic import Field, model_validator
 from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.outputs import Line
 from creamtea.human.media.captions import captions_of
 from creamtea.human.media.files import (
     MAX_PER_ITEM,
@@ -39,8 +41,6 @@ from creamtea.human.media.files import (
     keeper,
 )
 from creamtea.human.media.types import kind_of
-from creamtea.human.new_items import NewItem
-from creamtea.human.outputs import Line
 from creamtea.wording import option
 
 TARGETS = ("segment", "document", "tutorial", "attention")

@@ -18,6 +18,7 @@ from creamtea.human.protocols.registry import (
     protocol_title,
     usable_protocols,
 )
+from creamtea.human.protocols.scale import Scale
 
 __all__ = [
     "GROUP",
@@ -26,6 +27,7 @@ __all__ = [
     "SELECTIONS",
     "PointsFormat",
     "Protocol",
+    "Scale",
     "ScoredAnswer",
     "Selection",
     "added_protocols",

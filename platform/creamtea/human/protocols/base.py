@@ -12,8 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from creamtea.human.protocols.scale import Scale
 from creamtea.human.protocols.taxonomy import Taxonomy
-from creamtea.human.scale import Scale
 
 Selection = Literal["all", "differing", "stratified", "disagreement"]
 SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagreement")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol
-from creamtea.human.scale import Scale
+from creamtea.human.protocols.scale import Scale
 
 
 class ContrastiveDa(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from creamtea.human.protocols.base import Protocol
-from creamtea.human.scale import Scale
+from creamtea.human.protocols.scale import Scale
 
 
 class Da(Protocol):

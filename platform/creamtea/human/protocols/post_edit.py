@@ -14,7 +14,7 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from creamtea.human.protocols.base import Protocol, ScoredAnswer
-from creamtea.human.scale import Scale
+from creamtea.human.protocols.scale import Scale
 from creamtea.human.words import words
 
 MAX_TEXT = 10_000  # characters

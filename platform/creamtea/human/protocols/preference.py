@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from creamtea.human.protocols.base import PointsFormat, Protocol, ScoredAnswer
-from creamtea.human.scale import Scale
+from creamtea.human.protocols.scale import Scale
 
 WORSE, SAME, BETTER = range(3)  # steps
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from creamtea.human.protocols.base import PointsFormat, Protocol, ScoredAnswer
-from creamtea.human.scale import Scale, exact
+from creamtea.human.protocols.scale import Scale, exact
 
 
 class SegmentScores(Protocol):

@@ -22,8 +22,8 @@ from creamtea.errors import InputError
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.human.protocols.scale import Scale, exact
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
-from creamtea.human.scale import Scale, exact
 from creamtea.wording import counted
 
 MAX_DECIMALS = 6  # of a score of MQM; beyond these it is rounded

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.results import Array, Ratings
-from creamtea.human.score_rows import Integers
+from creamtea.human.results.ratings import Array, Ratings
+from creamtea.human.results.score_rows import Integers
 from creamtea.report.human.comparing import ITEMS
 from creamtea.report.human.material import (
     MAX_TEXTS,

@@ -9,10 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.human.aiming import standings
-from creamtea.human.of_study import campaigns_of
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results import load_ratings, repeated_scores
+from creamtea.human.rating.aiming import standings
+from creamtea.human.results.of_study import campaigns_of
+from creamtea.human.results.ratings import load_ratings, repeated_scores
 from creamtea.orders.specs import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer

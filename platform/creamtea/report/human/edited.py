@@ -8,7 +8,7 @@ from statistics import median
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.last_answers import LastAnswer, last_answers
+from creamtea.human.results.last_answers import LastAnswer, last_answers
 from creamtea.report.human.material import Judged, count, number, table
 from creamtea.report.model import Row, Table
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.aiming import Standing, standings
+from creamtea.human.rating.aiming import Standing, standings
 from creamtea.report.human.material import Judged, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.aiming import State

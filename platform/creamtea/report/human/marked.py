@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.last_answers import last_answers
-from creamtea.human.proposals import outcomes
+from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.human.results.last_answers import last_answers
 from creamtea.report.human.material import Judged, count, number, table
 from creamtea.report.model import Row, Table
 

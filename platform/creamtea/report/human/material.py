@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.protocols import Protocol
-from creamtea.human.results import Array, Ratings
-from creamtea.human.score_rows import Integers
+from creamtea.human.results.ratings import Array, Ratings
+from creamtea.human.results.score_rows import Integers
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
 from creamtea.stats.aiming import weights_at_the_end

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.results import Array, Ratings
-from creamtea.human.score_rows import Integers
+from creamtea.human.results.ratings import Array, Ratings
+from creamtea.human.results.score_rows import Integers
 from creamtea.report.cells import Material
 from creamtea.report.human.material import (
     MAX_TEXTS,
@@ -92,7 +92,7 @@ def metric_scores(session: Session, ratings: Ratings, material: Material) -> lis
 
 def _score_step(material: Material, system: str, test_set: str, metric: str) -> str | None:
     """The first in the plan's order: of the variant's first seed, whose outputs people rate
-    (human/campaigns.py)."""
+    (human/making/campaigns.py)."""
     measured = material.of("score", system=system, test_set=test_set, metric=metric)
     return measured[0].node.key if measured else None
 

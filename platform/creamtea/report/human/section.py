@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from creamtea import languages
-from creamtea.human.results import Ratings
+from creamtea.human.results.ratings import Ratings
 from creamtea.report.columns import meanings
 from creamtea.report.human.figures import figures
 from creamtea.report.human.material import Judged

@@ -7,8 +7,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.last_answers import last_revisions
-from creamtea.human.results import Array
+from creamtea.human.results.last_answers import last_revisions
+from creamtea.human.results.ratings import Array
 from creamtea.report.human.material import Judged, count, estimate, number, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.paired import compare_paired

@@ -10,8 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from creamtea.human.protocols import Protocol, ScoredAnswer
-from creamtea.human.scale import Scale
+from creamtea.human.protocols import Protocol, Scale, ScoredAnswer
 
 POINTS = {"minor": 1, "major": 5}
 

@@ -2,15 +2,15 @@
 
 The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`,
 `?campaign=ID`, with `&view=raters`, `&view=raters&rater=ID`, `&view=ahead` or `&view=log`. Every page and
-every callback asks for its right (`creamtea.human.rights`).
+every callback asks for its right (`creamtea.access.rights`).
 """
 
 from __future__ import annotations
 
 import streamlit as st
 
-from creamtea.human import rights
-from creamtea.human.access import Identity
+from creamtea.access import rights
+from creamtea.access.sessions import Identity
 from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for

@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human import raters, rights
-from creamtea.human.assignment import RatingRefused, page_ahead
+from creamtea.access import rights
+from creamtea.human.rating import RatingRefused, page_ahead, raters
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import Campaign, Rater
 from creamtea_webapp import session

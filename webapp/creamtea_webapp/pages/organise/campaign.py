@@ -10,15 +10,18 @@ from pathlib import Path
 
 import streamlit as st
 
-from creamtea.human import campaigns, launching, progress, raters, rights
-from creamtea.human.access import Identity
-from creamtea.human.campaigns import CampaignSummary
-from creamtea.human.exchange.exporting import EXPORTS, export_campaign
+from creamtea.access import rights
+from creamtea.access.sessions import Identity
+from creamtea.human.formats.exporting import EXPORTS, export_campaign
+from creamtea.human.making import launching
+from creamtea.human.making.campaigns import CampaignSummary
+from creamtea.human.making.preview import preview
 from creamtea.human.media.keeping import amount_of_media, first_media
-from creamtea.human.preview import preview
-from creamtea.human.raters import RaterProgress
+from creamtea.human.rating import progress, raters
+from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.queries import find_campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.lists import show_list
@@ -100,7 +103,7 @@ def _progress(campaign: CampaignSummary) -> None:
     session.require(rights.SEE_CAMPAIGN, campaign.id)
     database = session.database()
     with database.session() as reading:
-        kinds = progress.by_kind(reading, campaigns.find_campaign(reading, campaign.name))
+        kinds = progress.by_kind(reading, find_campaign(reading, campaign.name))
         now = database.now(reading)
     people = raters.overview(database, campaign.id)
     rated = [kind for kind in kinds if not ItemKind(kind.kind).is_written]
@@ -137,7 +140,7 @@ def standing(rater: RaterProgress) -> str:
 
 def _registration(campaign: CampaignSummary) -> None:
     with session.database().session() as reading:
-        row = campaigns.find_campaign(reading, campaign.name)
+        row = find_campaign(reading, campaign.name)
         registered, changed = row.registered, launching.changes(reading, row)
     if registered is not None:
         show(TEMPLATE, "registration", digest=registered["digest"], changed=changed)

@@ -11,11 +11,11 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.campaigns import CampaignRequest
+from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.questions import write_questions
+from creamtea.human.making.settings import MAX_PER_PAGE
 from creamtea.human.media.types import CAPTIONS_ENDING, ENDINGS
 from creamtea.human.protocols import Protocol, usable_protocols
-from creamtea.human.questions import write_questions
-from creamtea.human.settings import MAX_PER_PAGE
 from creamtea.wording import counted
 from creamtea_webapp.pages.organise.shared import LABELS, field_error
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import streamlit as st
 
+from creamtea.access import rights
 from creamtea.errors import InputError
-from creamtea.human import rights
-from creamtea.human.exchange import exporting
-from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
-from creamtea.human.exchange.recognising import recognise
+from creamtea.human.formats import exporting
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.packed import MAX_UNPACKED, unpack
+from creamtea.human.formats.recognising import recognise
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database

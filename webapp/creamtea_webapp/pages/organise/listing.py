@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from creamtea.human import campaigns, rights
+from creamtea.access import rights
+from creamtea.human.making import campaigns
 from creamtea.human.protocols import protocol_title
 from creamtea_webapp import session
 from creamtea_webapp.lists import Cell, show_list

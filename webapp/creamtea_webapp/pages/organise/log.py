@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creamtea.human import audit, rights
+from creamtea.access import audit, rights
 from creamtea_webapp import session
 from creamtea_webapp.lists import show_list
 from creamtea_webapp.markup import moment, note

@@ -11,22 +11,23 @@ from typing import Any
 import streamlit as st
 from pydantic import BaseModel
 
+from creamtea.access import rights
 from creamtea.errors import InputError, about
-from creamtea.human import campaigns, rights
-from creamtea.human.attention import read_attention
-from creamtea.human.campaigns import CampaignRequest
-from creamtea.human.documents import Documents, read_documents
+from creamtea.human.making import campaigns
+from creamtea.human.making.attention import read_attention
+from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.documents import Documents, read_documents
+from creamtea.human.making.metric_proposals import metrics_with_errors, one_of_the_two, proposals_of_metric
+from creamtea.human.making.outputs import metric_names
+from creamtea.human.making.proposals import Proposal, read_proposals
+from creamtea.human.making.questions import read_questions
+from creamtea.human.making.settings import ProposedBy, settings_of
+from creamtea.human.making.tutorial import read_tutorial
 from creamtea.human.media.given import Given, read_media
-from creamtea.human.metric_proposals import metrics_with_errors, one_of_the_two, proposals_of_metric
-from creamtea.human.outputs import metric_names
-from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
-from creamtea.human.questions import read_questions
-from creamtea.human.settings import ProposedBy, settings_of
-from creamtea.human.tutorial import read_tutorial
 from creamtea.regular import decode
 from creamtea.store.database import Database
-from creamtea.store.queries import find_study, study_names
+from creamtea.store.queries import find_campaign, find_study, study_names
 from creamtea.store.row_ids import row_id
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Campaign
@@ -140,7 +141,7 @@ def _check_files(
     if not draft:
         return
     with database.session() as reading:
-        had = campaigns.from_files(reading, campaigns.find_campaign(reading, draft).id)
+        had = campaigns.from_files(reading, find_campaign(reading, draft).id)
     if protocol != start.protocol or start.settings.proposed_by is not None:  # a metric's are of no file
         had -= {"proposals"}
     for name in sorted(had - given):

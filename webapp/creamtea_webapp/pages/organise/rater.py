@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from creamtea.access import rights, sessions
 from creamtea.errors import InputError
-from creamtea.human import access, raters, rights
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import RaterReport, described_in_words
-from creamtea.human.raters import RaterProgress
+from creamtea.human.rating import raters
+from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.wording import counted
 from creamtea_webapp import session
@@ -206,12 +207,12 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
 
 
 def _new_link(rater_id: int, database: Database, actor: str) -> Made:
-    secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
+    secret = sessions.create_link(database, "rater", rater_id=rater_id, actor=actor)
     return Made("A new link has been made.", fresh_link(entry(secret), FOR_ONE))
 
 
 def _withdraw(rater_id: int, database: Database, actor: str) -> str:
-    withdrawn = access.revoke_rater(database, rater_id, actor)
+    withdrawn = sessions.revoke_rater(database, rater_id, actor)
     return f"{counted(withdrawn, 'link')} withdrawn."
 
 

@@ -6,11 +6,12 @@ from functools import partial
 
 import streamlit as st
 
+from creamtea.access import rights, sessions
 from creamtea.errors import InputError
-from creamtea.human import access, invitations, raters, rights
-from creamtea.human.campaigns import CampaignSummary
+from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.quality import RaterReport, described_in_words
-from creamtea.human.raters import RaterProgress
+from creamtea.human.rating import invitations, raters
+from creamtea.human.rating.raters import RaterProgress
 from creamtea.regular import lines_of
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
@@ -182,5 +183,5 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Mad
     if subject:
         where = f"{site()}{LOGIN}?campaign={campaign.id}"
         return Made(f"The rater has been added and signs in at {where}", cleared)
-    secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
+    secret = sessions.create_link(database, "rater", rater_id=rater_id, actor=actor)
     return Made("The rater has been added.", fresh_link(entry(secret), FOR_ONE) | cleared)

@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human import rights
-from creamtea.human.fingerprint import fingerprint
+from creamtea.access import rights
 from creamtea.human.quality import RaterReport, reports_of
+from creamtea.human.results.fingerprint import fingerprint
 from creamtea_webapp import session
 
 

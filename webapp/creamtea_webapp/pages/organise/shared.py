@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
+from creamtea.access import rights
+from creamtea.access.sessions import Identity
 from creamtea.errors import InfrastructureError, InputError
-from creamtea.human import campaigns, rights
-from creamtea.human.access import Identity
-from creamtea.human.campaigns import CampaignSummary
-from creamtea.human.raters import RaterProgress
+from creamtea.human.making import campaigns
+from creamtea.human.making.campaigns import CampaignSummary
+from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 from creamtea.wording import on_page

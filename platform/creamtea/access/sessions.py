@@ -1,0 +1,301 @@
+"""Who may see what: one-time links, the browser sessions they are exchanged for, and rights.
+
+A link carries a random 32-byte secret; the database keeps only its SHA-256. The secret is exchanged
+once, in one transaction and by the database's clock, for a browser session whose cookie is another such
+secret. Secrets are found by the index on their digest, so no comparison leaks how much of a guess was
+right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Result, or_, select, update
+from sqlalchemy.orm import Session
+
+from creamtea.access import audit
+from creamtea.errors import CreamteaError, InputError
+from creamtea.store.database import Database
+from creamtea.store.tables import AccessToken, Campaign, Rater, StudyRow, WebSession
+
+LINK_LIFETIME = timedelta(days=14)
+SESSION_LIFETIME = timedelta(days=30)
+
+
+class AccessRefused(CreamteaError):
+    """A link or a session that opens nothing: unknown, used, expired or revoked.
+
+    One message for all secrets: who holds a wrong one learns nothing about it.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(
+            message
+            or "This link is no longer valid: it was used before, has expired or was withdrawn. "
+            "Ask the organiser for a new one."
+        )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a browser session stands for. A rater belongs to one campaign and may only rate in it; an
+    organiser's link may be for one campaign, a reader's for one study's report. What each may do is in
+    access/rights.py."""
+
+    session_id: int
+    role: str  # one of tables.ROLES
+    rater_id: int | None = None
+    campaign_id: int | None = None
+    study_id: int | None = None
+
+
+@dataclass(frozen=True)
+class OpenedSession:
+    secret: str  # for the cookie; stored nowhere
+    lifetime: timedelta
+    role: str
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def create_link(
+    database: Database,
+    role: str,
+    *,
+    rater_id: int | None = None,
+    campaign_id: int | None = None,
+    study_id: int | None = None,
+    lifetime: timedelta = LINK_LIFETIME,
+    actor: str = audit.COMMAND_LINE,
+) -> str:
+    """Store a one-time token for a role and return its secret, which is shown once and kept nowhere.
+
+    A rater's token needs the rater, and only a rater's has one; `campaign_id` makes an organiser's token
+    one for this campaign only, `study_id` a reader's one for this study's report, whose sessions end with
+    `lifetime` too. Campaigns log their links. Raises ValueError for another combination, InputError for a
+    rater, a campaign or a study that is not there and for a rater whose identity was deleted.
+    """
+    if (role == "rater") != (rater_id is not None):
+        raise ValueError("a rater's link needs a rater, and no other link has one")
+    if campaign_id is not None and role != "organiser":
+        raise ValueError("only an organiser's link is made for one campaign")
+    if study_id is not None and role != "reader":
+        raise ValueError("only a reader's link is made for one study")
+    with database.transaction() as session:
+        now = database.now(session)
+        if rater_id is not None:
+            campaign_id = linkable(session, rater_id).campaign_id
+        elif campaign_id is not None and session.get(Campaign, campaign_id) is None:
+            raise InputError(f"there is no campaign with id {campaign_id}")
+        if study_id is not None and session.get(StudyRow, study_id) is None:
+            raise InputError(f"there is no study with number {study_id}")
+        secret = add_link(
+            session, role, now, lifetime, rater_id=rater_id, campaign_id=campaign_id, study_id=study_id
+        )
+        if campaign_id is not None:
+            audit.record(session, campaign_id, actor, audit.LINK_CREATED, rater_id, detail={"role": role})
+    return secret
+
+
+def add_link(
+    session: Session,
+    role: str,
+    now: datetime,
+    lifetime: timedelta,
+    *,
+    rater_id: int | None,
+    campaign_id: int | None,
+    study_id: int | None = None,
+    at_start: bool = False,
+) -> str:
+    """A token in the caller's transaction; its secret."""
+    secret = secrets.token_urlsafe(32)
+    session.add(
+        AccessToken(
+            digest=digest(secret),
+            role=role,
+            campaign_id=campaign_id,
+            rater_id=rater_id,
+            study_id=study_id,
+            created_at=now,
+            expires_at=now + lifetime,
+            at_start=at_start,
+        )
+    )
+    return secret
+
+
+def linkable(session: Session, rater_id: int) -> Rater:
+    """The rater; InputError for one that is not there and for one whose identity was deleted."""
+    rater = session.get(Rater, rater_id)
+    if rater is None:
+        raise InputError(f"there is no rater with id {rater_id}")
+    if rater.forgotten_at is not None:
+        raise InputError(
+            f"the identity of rater {rater.pseudonym!r} was deleted: add the person as a new rater"
+        )
+    return rater
+
+
+def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFETIME) -> OpenedSession:
+    """Open a browser session for a link's secret, once. Raises AccessRefused for any other secret.
+
+    The conditional update is the gate: of two exchanges at the same moment one finds the row unused.
+    """
+    with database.session() as session:  # guesses do not wait for the lock of writing, nor hold it
+        if session.scalar(select(AccessToken.id).where(AccessToken.digest == digest(secret))) is None:
+            raise AccessRefused
+    with database.transaction() as session:
+        now = database.now(session)
+        taken = session.execute(
+            update(AccessToken)
+            .where(
+                AccessToken.digest == digest(secret),
+                # one for participants is not used up, and opens nothing without one (rating/invitations.py)
+                or_(AccessToken.role != "rater", AccessToken.rater_id.is_not(None)),
+                AccessToken.used_at.is_(None),
+                AccessToken.revoked_at.is_(None),
+                AccessToken.expires_at > now,
+            )
+            .values(used_at=now)
+            .returning(
+                AccessToken.id,
+                AccessToken.role,
+                AccessToken.rater_id,
+                AccessToken.study_id,
+                AccessToken.expires_at,
+            )
+        ).one_or_none()
+        if taken is None:
+            raise AccessRefused
+        if taken.study_id is not None:  # who was lent one report has it as long as the link says
+            lifetime = min(lifetime, taken.expires_at - now)
+        return open_session(session, taken.id, taken.role, taken.rater_id, now, lifetime)
+
+
+def open_session(
+    session: Session, token_id: int, role: str, rater_id: int | None, now: datetime, lifetime: timedelta
+) -> OpenedSession:
+    """A browser session for a used token, in the caller's transaction."""
+    secret = secrets.token_urlsafe(32)
+    session.add(
+        WebSession(
+            digest=digest(secret),
+            token_id=token_id,
+            role=role,
+            rater_id=rater_id,
+            created_at=now,
+            expires_at=now + lifetime,
+        )
+    )
+    return OpenedSession(secret, lifetime, role)
+
+
+def open_for_rater(
+    session: Session, rater: Rater, now: datetime, lifetime: timedelta = SESSION_LIFETIME
+) -> OpenedSession:
+    """A browser session for a rater who has shown who they are, in the caller's transaction.
+
+    Its token is used from the start, so it is no link, and what ends a rater's links ends the session too.
+    """
+    token = AccessToken(
+        role="rater",
+        campaign_id=rater.campaign_id,
+        rater_id=rater.id,
+        created_at=now,
+        expires_at=now + lifetime,
+        used_at=now,
+    )
+    session.add(token)
+    session.flush()
+    return open_session(session, token.id, "rater", rater.id, now, lifetime)
+
+
+def identify(database: Database, session_secret: str | None) -> Identity | None:
+    """Who holds this session secret, or None: unknown, expired, or it or its link revoked."""
+    if not session_secret:
+        return None
+    with database.session() as session:
+        row = _open_sessions(database, session, session_secret).one_or_none()
+    return None if row is None else Identity(row.id, row.role, row.rater_id, row.campaign_id, row.study_id)
+
+
+def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
+    """Whether this session is open and came from this link: a person who opens their link again."""
+    with database.session() as session:
+        row = _open_sessions(database, session, session_secret).one_or_none()
+        return row is not None and row.link_digest == digest(link_secret)
+
+
+def sign_out(database: Database, session_secret: str) -> None:
+    """End this session. Its link stays used; other browsers of the same person stay signed in."""
+    with database.transaction() as session:
+        session.execute(
+            update(WebSession)
+            .where(WebSession.digest == digest(session_secret), WebSession.revoked_at.is_(None))
+            .values(revoked_at=database.now(session))
+        )
+
+
+def _open_sessions(database: Database, session: Session, session_secret: str) -> Result[Any]:
+    now = database.now(session)
+    return session.execute(
+        select(
+            WebSession.id,
+            WebSession.role,
+            WebSession.rater_id,
+            AccessToken.campaign_id,
+            AccessToken.study_id,
+            AccessToken.digest.label("link_digest"),
+        )
+        .join(AccessToken, AccessToken.id == WebSession.token_id)
+        .where(
+            WebSession.digest == digest(session_secret),
+            WebSession.revoked_at.is_(None),
+            WebSession.expires_at > now,
+            AccessToken.revoked_at.is_(None),
+        )
+    )
+
+
+def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
+    """Withdraw every link of a rater that is not withdrawn yet; the campaign of each."""
+    revoked = session.scalars(
+        update(AccessToken)
+        .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
+        .values(revoked_at=now)
+        .returning(AccessToken.campaign_id)
+    )
+    return list(revoked)
+
+
+def is_withdrawn(session: Session, rater_id: int) -> bool:
+    """Whether the rater came by links, and all of them are withdrawn."""
+    revoked = session.scalars(select(AccessToken.revoked_at).where(AccessToken.rater_id == rater_id)).all()
+    return bool(revoked) and None not in revoked
+
+
+def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
+    """Withdraw every link of a rater, and with them the sessions they opened; how many links.
+
+    A sign-in goes too (access/sign_in.py): it would let the rater in again at once.
+    """
+    with database.transaction() as session:
+        signs_in = session.scalars(
+            update(Rater)
+            .where(Rater.id == rater_id, Rater.subject.is_not(None))
+            .values(subject=None)
+            .returning(Rater.campaign_id)
+        ).all()
+        revoked = withdraw_links(session, rater_id, database.now(session))
+        campaigns = [campaign_id for campaign_id in (*revoked, *signs_in) if campaign_id is not None]
+        if campaigns:
+            detail = {"links": len(revoked)} | ({"sign-in": True} if signs_in else {})
+            audit.record(session, campaigns[0], actor, audit.LINKS_WITHDRAWN, rater_id, reason, detail)
+        return len(revoked)

@@ -1,0 +1,379 @@
+"""What the formats of other tools cannot hold, in one table: exports print what a campaign has of it, and
+docs/exchange.md shows the whole (`table`).
+
+`csv` and `jsonl` hold everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from creamtea.human.formats.code_units import CodeUnits
+from creamtea.human.formats.content import Content
+from creamtea.human.formats.counted import WITH_CONTROLS, counted_scores
+from creamtea.human.formats.mt_metrics_eval import sanitised
+from creamtea.human.formats.pearmut import category_of, written_category
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
+from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.words import look
+
+
+@dataclass(frozen=True)
+class NotKept:
+    """How many of what an import or an export leaves behind. `once`: what a campaign has only once. `note`:
+    it is there, but not as its reader may expect."""
+
+    count: int
+    what: str
+    once: bool = False
+    note: bool = False
+
+    @property
+    def number(self) -> str:
+        return "" if self.once else f"{self.count:,}"
+
+    def __str__(self) -> str:
+        return self.what if self.once else f"{self.what} ({self.number})"
+
+
+def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
+    """Those of which there are any."""
+    return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
+
+
+def known_keys(
+    written: Mapping[str, Any], known: Collection[str], where: str, left: Counter[str]
+) -> dict[str, Any]:
+    """The values of the known keys; `left` counts the others by name."""
+    left.update(f"values of {str(key)[:60]!r} in {where}" for key in written if key not in known)
+    return {key: value for key, value in written.items() if key in known}
+
+
+def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
+    """Lines that are there again by accident, and are kept once; `said`: what they repeat."""
+    if not lines:
+        return ()
+    where = "line " if len(lines) == 1 else "lines "
+    where += ", ".join(f"{line:,}" for line in lines[:3]) + (", …" if len(lines) > 3 else "")
+    return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once ({where})"),)
+
+
+def repeats_kept(content: Content) -> tuple[NotKept, ...]:
+    """What a campaign has twice, and keeps: it may be meant so."""
+    relative = find_protocol(content.protocol, content.settings).relative
+    equal = (Counter(map(repr, spans)).values() for spans in _spans_of_answers(content))
+    return counts(
+        {
+            "outputs that a rater has rated again: the mean of both counts, in WMT mode what its rule says": (
+                0 if relative else _second_opinions(content)
+            ),
+            "errors that are marked again at the same place, in the same words: each counts": sum(
+                times - 1 for of_answer in equal for times in of_answer
+            ),
+        }
+    )
+
+
+def look_alikes(content: Content) -> tuple[NotKept, ...]:
+    """Names that people cannot tell apart: of systems, and of raters."""
+    found = []
+    kinds = {"systems": content.systems, "raters": [person.pseudonym for person in content.raters]}
+    for what, names in kinds.items():
+        alike: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            alike[look(name)].append(name)
+        groups = [" and ".join(map(ascii, group)) for group in alike.values() if len(group) > 1]
+        if groups:
+            why = "that look alike, and count as different: write them alike if they are one"
+            number = sum(len(group) for group in alike.values() if len(group) > 1)
+            found.append(NotKept(number, f"names of {what} {why} ({'; '.join(groups[:3])})"))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something of a campaign that a format may not hold. `count`: how much a campaign has of it."""
+
+    what: str
+    count: Callable[[Content], int]
+    without: tuple[str, ...]  # the formats that do not hold it
+    once: bool = False  # `count` is 1 or 0
+
+
+APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT = "appraise", "mqm", "mt-metrics-eval", "pearmut"
+FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
+
+
+def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
+    """What of this campaign is not in an export of the format."""
+    found = ((part.count(content), part) for part in PARTS if kind in part.without)
+    return tuple(NotKept(count, part.what, part.once) for count, part in found if count)
+
+
+def table() -> str:
+    """The whole table as Markdown."""
+    lines = [f"| | csv, jsonl | {' | '.join(FORMATS)} |", f"|---|{'---|' * (len(FORMATS) + 1)}"]
+    for part in PARTS:
+        cells = ["no" if kind in part.without else "yes" for kind in FORMATS]
+        lines.append(f"| {part.what} | yes | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------- how much there is
+
+
+def wmt_rule(content: Content) -> str:
+    """The rule of WMT mode (`stats.wmt.RULES`)."""
+    return content.settings.get("wmt") or "usual"
+
+
+def _rule_lost(appraise: bool) -> Callable[[Content], int]:
+    """Whether an import, of Appraise's files or of others, takes another rule of WMT mode."""
+
+    def count(content: Content) -> int:
+        marks = find_protocol(content.protocol).marks_errors
+        read = "esa" if marks else "da-sqm" if appraise and content.protocol == "da-sqm" else "usual"
+        return int(wmt_rule(content) != read)
+
+    return count
+
+
+def _setting(*names: str) -> Callable[[Content], int]:
+    """Whether the campaign sets one of these."""
+    return lambda content: int(any(content.settings.get(name) not in (None, [], {}) for name in names))
+
+
+# settings that parts of their own are for
+_OF_PARTS = ("wmt", "baseline", "delta", "taxonomy", "decimals", "first_segment", "references", "domains")
+
+
+def _other_settings(content: Content) -> int:
+    return int(
+        any(
+            value not in (None, [], {}, "")
+            for name, value in content.settings.items()
+            if name not in _OF_PARTS
+        )
+    )
+
+
+def _references(content: Content) -> int:
+    """Human translations that an import does not know as such: Appraise's are called "reference"."""
+    return sum(name != "reference" for name in content.settings.get("references", ()))
+
+
+def _domains(content: Content) -> int:
+    return len(set(content.settings.get("domains", {}).values()))
+
+
+def _practice(content: Content) -> int:
+    return sum(_items_of(content, kind) for kind in WRITTEN_KINDS)
+
+
+def _controls(content: Content) -> int:
+    return sum(_items_of(content, kind) for kind in CONTROL_KINDS)
+
+
+def _proposals(content: Content) -> int:
+    return sum(len(spans) for item in content.items for spans in (item.proposals or {}).values())
+
+
+def _items_of(content: Content, kind: ItemKind) -> int:
+    return sum(item.kind == kind for item in content.items)
+
+
+def _unrated(content: Content) -> int:
+    rated = {counted.item.position for counted in counted_scores(content, WITH_CONTROLS)}
+    originals = {item.original for item in content.items if item.position in rated}
+    kept = rated | originals
+    return sum(item.position not in kept for item in content.items if item.kind not in WRITTEN_KINDS)
+
+
+def _equal_outputs(content: Content) -> int:
+    return sum(len(group) - 1 for answer in content.answers for group in answer.order)
+
+
+def _excluded(content: Content) -> int:
+    excluded = content.excluded
+    return sum(len(answer.scores) for answer in content.answers if answer.rater in excluded)
+
+
+def _revised(content: Content) -> int:
+    return sum(
+        score.revision != answer.last_revision for answer in content.answers for score in answer.scores
+    )
+
+
+def _second_opinions(content: Content) -> int:
+    judged = Counter(counted.judged for counted in counted_scores(content))
+    return sum(times - 1 for times in judged.values())
+
+
+def _ratings(content: Content) -> int:
+    return sum(1 for _ in counted_scores(content))
+
+
+def _of_documents(content: Content) -> int:
+    return sum(score.document_step is not None for answer in content.answers for score in answer.scores)
+
+
+def _consents(content: Content) -> int:
+    return sum(bool(person.consented_at or person.forgotten_at) for person in content.raters)
+
+
+def _without_ratings(content: Content) -> int:
+    rated = {counted.answer.rater for counted in counted_scores(content, WITH_CONTROLS)}
+    return sum(person.pseudonym not in rated for person in content.raters)
+
+
+def _times(content: Content) -> int:
+    return sum(answer.active_ms is not None for answer in content.answers)
+
+
+def _spans_of_answers(content: Content) -> Iterator[list[Span]]:
+    """The errors of each output that a rater marked, controls too."""
+    if find_protocol(content.protocol).marks_errors:
+        for counted in counted_scores(content, WITH_CONTROLS):
+            yield list(spans_of(counted.score.payload))
+
+
+def _spans(content: Content) -> Iterator[tuple[Span, str]]:
+    """Each marked error with the text that its place is in; those of controls, too."""
+    if not find_protocol(content.protocol).marks_errors:
+        return
+    for counted in counted_scores(content, WITH_CONTROLS):
+        for span in spans_of(counted.score.payload):
+            yield span, counted.item.source if span.in_source else counted.output
+
+
+def _in_source(content: Content) -> int:
+    return sum(span.in_source for span, _ in _spans(content))
+
+
+def _proposed(content: Content) -> int:
+    return sum(span.proposed is not None for span, _ in _spans(content))
+
+
+def _off_the_text(content: Content) -> int:
+    """Places that the known text does not have: it was never imported, say."""
+    return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
+
+
+def _in_margins(content: Content) -> int:
+    return sum(
+        CodeUnits(text, trimmed=True).units(span.start, span.end) is None
+        for span, text in _spans(content)
+        if text and not span.in_source and span.start is not None and span.end is not None
+    )
+
+
+def _own_costs(content: Content) -> int:
+    """Errors that cost something else than by the weights of an import."""
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, MarksErrors):
+        return 0
+    return sum(protocol.written_cost(span) is not None for span, _ in _spans(content))
+
+
+def _slashes(content: Content) -> int:
+    return sum(any("/" in name for name in span.category) for span, _ in _spans(content))
+
+
+def _odd_categories(content: Content) -> int:
+    return sum(category_of(written_category(span.category)) != span.category for span, _ in _spans(content))
+
+
+def _renumbered(content: Content) -> int:
+    """Of ratings made elsewhere: their segments are the whole test set then."""
+    segments = sorted({item.segment for item in content.items if ItemKind(item.kind).rates_systems})
+    return 0 if content.study else sum(at != segment for at, segment in enumerate(segments))
+
+
+def _renamed(content: Content) -> int:
+    documents = {item.document for item in content.items}
+    people = [person.pseudonym for person in content.raters]
+    return sum(sanitised(name) != name for name in (*content.systems, *documents, *people))
+
+
+EVERY = FORMATS
+PARTS = (
+    Part("instructions", lambda content: int(bool(content.instructions)), EVERY, once=True),
+    Part("registered plan", lambda content: int(bool(content.registered)), EVERY, once=True),
+    Part("baseline and smallest difference that matters", _setting("baseline", "delta"), EVERY, once=True),
+    Part("taxonomy of errors", _setting("taxonomy"), EVERY, once=True),
+    Part("rule of WMT mode (by WMT's rules an import of this file takes another)", _rule_lost(True),
+         (APPRAISE,), once=True),
+    Part("rule of WMT mode (by WMT's rules an import takes another)", _rule_lost(False),
+         (MQM, MT_METRICS_EVAL, PEARMUT), once=True),
+    Part("protocol da-sqm (it comes back as da)", lambda content: int(content.protocol == "da-sqm"),
+         (PEARMUT,), once=True),
+    Part("protocol (scores come back as scores of segments)",
+         lambda content: int(content.protocol not in ("mqm", "scores")), (MT_METRICS_EVAL,), once=True),
+    Part("numbers of segments that begin with 0",
+         lambda content: int(content.settings.get("first_segment") == 0), EVERY, once=True),
+    Part("which systems are human translations", _references, EVERY),
+    Part("other settings of the campaign", _other_settings, EVERY, once=True),
+    Part("name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT), once=True),
+    Part("name of the test set beside domains", lambda content: int(_domains(content) > 0), EVERY, once=True),
+    Part("domains of documents", _domains, (APPRAISE, MQM, PEARMUT)),
+    Part("languages", lambda content: 1, (MQM, PEARMUT), once=True),
+    Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("errors that were marked beforehand", _proposals, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
+    Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("items that nobody rated", _unrated, (APPRAISE, MQM)),
+    Part("weights of items", lambda content: sum(item.weight != 1 for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("chances of being rated, of a campaign that aims",
+         lambda content: sum(item.chance is not None for item in content.items), EVERY),
+    Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("files beside sources", lambda content: sum(len(item.media) for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("numbers of items", lambda content: 1, (APPRAISE, MQM, MT_METRICS_EVAL), once=True),
+    Part("order of systems, of which the first is the usual baseline",
+         lambda content: int(list(content.systems) != sorted(content.systems)), (APPRAISE,), once=True),
+    Part("seed, and how many ratings of an item were asked for", lambda content: 1, EVERY, once=True),
+    Part("moments when the campaign began and ended, and its raters came", lambda content: 1, EVERY,
+         once=True),
+    Part("consents of raters, and that a name was forgotten", _consents, EVERY),
+    Part("raters without a rating that counts", _without_ratings, EVERY),
+    Part("wrong answers to attention checks that raters then gave anew",
+         lambda content: sum(bool(answer.warned) for answer in content.answers), EVERY),
+    Part("scores of whole documents", _of_documents, EVERY),
+    Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),
+    Part("white space and slashes in names", _renamed, (MT_METRICS_EVAL,)),
+    Part("sources", lambda content: sum(bool(item.source) for item in content.items), (APPRAISE,)),
+    Part("outputs", lambda content: sum(any(item.outputs) for item in content.items), (APPRAISE,)),
+    Part("costs of errors that are not usual, and scores by them", _own_costs, (MQM,)),
+    Part("ratings of excluded raters", _excluded, EVERY),
+    Part("earlier revisions", _revised, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL)),
+    Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
+    Part("skipped items", lambda content: sum(bool(answer.skipped_at) for answer in content.answers), EVERY),
+    Part("comments", lambda content: sum(bool(answer.comment) for answer in content.answers),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("orders of outputs on the page", lambda content: sum(len(answer.order) > 1
+         for answer in content.answers), (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("equal outputs rated as one", _equal_outputs, EVERY),
+    Part("times on an item", _times, (MQM, MT_METRICS_EVAL)),
+    Part("timestamps of items that were given", lambda content: len(content.answers),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("timestamps of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
+    Part("proposals that errors came from", _proposed, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("positions of errors in the source", _in_source, (APPRAISE, PEARMUT)),
+    Part("positions of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
+    Part("positions of errors in white space at the ends of a text", _in_margins, (APPRAISE,)),
+    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL)),
+    Part("categories of errors with a slash in the first name, or not of one or two different names",
+         _odd_categories, (PEARMUT,)),
+)  # fmt: skip

@@ -1,0 +1,384 @@
+"""Error annotations as Google released them: a line an error, tabs between the fields, a header on top.
+
+    system doc doc_id seg_id rater source target category severity [comment]
+
+`<v>…</v>` is around the marked error, in the target or, for an omission, in the source. A line of category
+No-error says that a rater found none. Source: https://github.com/google/wmt-mqm-human-evaluation.
+
+Marot, which reads these files (google-research/google-research, marot/README.md), allows more: the fields may
+be docSegId and globalSegId, or doc_seg_id and global_seg_id; there may be no header; globalSegId may be one
+number throughout, so that segments are counted within documents; lines without a rater have metadata of a
+segment.
+The side-by-side files of 2023 have what a rater said of an error planted to test them (HOTW-test) among the
+lines, and some texts with white space at their ends for one rater and without for another: the first is kept.
+Some files have texts in CSV quotes ("He said ""yes"".").
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from creamtea.error_spans import is_no_error, name_key
+from creamtea.errors import InputError
+from creamtea.human.formats.columns import checked_name, checked_text, checked_whole
+from creamtea.human.formats.content import Content, ItemContent
+from creamtea.human.formats.counted import CountedScore, first_opinions
+from creamtea.human.formats.elsewhere import FIRST_SEGMENT, ImportFacts, Numbering, made_elsewhere
+from creamtea.human.formats.files import Place, read_text
+from creamtea.human.formats.losses import MQM, NotKept, counts, repeats
+from creamtea.human.formats.rows import GivenRating
+from creamtea.human.protocols.spans import Mqm, Span, spans_of
+from creamtea.new_folder import write_texts
+from creamtea.wording import counted, option
+
+FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
+OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
+NO_ERROR = "No-error"  # as files of the releases write it
+PLANTED = name_key("HOTW-test")  # "hands on the wheel"
+BEGIN, END = "<v>", "</v>"
+FILE = "mqm.tsv"
+_UNWRITABLE = re.compile("[\t\n\r]|</?v>")
+Value = TypeVar("Value")
+Key = tuple[str, str, int]  # document, number in it, number over all
+
+
+@dataclass(frozen=True)
+class _Line:
+    place: Place
+    system: str
+    document: str
+    number: str  # within the document
+    segment: int  # over all documents
+    rater: str | None  # None: of metadata
+    source: str
+    target: str
+    error: dict[str, Any] | None
+    planted: bool
+
+    @property
+    def key(self) -> Key:
+        return self.document, self.number, self.segment
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.source, self.target
+
+
+@dataclass
+class _Noticed:
+    """What is not kept, and what is not as its reader may expect."""
+
+    left: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    again: list[int] = field(default_factory=list)  # lines that are there again
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign in the file, whose segments keep their numbers, and what is not kept.
+
+    InputError with file, line and what was found.
+    """
+    if facts.protocol not in (None, Mqm.name):
+        raise InputError(
+            f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
+            about="protocol",
+        )
+    noticed = _Noticed()
+    lines = list(_lines(path, noticed))
+    numbering = _numbered(lines, noticed)
+    items: dict[tuple[int, str], _Line] = {}
+    first: dict[tuple[int, str, str], _Line] = {}
+    errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
+    without: dict[tuple[int, str, str], int] = defaultdict(int)  # lines that say that there is no error
+    for line in lines:
+        if line.planted:
+            noticed.left["errors planted to test raters"] += 1
+            continue
+        index = numbering.indices[line.key]
+        known = items.setdefault((index, line.system), line)
+        if known.texts != line.texts:
+            if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
+                raise InputError(
+                    f"{line.place}: segment {line.segment} of {line.system} has another text than in line "
+                    f"{known.place.line}; allowed: one source and one output"
+                )
+            noticed.notes[
+                "texts with other white space at their ends than in an earlier line, which counts"
+            ] += 1
+        if line.rater is None:
+            noticed.left["lines of metadata, without a rater"] += 1
+            continue
+        key = (index, line.system, line.rater)
+        first.setdefault(key, line)
+        if line.error is not None:
+            within = _within(line.error, known)
+            noticed.left["places of errors in white space that an earlier line does not have"] += (
+                within != line.error
+            )
+            errors[key].append(within)
+        without[key] += line.error is None
+    if not first:
+        raise InputError(f"{path.name}: no ratings in it")
+    noticed.notes["lines that say no-error beside errors of their rater, which count"] += sum(
+        number for key, number in without.items() if errors[key]
+    )
+    systems = tuple(dict.fromkeys(system for _, system in items))
+    positions = {key: position for position, key in enumerate(items)}
+    ratings = [
+        GivenRating(
+            place=line.place,
+            rater=rater,
+            item=positions[index, system],
+            system=system,
+            payload={"spans": errors[index, system, rater]},
+            assigned_at=now,
+            submitted_at=now,
+            rated_at=now,
+        )
+        for (index, system, rater), line in first.items()
+    ]
+    content = [
+        ItemContent(
+            position=positions[key],
+            segment=key[0],
+            document=line.document,
+            source=line.source,
+            systems=(line.system,),
+            outputs=(line.target,),
+        )
+        for key, line in items.items()
+    ]
+    made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
+    made = replace(made, settings={**made.settings, **numbering.settings})
+    left = (*counts(noticed.left), *counts(noticed.notes, note=True), *numbering.notes)
+    return made, (*repeats(noticed.again), *left)
+
+
+def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
+    """The error in the text that is kept, which may lack white space at its end."""
+    last = len(known.source if error.get("in_source") else known.target) - 1
+    if error.get("end", last) <= last:
+        return error
+    if error["start"] <= last:
+        return {**error, "end": last}
+    return {name: value for name, value in error.items() if name not in ("start", "end", "in_source")}
+
+
+def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
+    """By the numbers over all documents, unless one stands for several segments."""
+    keys = list(dict.fromkeys(line.key for line in lines))
+    parts = dict.fromkeys((document, number) for document, number, _ in keys)
+    if len({segment for *_, segment in keys}) == len(keys):
+        numbering = Numbering.of_numbers({key: key[2] for key in keys}, MQM)
+    else:
+        documents = list(dict.fromkeys(document for document, *_ in keys))
+        ordered = sorted(parts, key=lambda part: (documents.index(part[0]), _as_number(part[1])))
+        indices = {part: index for index, part in enumerate(ordered)}
+        renumbered = len(parts) if len(documents) > 1 else 0
+        numbering = Numbering({key: indices[key[:2]] for key in keys}, renumbered)
+    usual = _numbers_within_documents((key[0], index) for key, index in numbering.indices.items())
+    noticed.left["numbers of segments within documents"] += sum(
+        number != str(usual[document, numbering.indices[document, number, segment]])
+        for document, number, segment in keys
+    )
+    return numbering
+
+
+def _as_number(number: str) -> tuple[int, str]:
+    return (int(number) if number.isdecimal() else 0), number
+
+
+def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
+    lines = read_text(path).removesuffix("\n").split("\n")
+    header = [cell.strip() for cell in lines[0].rstrip("\r").split("\t")]
+    order, begin, columns = tuple(range(len(FIELDS))), 0, dict[int, str]()
+    if tuple(map(name_key, header[:2])) == FIELDS[:2]:
+        order, begin = _order(path, header), 1
+        columns = {at: name for at, name in enumerate(header) if name and name_key(name) != "comment"}
+    known: set[str] = set()
+    for number, text in enumerate(lines[begin:], start=begin + 1):
+        place = Place(path.name, number)
+        cells = text.rstrip("\r").split("\t")
+        # without a comment or a time behind them, two equal lines may be two equal errors, such as omissions
+        if any(cells[len(FIELDS) :]) and text in known:
+            noticed.again.append(number)
+            continue
+        known.add(text)
+        if len(cells) < len(FIELDS):
+            raise InputError(
+                f"{place}: found {counted(len(cells), 'field')}; allowed: {' '.join(FIELDS)}, with tabs "
+                "between"
+            )
+        values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
+        planted = name_key(values["severity"]) == PLANTED  # left out as a whole
+        for at, cell in enumerate(cells):
+            if at not in order and cell.strip() and not planted:
+                what = "comments on errors, or what else is said of them"
+                noticed.left[f"values of the column {columns[at][:60]!r}" if at in columns else what] += 1
+        try:
+            yield _read_line(place, values, _Noticed() if planted else noticed, planted)
+        except ValueError as error:
+            raise InputError(f"{place}: {error}") from None
+
+
+def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
+    """The places of the fields. InputError for a header without one of them."""
+    keys = [OTHER_FIELDS.get(name_key(cell), name_key(cell)) for cell in header]
+    missing = [name for name in FIELDS if name_key(name) not in keys]
+    if missing:
+        raise InputError(
+            f"{path.name}, line 1: the header has no {', '.join(missing)}; allowed: {' '.join(FIELDS)}, with "
+            "tabs between"
+        )
+    return tuple(keys.index(name_key(name)) for name in FIELDS)
+
+
+def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted: bool) -> _Line:
+    source, in_source = _marked(_unquoted(values["source"], noticed), noticed)
+    target, in_target = _marked(_unquoted(values["target"], noticed), noticed)
+    said = any(values[name].strip() for name in ("rater", "category", "severity"))
+    noticed.left["marks in the source beside one in the target"] += bool(in_source and in_target)
+    error = _error(values, in_source, in_target)
+    noticed.left["marks in lines that say no-error"] += error is None and bool(in_source or in_target)
+    return _Line(
+        place=place,
+        system=_field(values, "system", checked_name, "text that is not blank"),
+        document=_field(values, "doc", checked_text, "text"),
+        number=_field(values, "doc_id", checked_text, "text").strip(),
+        segment=_field(values, "seg_id", checked_whole, "a whole number from 0"),
+        rater=_field(values, "rater", checked_name, "text that is not blank") if said else None,
+        source=source,
+        target=target,
+        error=error,
+        planted=planted,
+    )
+
+
+def _unquoted(cell: str, noticed: _Noticed) -> str:
+    """The text of a cell that a CSV writer has quoted: quotes around it, and those within it doubled. A text
+    that is just in quotes has no doubled ones."""
+    inside = cell[1:-1]
+    if not (cell.startswith('"') and cell.endswith('"') and '""' in inside):
+        return cell
+    if '"' in inside.replace('""', ""):
+        return cell
+    noticed.notes["texts in CSV quotes, read without them"] += 1
+    return inside.replace('""', '"')
+
+
+def _field(values: dict[str, str], name: str, parse: Callable[[str], Value], allowed: str) -> Value:
+    try:
+        return parse(values[name])
+    except ValueError:
+        raise ValueError(f"{name}: found {values[name][:60]!r}; allowed: {allowed}") from None
+
+
+def _error(
+    values: dict[str, str], in_source: tuple[int, int] | None, in_target: tuple[int, int] | None
+) -> dict[str, Any] | None:
+    if is_no_error(values["severity"].strip() or values["category"]):
+        return None
+    error: dict[str, Any] = {
+        "severity": values["severity"],
+        "category": values["category"].split("/") if values["category"] else [],
+    }
+    if in_target is not None:
+        error |= dict(zip(("start", "end"), in_target, strict=True))
+    elif in_source is not None:
+        error |= dict(zip(("start", "end"), in_source, strict=True)) | {"in_source": True}
+    return error
+
+
+def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
+    """The text without marks, and the first and last marked character; None without a mark, or around
+    nothing. A mark that is not closed goes to the end."""
+    before, begins, rest = checked_text(text).partition(BEGIN)
+    marked, _, after = rest.partition(END)
+    if not begins and text.count(END) == 1:
+        raise ValueError(f"{END} without {BEGIN} before it in {text[:60]!r}; allowed: one {BEGIN}…{END}")
+    if any(mark in part for part in (before, marked, after) for mark in (BEGIN, END)):
+        raise ValueError(f"several marks in {text[:60]!r}; allowed: one {BEGIN}…{END}")
+    noticed.notes[f"marks without {END}, which go to the end of the text"] += bool(begins) and END not in rest
+    noticed.left["marks around nothing"] += bool(begins) and not marked
+    place = (len(before), len(before) + len(marked) - 1) if begins and marked else None
+    return before + marked + after, place
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_mqm(content: Content, path: Path) -> list[Path]:
+    """Write the file into the folder, new or empty: a line an error, and No-error where a rater found none.
+
+    InputError for another protocol, for texts and names with a tab, a line end or a mark, and for outputs
+    that differ between items of a segment.
+    """
+    if content.protocol != Mqm.name:
+        raise InputError(
+            f"{option('format')} mqm: only campaigns of {Mqm.name} have such errors, not {content.protocol}; "
+            "export as csv or jsonl",
+            about="format",
+        )
+    numbers = _numbers_within_documents((item.document, item.segment) for item in content.items)
+    texts: dict[tuple[int, str], tuple[str, str]] = {}
+    lines = ["\t".join(FIELDS)]
+    for rated in first_opinions(content):
+        segment, system = rated.item.segment, rated.score.system
+        text = (rated.item.source, rated.output)
+        if texts.setdefault((segment, system), text) != text:
+            raise InputError(
+                f"{content.segment_name(segment)} of {system} has two texts in the campaign's items; "
+                "allowed: one source and one output, as this format asks; export as csv or jsonl"
+            )
+        lines += _written(rated, numbers[rated.item.document, segment], content.segment_name(segment))
+    if len(lines) == 1:
+        raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
+    return write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})
+
+
+def _numbers_within_documents(segments: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """(document, segment) → the segment's number in its document, from 1."""
+    documents: dict[str, set[int]] = defaultdict(set)
+    for document, segment in segments:
+        documents[document].add(segment)
+    return {
+        (document, segment): number
+        for document, members in documents.items()
+        for number, segment in enumerate(sorted(members), start=1)
+    }
+
+
+def _written(rated: CountedScore, number: int, name: str) -> Iterator[str]:
+    item = rated.item
+    segment = item.segment + FIRST_SEGMENT[MQM]
+    place = f"{name} of {rated.score.system}"
+    before = [rated.score.system, item.document, str(number), str(segment), rated.answer.rater]
+    spans = spans_of(rated.score.payload)
+    for cell in (*before, item.source, rated.output, *(name for span in spans for name in span.category)):
+        if found := _UNWRITABLE.search(cell):
+            raise InputError(
+                f"{place}: found {found[0]!r} in {cell[:60]!r}; allowed: no tab, line end or mark, as this "
+                "format has a line for each error; export as csv or jsonl"
+            )
+    for span in spans:
+        source = _with_mark(item.source, span if span.in_source else None)
+        target = _with_mark(rated.output, None if span.in_source else span)
+        yield "\t".join([*before, source, target, "/".join(span.category), span.severity.capitalize()])
+    if not spans:
+        yield "\t".join([*before, item.source, rated.output, NO_ERROR, NO_ERROR])
+
+
+def _with_mark(text: str, span: Span | None) -> str:
+    if span is None or span.start is None or span.end is None or span.end >= len(text):
+        return text
+    end = span.end + 1
+    return f"{text[: span.start]}{BEGIN}{text[span.start : end]}{END}{text[end:]}"

@@ -1,0 +1,1 @@
+"""Making a campaign: its settings, what people rate, preview and launch."""

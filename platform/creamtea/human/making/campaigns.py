@@ -1,0 +1,376 @@
+"""Campaigns: a human evaluation of some systems of a study on one test set.
+
+The texts are copied into the campaign's items, so that a later clean-up of the study's outputs changes
+nothing that was rated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from creamtea.access import audit
+from creamtea.errors import InputError, about
+from creamtea.human.making.attention import attention_items
+from creamtea.human.making.choosing import choose, make_items
+from creamtea.human.making.controls import with_controls
+from creamtea.human.making.documents import Documents, domain_settings
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.outputs import (
+    check_names,
+    human_systems,
+    read_lines,
+    read_metric,
+    read_references,
+)
+from creamtea.human.making.pages import PART_CONTEXT, make_pages
+from creamtea.human.making.proposals import Proposal, add_proposals
+from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.making.tutorial import tutorial_items
+from creamtea.human.media.given import Given, add_media, add_to_written
+from creamtea.human.media.keeping import store_media
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.human.rating.page import leads
+from creamtea.store.columns import MAX_INDEXED
+from creamtea.store.database import Database
+from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
+from creamtea.store.queries import find_campaign, find_study
+from creamtea.store.rows import from_row
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
+from creamtea.wording import option
+
+USUAL_PROTOCOL = "contrastive-da"
+
+
+@dataclass(frozen=True)
+class CampaignSummary:
+    """A campaign and how far it is; `ratings` counts submitted assignments, `wanted` all of them, without
+    those of items that a campaign that aims has passed over.
+
+    Items that the organiser wrote (tutorial, attention checks) are in neither, nor in `items`; `kinds` counts
+    all kinds.
+    """
+
+    id: int
+    name: str
+    study: str | None  # None: ratings made elsewhere
+    test_set: str
+    languages: tuple[str, str]  # codes: source, target
+    protocol: str
+    state: str
+    systems: list[str]
+    items: int
+    pages: int  # on which they are shown: as many, or fewer where documents are rated
+    kinds: dict[str, int]
+    raters: int
+    ratings: int
+    wanted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignRequest:
+    """What a campaign is to be made of; everything is drawn from `seed`.
+
+    A variant with several training seeds takes part with its first one.
+    """
+
+    study: str
+    test_set: str
+    systems: Sequence[str]
+    protocol: str = USUAL_PROTOCOL
+    settings: CampaignSettings = field(default_factory=CampaignSettings)
+    ratings_per_item: int = 1
+    seed: int = 1
+    instructions: str = ""  # Markdown
+    documents: Documents | None = None  # of the test set
+    proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
+    media: Sequence[Given] | None = None  # files beside sources
+
+
+def create_campaign(
+    database: Database,
+    name: str,
+    request: CampaignRequest,
+    *,
+    replace: bool = False,
+    actor: str = audit.COMMAND_LINE,
+) -> CampaignSummary:
+    """Make a draft: choose items and controls from a study's outputs. Nobody rates before it is launched.
+
+    `replace` makes a draft of this name anew and keeps its raters. Raises InputError where the study, the
+    test set, a system or its outputs are missing, where settings do not fit, and for a name that is taken.
+    """
+    protocol = find_protocol(request.protocol)
+    if not protocol.rated_here:
+        raise InputError(
+            f"{option('protocol')} {protocol.name}: its ratings are imported (creamtea campaign import), "
+            f"there is no page to rate by it; use {', '.join(protocol_names(rated_here=True))}",
+            about="protocol",
+        )
+    _check_request(name, protocol, request)
+    with database.transaction() as session:
+        row = _free_name(session, name, replace)
+        study = find_study(session, request.study)
+        check_names(session, study, request.test_set, request.systems)
+        settings = request.settings.complete(protocol, request.systems, study.spec.get("baseline"))
+        protocol = protocol.with_settings(settings.model_dump(mode="json"))
+        settings, pages = _draw(session, study, request, protocol, settings)
+        again = row is not None
+        if row is None:
+            row = Campaign(name=name, state="draft", created_at=database.now(session))
+        else:
+            session.execute(delete(Item).where(Item.campaign_id == row.id))
+        row.study_id, row.test_set, row.protocol = study.id, request.test_set, request.protocol
+        row.systems, row.seed = list(request.systems), request.seed
+        row.source_language = study.spec["languages"]["source"]
+        row.target_language = study.spec["languages"]["target"]
+        row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
+        row.settings = settings.model_dump(mode="json")
+        session.add(row)
+        try:
+            session.flush()
+        except IntegrityError as error:  # somebody else has taken the name since it was found free
+            raise _taken(name) from error
+        items = _store_items(session, row.id, pages, together=settings.by_documents)
+        shown = (entry for page in pages for item in page for entry in item.media)
+        sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
+        store_media(session, row.id, shown, sizes)
+        detail = {"items": items, "made_anew": again}
+        audit.record(session, row.id, actor, audit.CREATED, detail=detail)
+    return summary(database, name)
+
+
+def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
+    if not name.strip():
+        raise InputError("Enter a campaign name", about="name")
+    if not name.isprintable():
+        raise InputError(f"Enter a campaign name of printable characters, not {name!r}", about="name")
+    check_length(name)
+    systems = request.systems
+    if not protocol.min_systems <= len(systems) <= protocol.max_systems:
+        raise InputError(
+            f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
+            f"systems, not {len(systems)}: name them with {option('systems')} a,b",
+            about="systems",
+        )
+    if len(set(systems)) != len(systems):
+        raise InputError(f"a system is named twice in {option('systems')}: name each once", about="systems")
+    if request.ratings_per_item < 1:
+        raise InputError(
+            f"{option('ratings')} must be at least 1, not {request.ratings_per_item}", about="ratings"
+        )
+    if not 0 <= request.seed < 2**63:
+        raise InputError(
+            f"{option('seed')} must be a whole number from 0, below 2^63, not {request.seed}", about="seed"
+        )
+
+
+def check_length(name: str) -> None:
+    """InputError for a name that is too long for an index."""
+    if len(name) > MAX_INDEXED:
+        raise InputError(
+            f"Enter a campaign name of at most {MAX_INDEXED} characters, not {len(name):,}", about="name"
+        )
+
+
+def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
+    """The draft that is to be made anew, or None where the name is free."""
+    row = session.scalar(select(Campaign).where(Campaign.name == name).with_for_update())
+    if row is None:
+        return None
+    if row.state != "draft":
+        raise InputError(
+            f"campaign {name!r} is {row.state}, and what was registered at its launch stays as it is: "
+            "choose another name",
+            about="name",
+        )
+    if not replace:
+        raise _taken(name)
+    return row
+
+
+def _taken(name: str) -> InputError:
+    return InputError(
+        f"campaign {name!r} already exists: choose another name, or replace the draft with "
+        f"{option('replace')}",
+        about="name",
+    )
+
+
+def _draw(
+    session: Session,
+    study: StudyRow,
+    request: CampaignRequest,
+    protocol: Protocol,
+    settings: CampaignSettings,
+) -> tuple[CampaignSettings, list[list[NewItem]]]:
+    """The complete settings with what was drawn from what, and all items in their order, by the pages on
+    which they are shown."""
+    test_set, systems, seed = request.test_set, request.systems, request.seed
+    documents = request.documents
+    for needed, what in (
+        (settings.by_documents, f"{option('unit')} document"),
+        ("document" in settings.strata and settings.select == "stratified", f"{option('strata')} document"),
+    ):
+        if needed and documents is None:
+            raise InputError(
+                f"{what} needs the documents: {option('documents')} FILE, one line per segment",
+                about="documents",
+            )
+    context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
+    lines = read_lines(
+        session, study, test_set, systems, None if documents is None else documents.names, context
+    )
+    metrics = []
+    if settings.select == "disagreement":
+        metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
+    between = [systems.index(system) for system in settings.differ_between]
+    choices, drawn = choose(lines, settings, seed, metrics, between)
+    assert settings.baseline is not None  # the settings are complete
+    baseline = systems.index(settings.baseline)
+    if settings.by_documents:
+        rated = make_pages(choices, protocol, settings, baseline, seed)
+    else:
+        rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed)]
+    if not rated:
+        raise InputError(
+            f"no pair with the baseline differs on the chosen segments: use {option('pairs')} all",
+            about="pairs",
+        )
+    shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
+    for page in rated:
+        for item in page:
+            item.references = shown[item.segment_index]
+    given = request.media or ()
+    with about("media"):
+        add_media(rated, given, lines)
+    references = {line.index: line.reference for line in lines}
+    target = study.spec["languages"]["target"]
+    tutorial = tutorial_items(settings.tutorial, protocol)
+    spoilt = baseline if settings.aim else None
+    pages = with_controls(rated, references, settings, target, seed, len(tutorial), spoilt)
+    if request.proposals is not None:
+        with about("proposals" if settings.proposed_by is None else "proposals-from"):
+            add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
+    checks = attention_items(settings.attention, protocol)
+    with about("media"):
+        add_to_written(tutorial, given, "tutorial")
+        add_to_written(checks, given, "attention")
+    known = {"drawn": drawn, "references": list(human_systems(study, systems))}
+    if documents is not None:
+        known |= domain_settings(documents.domains, test_set)
+    return settings.model_copy(update=known), [
+        *([item] for item in tutorial),
+        *pages,
+        *([item] for item in checks),
+    ]
+
+
+def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]], *, together: bool) -> int:
+    """The items in their order, and how many; `original` of a control is the place of its original among
+    them. `together`: the items of a page are shown at once; those that the organiser wrote are alone."""
+    items = [item for page in pages for item in page]
+    starts = [start for start, page in zip(_starts(pages), pages, strict=True) for _ in page]
+    rows = [
+        Item(
+            campaign_id=campaign_id,
+            position=position,
+            page=start if together and not item.kind.is_written else None,
+            **{name: value for name, value in vars(item).items() if name != "original"},
+        )
+        for position, (start, item) in enumerate(zip(starts, items, strict=True))
+    ]
+    session.add_all(rows)
+    session.flush()  # gives the originals their ids
+    for row, item in zip(rows, items, strict=True):
+        if item.original is not None:
+            row.original_id = rows[item.original].id
+    return len(rows)
+
+
+def _starts(pages: Sequence[Sequence[Any]]) -> list[int]:
+    """The place of the first item of each page."""
+    return list(accumulate(map(len, pages[:-1]), initial=0))
+
+
+def summary(database: Database, name: str) -> CampaignSummary:
+    with database.session() as session:
+        return _summary(session, find_campaign(session, name))
+
+
+def summaries(database: Database) -> list[CampaignSummary]:
+    """Every campaign, oldest first."""
+    with database.session() as session:
+        return [_summary(session, row) for row in session.scalars(select(Campaign).order_by(Campaign.id))]
+
+
+def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
+    """How many items of each kind there are."""
+    counted = select(Item.kind, func.count()).where(Item.campaign_id == campaign_id).group_by(Item.kind)
+    return dict(session.execute(counted.order_by(Item.kind)).all())
+
+
+def from_files(session: Session, campaign_id: int) -> set[str]:
+    """What a campaign's items have of files that are not kept: of documents, media and proposals. A draft
+    that is made anew needs these files again."""
+    rows = session.execute(
+        select(Item.document, Item.media, Item.proposals).where(Item.campaign_id == campaign_id)
+    ).all()
+    found = {
+        "documents": any(row.document for row in rows),
+        "media": any(row.media for row in rows),
+        "proposals": any((row.proposals or {}).values() for row in rows),
+    }
+    return {name for name, there in found.items() if there}
+
+
+def count_pages(session: Session, campaign_id: int) -> int:
+    """On how many pages a campaign's items are shown, without those that the organiser wrote."""
+    pages = (
+        select(func.count())
+        .select_from(Item)
+        .where(Item.campaign_id == campaign_id, Item.kind.not_in(WRITTEN_KINDS), leads())
+    )
+    return session.scalar(pages) or 0
+
+
+def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
+    kinds = item_kinds(session, campaign.id)
+    items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
+    raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
+    ratings = session.scalar(
+        select(func.count())
+        .select_from(Assignment)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(
+            Item.campaign_id == campaign.id,
+            Item.kind.not_in(WRITTEN_KINDS),
+            Assignment.submitted_at.is_not(None),
+        )
+    )
+    passed_over = session.scalar(
+        select(func.count()).where(
+            Item.campaign_id == campaign.id, Item.kind.not_in(WRITTEN_KINDS), Item.drawn.is_(False)
+        )
+    )
+    study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
+    return from_row(
+        CampaignSummary,
+        campaign,
+        study=study.name if study is not None else None,
+        languages=(campaign.source_language, campaign.target_language),
+        items=items,
+        pages=count_pages(session, campaign.id),
+        kinds=kinds,
+        raters=raters,
+        ratings=ratings or 0,
+        wanted=(items - (passed_over or 0)) * campaign.ratings_per_item
+        if campaign.is_planned
+        else ratings or 0,
+    )

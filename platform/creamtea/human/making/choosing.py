@@ -1,0 +1,307 @@
+"""Which segments people rate, and the items that the protocol makes of them.
+
+Everything is drawn from the campaign's seed alone: the same outputs, settings and seed give the same
+items. An item's weight makes the weighted mean over `rated` and `random` items an unbiased estimate of the
+mean over the population; the weights of the chosen segments have mean 1. Where documents are rated they are
+drawn whole: what is said below of a segment then holds for a document.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+from itertools import combinations, groupby
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from creamtea.errors import InputError
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.outputs import Line
+from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
+from creamtea.human.protocols import Protocol
+from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted, option
+
+LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
+MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
+
+
+@dataclass(frozen=True)
+class SamplingUnit:
+    """What is drawn as a whole: a segment, or a document with its segments in order."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def index(self) -> int:
+        """The first segment's."""
+        return self.lines[0].index
+
+    @property
+    def document(self) -> str:
+        return self.lines[0].document
+
+    @property
+    def length(self) -> int:
+        """Characters of the source."""
+        return sum(len(line.source) for line in self.lines)
+
+    def differs(self, between: Sequence[int] = ()) -> bool:
+        return any(line.differs(between) for line in self.lines)
+
+
+@dataclass(frozen=True)
+class ChosenUnit:
+    """A drawn unit; `weight` as of `ChosenSegment`, before it is scaled."""
+
+    unit: SamplingUnit
+    kind: ItemKind
+    weight: float
+
+
+@dataclass(frozen=True)
+class ChosenSegment:
+    """A chosen segment: `kind` is rated or random, `weight` how much of the population it stands for."""
+
+    line: Line
+    kind: ItemKind
+    weight: float
+
+
+def choose(
+    lines: Sequence[Line],
+    settings: CampaignSettings,
+    seed: int,
+    metrics: Sequence[MetricValues] = (),
+    between: Sequence[int] = (),
+) -> tuple[list[ChosenSegment], DrawnFrom]:
+    """The chosen segments in the test set's order, and what they were drawn from.
+
+    `settings` are complete; `metrics` are the values of `settings.metrics`, in their order, and `between`
+    the positions of `settings.differ_between`. Only `all` takes segments on which all systems say the same;
+    the others draw from the differing ones. InputError where nothing differs, or there are more strata than
+    items.
+    """
+    everything = sampling_units(lines, by_documents=settings.by_documents)
+    population = [unit for unit in everything if settings.select == "all" or unit.differs(between)]
+    if not population:
+        names = " and ".join(settings.differ_between) or "the systems"
+        raise InputError(
+            f"{names} give the same output for every segment: nothing to rate; choose other systems or "
+            "another test set"
+        )
+    limit = min(settings.items or len(population), len(population))
+    match settings.select:
+        case "stratified":
+            drawn = _stratified(population, settings.strata, limit, seed)
+        case "disagreement":
+            drawn = _by_disagreement(population, settings.random_share, limit, seed, metrics)
+        case _:
+            drawn = [
+                ChosenUnit(unit, ItemKind.RATED, 1.0) for unit in _drawn(population, limit, f"{seed}/items")
+            ]
+    chosen = _segments_of(drawn)
+    return chosen, DrawnFrom(
+        segments=len(lines),
+        differing=sum(line.differs() for line in lines),
+        population=sum(len(unit.lines) for unit in population),
+        between=settings.differ_between,
+        chosen=len(chosen),
+        documents=len(drawn) if settings.by_documents else None,
+        of_documents=len(population) if settings.by_documents else None,
+    )
+
+
+def sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
+    """Each segment, or each document. InputError where a document's segments do not follow one another."""
+    if not by_documents:
+        return [SamplingUnit((line,)) for line in lines]
+    units = [SamplingUnit(tuple(part)) for _, part in groupby(lines, key=lambda line: line.document)]
+    seen: set[str] = set()
+    for unit in units:
+        if unit.document in seen:
+            raise InputError(
+                f"{option('documents')}: document {unit.document!r} begins again at segment "
+                f"{unit.index + 1}; the segments of a document must follow one another, so give its parts "
+                "names of their own",
+                about="documents",
+            )
+        seen.add(unit.document)
+    return units
+
+
+def _segments_of(drawn: Sequence[ChosenUnit]) -> list[ChosenSegment]:
+    """In the test set's order, with weights of mean 1."""
+    segments = [
+        ChosenSegment(line, choice.kind, choice.weight)
+        for choice in sorted(drawn, key=lambda choice: choice.unit.index)
+        for line in choice.unit.lines
+    ]
+    mean = sum(segment.weight for segment in segments) / len(segments)
+    return [ChosenSegment(segment.line, segment.kind, segment.weight / mean) for segment in segments]
+
+
+def make_items(
+    choices: Sequence[ChosenSegment], protocol: Protocol, pairs: str, baseline: int, seed: int
+) -> list[NewItem]:
+    """An item for everything that is rated, in an order drawn from the seed.
+
+    The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
+    those that show pairs.
+    """
+    items = [
+        new_item(choice, systems)
+        for choice in choices
+        for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
+    ]
+    random.Random(f"{seed}/order").shuffle(items)
+    return items
+
+
+def new_item(choice: ChosenSegment, systems: Sequence[int]) -> NewItem:
+    """The item that shows the outputs of these systems (positions)."""
+    return NewItem(
+        kind=choice.kind,
+        segment_index=choice.line.index,
+        document=choice.line.document,
+        source=choice.line.source,
+        context=list(choice.line.context),
+        systems=list(systems),
+        outputs=[choice.line.outputs[system] for system in systems],
+        weight=choice.weight,
+    )
+
+
+def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[SamplingUnit]:
+    return random.Random(seed).sample(list(units), count)
+
+
+# ---------------------------------------------------------------- strata
+
+
+def _stratified(
+    population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int
+) -> list[ChosenUnit]:
+    """A sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
+    strata = _strata(population, names)
+    if len(strata) > limit:
+        raise InputError(
+            f"{len(strata)} strata by {' and '.join(names)} for {counted(limit, 'segment')}: ask for more "
+            f"with {option('items')}, or stratify by less with {option('strata')}",
+            about="items",
+        )
+    sizes = [len(units) for units in strata.values()]
+    return [
+        ChosenUnit(unit, ItemKind.RATED, len(units) / count)
+        for (key, units), count in zip(strata.items(), proportional(sizes, limit), strict=True)
+        for unit in _drawn(units, count, f"{seed}/stratum/{key}")
+    ]
+
+
+def _strata(
+    population: list[SamplingUnit], names: Sequence[str]
+) -> dict[tuple[Any, ...], list[SamplingUnit]]:
+    lengths = sorted(unit.length for unit in population)
+    bounds = [lengths[len(lengths) * part // LENGTH_STRATA] for part in range(1, LENGTH_STRATA)]
+    keys: dict[str, Callable[[SamplingUnit], Any]] = {
+        "length": lambda unit: sum(unit.length >= bound for bound in bounds),
+        "document": lambda unit: unit.document,
+    }
+    strata: dict[tuple[Any, ...], list[SamplingUnit]] = defaultdict(list)
+    for unit in population:
+        strata[tuple(keys[name](unit) for name in names)].append(unit)
+    return dict(sorted(strata.items()))
+
+
+def proportional(sizes: Sequence[int], total: int) -> list[int]:
+    """`total` shared out in proportion to `sizes`, by largest remainders; at least 1 and at most its size
+    each. `total` lies between the number of sizes and their sum."""
+    counts, whole = [1] * len(sizes), sum(sizes)
+    shares = [total * size / whole for size in sizes]
+    # how far each lies above its share, of those with room: the lowest gets the next, the first of equals
+    above = [(1 - share, at) for at, (share, size) in enumerate(zip(shares, sizes, strict=True)) if size > 1]
+    heapify(above)
+    for _ in range(total - len(sizes)):
+        _, at = above[0]
+        counts[at] += 1
+        if counts[at] < sizes[at]:
+            heapreplace(above, (counts[at] - shares[at], at))
+        else:
+            heappop(above)
+    return counts
+
+
+# ---------------------------------------------------------------- disagreement
+
+
+def _by_disagreement(
+    population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
+) -> list[ChosenUnit]:
+    """A part drawn at random from the whole population, then the units with the most disagreement, in the
+    mean over their segments.
+
+    The random part alone is a simple random sample. For the weights the population falls in two: the
+    units down to the lowest rank chosen by disagreement, which are all rated and stand for themselves,
+    and the rest, for which the random part below that rank stands. Given how many of the random part fall
+    below, they are a random sample of the rest, so the weighted mean is unbiased.
+    """
+    if limit < 2:
+        raise InputError(
+            f"{option('select')} disagreement needs {option('items')} 2 or more: one of them is drawn at "
+            "random",
+            about="select",
+        )
+    of_segment = disagreement([line for unit in population for line in unit.lines], metrics)
+    scores = {unit.index: fmean(of_segment[line.index] for line in unit.lines) for unit in population}
+    ranked = sorted(population, key=lambda unit: (-scores[unit.index], unit.index))
+    number = min(max(1, number_of(share, limit)), limit - 1)
+    attempt = 0
+    while True:
+        picked = {unit.index for unit in _drawn(population, number, f"{seed}/random/{attempt}")}
+        chosen = [unit for unit in ranked if unit.index not in picked][: limit - number]
+        certain = ranked.index(chosen[-1]) + 1
+        below = [unit for unit in ranked[certain:] if unit.index in picked]
+        if below or certain == len(ranked):
+            break
+        attempt += 1  # nothing would stand for the rest: rare, with a random part of a few units
+    low = (len(ranked) - certain) / len(below) if below else 1.0
+    lows = {unit.index for unit in below}
+    return [ChosenUnit(unit, ItemKind.RATED, 1.0) for unit in chosen] + [
+        ChosenUnit(unit, ItemKind.RANDOM, low if unit.index in lows else 1.0)
+        for unit in ranked
+        if unit.index in picked
+    ]
+
+
+def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) -> dict[int, float]:
+    """How much the metrics disagree on each segment.
+
+    A metric's differences of two systems are divided by their root mean square over all pairs and
+    segments. One metric: the largest difference. Two: the sum over pairs, ordered differently by the two,
+    of the product of the differences; 0 where no pair is. InputError where that is 0 everywhere.
+    """
+    pairs = list(combinations(range(len(population[0].outputs)), 2))
+    differences = []
+    for values in metrics:
+        missing = [line.index for line in population if line.index not in values]
+        if missing:
+            raise InputError(f"a metric has no value for segment {missing[0]}: score the study again")
+        table = np.array([values[line.index] for line in population])  # (segments, systems)
+        between = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
+        scale = float(np.sqrt((between**2).mean()))
+        differences.append(between / scale if scale else between)
+    if len(differences) == 1:
+        scores = np.abs(differences[0]).max(axis=1)
+    else:
+        scores = np.maximum(0.0, -differences[0] * differences[1]).sum(axis=1)
+    if not scores.any():
+        raise InputError(
+            f"the metrics never disagree about these systems: choose with another {option('select')}",
+            about="select",
+        )
+    return {line.index: float(score) for line, score in zip(population, scores, strict=True)}

@@ -1,0 +1,209 @@
+"""Controls: items that show whether a rater reads. Statistics of systems leave them out.
+
+A *bad reference* is an item with one output spoilt: L consecutive tokens are replaced by L tokens of the
+reference of another segment, where n tokens give L = 1 → 1, 2–5 → 2, 6–8 → 3, 9–15 → 4, 16–20 → 5, more →
+⌊n/4⌋; in Chinese and Japanese characters are tokens, and L is doubled (the WMT's recipe), and likewise in
+other languages without blanks, whose characters keep their marks. A *repeat* is an item once more, as it
+was. Both lie half a batch behind their original, so that the same rater meets both in the ordinary flow.
+
+Items that are shown together come again together. Of such a page with bad references every third segment is
+spoilt, and the others are repeats: so it tells of both, and a rater does not see that it is a control.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from creamtea.errors import InputError
+from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.settings import CampaignSettings, number_of
+from creamtea.store.item_kinds import ItemKind
+from creamtea.wording import counted, option
+from creamtea.words import characters, is_unspaced
+
+SPOILT_PER_PAGE = 3  # one segment of so many
+Page = Sequence[NewItem]  # items that are shown together, in their order; most often one
+
+
+def spoilt_length(tokens: int, *, characters: bool = False) -> int:
+    """How many of `tokens` consecutive tokens a bad reference replaces; never more than there are."""
+    if tokens <= 1:
+        length = tokens
+    elif tokens <= 5:
+        length = 2
+    elif tokens <= 8:
+        length = 3
+    elif tokens <= 15:
+        length = 4
+    elif tokens <= 20:
+        length = 5
+    else:
+        length = tokens // 4
+    return min(tokens, length * 2) if characters else length
+
+
+def spoil(text: str, references: Sequence[str], language: str, draw: random.Random) -> str | None:
+    """`text` with L consecutive tokens replaced by L of one of the references, or None.
+
+    None: the text is empty, or no reference has L consecutive tokens that change it.
+    """
+    unspaced = is_unspaced(language)
+    between = "" if unspaced else " "
+    cut = characters if unspaced else str.split
+    tokens = cut(text)
+    length = spoilt_length(len(tokens), characters=unspaced)
+    if length == 0:
+        return None
+    for reference in draw.sample(references, len(references)):
+        donor = cut(reference)
+        if len(donor) < length:
+            continue
+        at = draw.randrange(len(tokens) - length + 1)
+        start = draw.randrange(len(donor) - length + 1)
+        piece = donor[start : start + length]
+        if piece != tokens[at : at + length]:
+            return between.join([*tokens[:at], *piece, *tokens[at + length :]])
+    return None
+
+
+def with_controls(
+    pages: Sequence[Page],
+    references: dict[int, str],
+    settings: CampaignSettings,
+    language: str,
+    seed: int,
+    first: int = 0,
+    baseline: int | None = None,
+) -> list[list[NewItem]]:
+    """The pages in their order with the controls between them.
+
+    `references` are the test set's by segment. A control has `original`, the place of its
+    original item, where the items returned start at place `first`. A page has one control at most, and
+    amounts are of pages. Of a campaign that aims the `baseline` (its position) is spoilt wherever an item has
+    it and it can be: its output is shown whenever any is. InputError where there are not enough pages, or not
+    enough that can be spoilt.
+    """
+    items = sum(map(len, pages))
+    half = max(1, min(settings.batch, items) // 2 * len(pages) // items)
+    hosts = list(range(len(pages) - half))  # what has half a batch behind it
+    bad, repeats = (number_of(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
+    draw = random.Random(f"{seed}/controls")
+    behind: dict[int, list[NewItem]] = {}  # original's place among the pages → its control
+    for at in _spread(hosts, draw):
+        if bad == 0:
+            break
+        made = _spoilt_page(pages[at], references, language, draw, baseline)
+        if made is not None:
+            behind[at] = made
+            bad -= 1
+    free = [at for at in hosts if at not in behind]
+    what = "item" if items == len(pages) else "page"
+    if bad > 0:
+        raise _too_few("bad references", bad, len(hosts), any(references.values()), what)
+    if repeats > len(free):
+        raise _too_few("repeats", repeats - len(free), len(hosts), True, what)
+    for at in _spread(free, draw)[:repeats]:
+        behind[at] = [_repeat(item) for item in pages[at]]
+    return _placed(pages, behind, half, first)
+
+
+def _repeat(item: NewItem) -> NewItem:
+    return replace(item, kind=ItemKind.REPEAT, weight=0.0)
+
+
+def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> InputError:
+    field = what.replace(" ", "-")
+    if not has_references:
+        none = "bad references need references, and the test set has none"
+        return InputError(f"{none}: {option(field)} 0", about=field)
+    have = f"{counted(hosts, page)} {'has' if hosts == 1 else 'have'}"
+    return InputError(
+        f"{missing} {what} too many: only {have} a place for a control half a batch later, one each, and an "
+        f"empty output cannot be spoilt; ask for fewer with {option(field)}",
+        about=field,
+    )
+
+
+def _spread(places: list[int], draw: random.Random) -> list[int]:
+    """The places in an order whose every beginning is spread evenly: a van der Corput sequence from a
+    random start."""
+    if not places:
+        return []
+    start = draw.random()
+    order = dict.fromkeys(
+        places[int((_reversed_bits(number) + start) % 1.0 * len(places))] for number in range(4 * len(places))
+    )
+    return [*order, *(place for place in places if place not in order)]
+
+
+def _reversed_bits(number: int) -> float:
+    """The binary digits of a number, mirrored behind the point: 0, 1/2, 1/4, 3/4, 1/8, …"""
+    value, part = 0.0, 0.5
+    while number:
+        value += part * (number & 1)
+        number >>= 1
+        part /= 2
+    return value
+
+
+def _spoilt_page(
+    page: Page, references: dict[int, str], language: str, draw: random.Random, baseline: int | None
+) -> list[NewItem] | None:
+    """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
+    be spoilt."""
+    order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
+    wanted = max(1, len(page) // SPOILT_PER_PAGE)
+    spoilt: dict[int, NewItem] = {}
+    for at in order:
+        if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw, baseline)):
+            spoilt[at] = made
+    if not spoilt:
+        return None
+    return [spoilt[at] if at in spoilt else _repeat(item) for at, item in enumerate(page)]
+
+
+def _bad_reference(
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random, baseline: int | None
+) -> NewItem | None:
+    """The item with one of its distinct texts spoilt into one that it lacks, or None where none can be.
+
+    Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as
+    in the original. `degraded` is the first of them.
+    """
+    own = references.get(item.segment_index)
+    others = [text for text in references.values() if text not in ("", own)]
+    distinct = sorted(set(item.outputs))
+    texts = dict(zip(item.systems, item.outputs, strict=True))
+    of_baseline = None if baseline is None else texts.get(baseline)
+    order = draw.sample(distinct, len(distinct))
+    for text in sorted(order, key=lambda text: text != of_baseline):
+        spoilt = spoil(text, others, language, draw)
+        if spoilt is None or spoilt in distinct:
+            continue
+        outputs = [spoilt if output == text else output for output in item.outputs]
+        first = item.systems[item.outputs.index(text)]
+        degraded = baseline if text == of_baseline else first
+        return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, degraded=degraded, outputs=outputs)
+    return None
+
+
+def _placed(
+    pages: Sequence[Page], behind: dict[int, list[NewItem]], half: int, first: int
+) -> list[list[NewItem]]:
+    """Pages and controls in one list; a control stands right before the page half a batch further."""
+    due = {at + half: at for at in behind}
+    placed: list[list[NewItem]] = []
+    place_of: dict[int, int] = {}  # of a page: its first item's
+    place = first
+    for at in range(len(pages) + 1):
+        if at in due:
+            start = place_of[due[at]]
+            placed.append([replace(item, original=start + k) for k, item in enumerate(behind[due[at]])])
+            place += len(placed[-1])
+        if at < len(pages):
+            place_of[at] = place
+            placed.append([replace(item) for item in pages[at]])
+            place += len(placed[-1])
+    return placed

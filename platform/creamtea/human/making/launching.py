@@ -1,0 +1,185 @@
+"""The states of a campaign: draft → launched → closed, and what is registered on the way.
+
+At its launch a campaign's systems, items, settings and planned analysis are fixed: `Campaign.registered`
+holds them, or the SHA-256 of them, under a digest of its own. Nothing changes a campaign's items or
+settings afterwards; `changes` tells whether somebody did so behind the application's back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+import creamtea
+from creamtea.access import audit
+from creamtea.document.canonical import digest
+from creamtea.errors import InputError
+from creamtea.human.making.campaigns import item_kinds
+from creamtea.human.making.settings import settings_of
+from creamtea.human.protocols import origin_of
+from creamtea.stats.sequential import ALPHA, BURN_IN, LOOKS
+from creamtea.stats.verdict import deciding_test
+from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Campaign, Item, StudyRow
+
+
+def planned_analysis(aims: bool) -> dict[str, Any]:
+    """Return the analysis that is registered; docs and report say what each part is.
+
+    `aims`: whether the campaign spends its ratings where a verdict is open.
+    """
+    beside = ["signed-rank test (Pratt)", "sign-flip permutation test"]
+    looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
+    looks += " error spending (all of alpha), these raters only"
+    if aims:
+        beside = [f"{deciding_test(False)}, which counts later ratings, too", *beside]
+        early_end = f"of each comparison by its primary test: {looks}; a comparison is given up once the "
+        early_end += "planned ratings are unlikely to decide it"
+    else:
+        early_end = f"by a group-sequential test of {looks}"
+    return {
+        "items": "kinds rated and random, by their weights; controls tell of raters only"
+        + ("; a rating that had the chance q of being asked for weighs 1/√q" if aims else ""),
+        "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
+        "mean over raters",
+        "comparisons": "each system with the baseline",
+        "primary": deciding_test(aims),
+        "beside": beside,
+        "alpha": ALPHA,
+        "correction": "Holm over the comparisons",
+        "interval": 0.95,
+        "early end": early_end,
+        "verdict": "better or worse where the corrected primary test rejects; no difference larger than "
+        f"delta where {'a' if aims else 'the'} 90 % {'repeated ' if aims else ''}interval lies within "
+        "-delta and delta; both also with raters drawn; otherwise undecided",
+    }
+
+
+def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> dict[str, Any]:
+    """Open a draft to its raters, and return what is registered. InputError for one that is not a draft."""
+    with database.transaction() as session:
+        campaign = _step(session, name, "draft", "launched", "only a draft can be launched")
+        campaign.launched_at = database.now(session)
+        registered = registration(session, campaign)
+        campaign.registered = registered
+        detail = {"digest": registered["digest"]}
+        audit.record(session, campaign.id, actor, audit.LAUNCHED, detail=detail)
+    return registered
+
+
+def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason: str = "") -> None:
+    """End the rating for good; what is stored stays. InputError for a campaign that is not launched."""
+    with database.transaction() as session:
+        campaign = _step(session, name, "launched", "closed", "only a launched campaign can be closed")
+        campaign.closed_at = database.now(session)
+        audit.record(session, campaign.id, actor, audit.CLOSED, reason=reason)
+
+
+def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaign:
+    """Move a campaign from one state to the next; of two at the same moment one finds it moved."""
+    moved: Campaign | None = session.scalar(
+        update(Campaign)
+        .where(Campaign.name == name, Campaign.state == old)
+        .values(state=new)
+        .returning(Campaign)
+    )
+    if moved is None:
+        raise InputError(f"campaign {name!r} is {find_campaign(session, name).state}: {rule}")
+    return moved
+
+
+def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
+    """What a launch fixes, of the campaign as it is stored now, and with what it was made.
+
+    InputError where the plug-in with the campaign's protocol is missing.
+    """
+    content = {
+        **_stored_content(session, campaign),
+        "analysis": planned_analysis(settings_of(campaign.settings).aim),
+        "creamtea": creamtea.__version__,
+        "protocol_from": asdict(origin_of(campaign.protocol)),
+    }
+    return {**content, "digest": digest(content)}
+
+
+def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
+    """The part of a registration that is read from the campaign's rows."""
+    study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id)
+    settings = settings_of(campaign.settings)
+    return {
+        "study": None
+        if study is None
+        else {"name": study.name, "number": study.id, "config_hash": study.config_hash},
+        "test_set": campaign.test_set,
+        "protocol": campaign.protocol,
+        "systems": list(campaign.systems),
+        "baseline": settings.baseline,
+        "languages": [campaign.source_language, campaign.target_language],
+        "ratings_per_item": campaign.ratings_per_item,
+        "seed": campaign.seed,
+        "delta": settings.delta,
+        "settings": campaign.settings,
+        "instructions": digest(campaign.instructions),
+        "items": {
+            "kinds": item_kinds(session, campaign.id),
+            "digest": items_digest(session, campaign.id),
+        },
+    }
+
+
+OF_ITEM = (
+    *("position", "kind", "document", "source", "context"),
+    *("systems", "outputs", "weight", "degraded", "guidance"),
+)
+
+
+def items_digest(session: Session, campaign_id: int) -> str:
+    """SHA-256 of all that a campaign's items hold; an original is named by its position."""
+    items = session.scalars(select(Item).where(Item.campaign_id == campaign_id).order_by(Item.position)).all()
+    position_of = {item.id: item.position for item in items}
+    return digest(
+        [
+            {
+                **{column: getattr(item, column) for column in OF_ITEM},
+                # without one as before there were pages, so that what was registered then stays as it was
+                **({} if item.page is None else {"page": item.page}),
+                **({"references": item.references} if item.references else {}),
+                **({"media": item.media} if item.media else {}),
+                **({} if item.proposals is None else {"proposals": item.proposals}),
+                "segment": item.segment_index,
+                "original": None if item.original_id is None else position_of[item.original_id],
+            }
+            for item in items
+        ]
+    )
+
+
+def changes(session: Session, campaign: Campaign) -> list[str]:
+    """The registered parts that are no longer as they were at the launch; none where nobody meddled.
+
+    A campaign without a registration (a draft, or ratings made elsewhere) has none to change. One imported
+    from an export is compared with what was registered where it was launched.
+    """
+    registered = campaign.registered
+    if registered is None:
+        return []
+    kept = {part: value for part, value in registered.items() if part != "digest"}
+    if digest(kept) != registered["digest"]:
+        return ["registration"]
+    return list(changed_parts(session, campaign))
+
+
+def changed_parts(session: Session, campaign: Campaign) -> dict[str, tuple[Any, Any]]:
+    """The parts of a registration that the campaign's rows no longer agree with: as registered, and now."""
+    registered, now = campaign.registered or {}, _stored_content(session, campaign)
+    if campaign.study_id is None:
+        del now["study"]  # of an import, whose study is in another database
+    return {
+        part: (registered[part], value)
+        for part, value in now.items()
+        if part in registered and registered[part] != value
+    }

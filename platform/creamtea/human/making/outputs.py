@@ -1,0 +1,227 @@
+"""What a campaign is made from: a study's outputs, segment by segment, and its metrics' segment values.
+
+Only rows and their labels are read, never how a system came to its outputs. Where several training seeds have
+outputs of a system, its first ones in the order of the plan are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.errors import InputError
+from creamtea.human.making.documents import ABSENT
+from creamtea.store.queries import OUTPUTS, Node, study_nodes
+from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
+from creamtea.wording import counted, option
+
+
+@dataclass(frozen=True)
+class Line:
+    """A segment of the test set with the output of each system, in the campaign's order of systems."""
+
+    index: int
+    source: str
+    reference: str
+    outputs: tuple[str, ...]
+    document: str = ""
+    context: tuple[str, ...] = ()  # the sources before it, in its document
+
+    def differs(self, between: Sequence[int] = ()) -> bool:
+        """Whether the outputs of these systems (positions) are not all the same, by default those of all."""
+        return len({self.outputs[system] for system in between or range(len(self.outputs))}) > 1
+
+
+def check_names(session: Session, study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
+    """InputError for a test set or a system that the study does not have."""
+    nodes = study_nodes(session, study.id, *OUTPUTS)
+    for label, wanted in (("test_set", [test_set]), ("system", systems)):
+        # what an analysis decodes may belong to no test set and no system
+        known = sorted({str(node.labels[label]) for node in nodes if label in node.labels})
+        for name in wanted:
+            if name not in known:
+                what = label.replace("_", " ")
+                raise InputError(f"study {study.name!r} has no {what} {name!r}; it has {', '.join(known)}")
+
+
+def read_lines(
+    session: Session,
+    study: StudyRow,
+    test_set: str,
+    systems: Sequence[str],
+    documents: Sequence[str] | None = None,
+    context: int = 0,
+) -> list[Line]:
+    """Every segment with the outputs of the systems.
+
+    `documents` names the document of each segment; `context` sources before a segment go with it, from its
+    own document only. InputError where outputs are missing or there is not one document per segment.
+    """
+    nodes = study_nodes(session, study.id, *OUTPUTS)
+    decodes = [
+        succeeded_key(nodes, study, f"outputs on {test_set!r}", system=system, test_set=test_set)
+        for system in systems
+    ]
+    segments_key = session.scalars(
+        select(StepInput.input_key).where(StepInput.step_key == decodes[0], StepInput.role == "test_set")
+    ).one()
+    texts = [
+        dict(
+            session.execute(select(Hypothesis.index, Hypothesis.text).where(Hypothesis.step_key == key)).all()
+        )
+        for key in decodes
+    ]
+    segments = session.execute(
+        select(Segment.index, Segment.source, Segment.reference)
+        .where(Segment.step_key == segments_key)
+        .order_by(Segment.index)
+    ).all()
+    names = _documents(documents, len(segments), test_set)
+    sources = [source for _, source, _ in segments]
+    return [
+        Line(
+            index,
+            source,
+            reference,
+            tuple(system_texts[index] for system_texts in texts),
+            names[at],
+            tuple(
+                sources[before] for before in range(max(0, at - context), at) if names[before] == names[at]
+            ),
+        )
+        for at, (index, source, reference) in enumerate(segments)
+    ]
+
+
+def human_systems(study: StudyRow, systems: Sequence[str]) -> dict[str, int]:
+    """Which of the systems are human references, and the number of each."""
+    numbers = {name: study.spec["systems"].get(name, {}).get("reference") for name in systems}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def read_references(
+    session: Session,
+    study: StudyRow,
+    test_set: str,
+    lines: Sequence[Line],
+    systems: Sequence[str],
+    numbers: Sequence[int],
+) -> dict[int, list[str]]:
+    """By segment the references of these numbers, 1 for the test set's `target`; empty ones are left out.
+
+    A further one is taken from a system of the study that it is (`reference: 2`). InputError where a
+    reference is missing, or takes part itself.
+    """
+    found: dict[int, list[str]] = {line.index: [] for line in lines}
+    rated = {number: name for name, number in human_systems(study, systems).items()}
+    known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
+    for number in numbers:
+        field = "show-reference"
+        shown = f"{option(field)} {number}"
+        if numbers.count(number) > 1:
+            raise InputError(f"{shown}: it is named twice: name each reference once", about=field)
+        if number in rated:
+            raise InputError(
+                f"{shown}: that is system {rated[number]!r}, which takes part: raters would see the text "
+                "they rate. Show another reference, or leave the system out",
+                about=field,
+            )
+        if number == 1:
+            texts = {line.index: line.reference for line in lines}
+        elif number in known:
+            texts = {
+                line.index: line.outputs[0] for line in read_lines(session, study, test_set, [known[number]])
+            }
+        else:
+            raise InputError(
+                f"{shown}: no system of study {study.name!r} is that reference: give it one with "
+                f"`reference: {number}` and run it again",
+                about=field,
+            )
+        if not any(texts.values()):
+            raise InputError(
+                f"{shown}: test set {test_set!r} has no reference to show: leave it out", about=field
+            )
+        for index, text in texts.items():
+            found[index] += [text] if text else []
+    return found
+
+
+def _documents(documents: Sequence[str] | None, segments: int, test_set: str) -> list[str]:
+    if documents is None:
+        return [""] * segments
+    if len(documents) != segments:
+        raise InputError(
+            f"{option('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
+            f"{segments} segments: one line per segment",
+            about="documents",
+        )
+    if "" in documents:
+        raise InputError(
+            f"{option('documents')}, line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
+            "ratings made elsewhere: name the segment's document",
+            about="documents",
+        )
+    return list(documents)
+
+
+def metric_names(session: Session, study: StudyRow) -> list[str]:
+    """The names under which the study's scores are stored, as "chrf++", sorted."""
+    return sorted({str(node.labels.get("metric")) for node in study_nodes(session, study.id, "score")})
+
+
+def read_metric(
+    session: Session, study: StudyRow, test_set: str, systems: Sequence[str], metric: str
+) -> dict[int, tuple[float, ...]]:
+    """A metric's values: segment → value of each system, those of an error metric with their sign changed, so
+    that higher is better. InputError where the study has none."""
+    known = metric_names(session, study)
+    if metric not in known:
+        raise InputError(
+            f"study {study.name!r} has no metric {metric!r}; it has {', '.join(known) or 'none'}: "
+            f"{option('metrics')}",
+            about="metrics",
+        )
+    nodes = study_nodes(session, study.id, "score")
+    columns = []
+    for system in systems:
+        what = f"values of {metric!r} on {test_set!r}"
+        key = succeeded_key(nodes, study, what, system=system, test_set=test_set, metric=metric)
+        values = dict(
+            session.execute(
+                select(SegmentScore.index, SegmentScore.value).where(SegmentScore.step_key == key)
+            ).all()
+        )
+        if not values:
+            raise InputError(
+                f"metric {metric!r} has no segment values of system {system!r} on {test_set!r}: choose "
+                f"another with {option('metrics')}, or another {option('select')}",
+                about="metrics",
+            )
+        node = first_node(nodes, system=system, test_set=test_set, metric=metric)
+        sign = -1.0 if node and node.labels.get("better") == "lower" else 1.0
+        columns.append({index: sign * value for index, value in values.items()})
+    return {index: tuple(values[index] for values in columns) for index in columns[0]}
+
+
+def first_node(nodes: Sequence[Node], **labels: str) -> Node | None:
+    """The first node in the plan's order with these labels: that of a system's first training seed."""
+    return next((node for node in nodes if labels.items() <= node.labels.items()), None)
+
+
+def succeeded_key(nodes: Sequence[Node], study: StudyRow, what: str, **labels: str) -> str:
+    """The key of the first step with these labels; InputError unless it has succeeded."""
+    node = first_node(nodes, **labels)
+    if node is None:
+        raise InputError(f"study {study.name!r} never makes {what} with system {labels['system']!r}")
+    if node.state != "succeeded":
+        reason = f", {node.error}" if node.error else ""
+        yet, remedy = (" yet", "run the study first, ") if node.state != "failed" else ("", "")
+        raise InputError(
+            f"system {labels['system']!r} has no {what}{yet} (its step is {node.outcome}{reason}): "
+            f"{remedy}see `creamtea status {study.name}`"
+        )
+    return node.key

@@ -1,0 +1,309 @@
+"""What a campaign will cost and what it can show, before anybody rates."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from creamtea.human.making.campaigns import count_pages, item_kinds
+from creamtea.human.making.settings import CampaignSettings, DrawnFrom, settings_of
+from creamtea.human.media.keeping import Amount, amount_of_media
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.results.ratings import documents_apart, load_ratings
+from creamtea.stats.aiming import expected_share
+from creamtea.stats.documents import Sample, intraclass_correlation, worth
+from creamtea.stats.estimate import ROUNDING, USUAL_INTRACLASS
+from creamtea.stats.power import (
+    POWER,
+    equivalence_power,
+    items_needed,
+    power_of,
+)
+from creamtea.store.database import Database
+from creamtea.store.item_kinds import SYSTEM_KINDS, ItemKind
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Campaign, Item, StudyRow
+
+_SAME = 1e-9
+_NOTHING = Sample(0.0, 0.0, 0.0)
+MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
+
+
+@dataclass(frozen=True)
+class Saved:
+    """How many ratings of single outputs a campaign that aims saves, about: where each system is as good as
+    the baseline, and where each lies `apart` points from it."""
+
+    ratings: int  # of systems' outputs, if it did not aim
+    equal: int
+    apart: float
+    differing: int
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Scores and differences are in points of the protocol's scale."""
+
+    campaign: str
+    state: str
+    protocol: str
+    drawn: DrawnFrom | None  # segments
+    kinds: dict[str, int]  # items
+    split: int | None  # documents longer than a page, where documents are rated
+    of_documents: int | None  # of how many
+    segments_per_page: int
+    document_score: bool  # asked for on the last page of each document
+    pages: int | None  # on which they are shown, tutorial left out; None where each item has its own
+    minutes_per_page: float | None  # in the mean; None likewise
+    media: Amount  # files beside sources
+    ratings_per_item: int
+    ratings: int  # items times raters, controls included; tutorial items come on top, once a rater
+    minutes_per_item: float
+    rater_hours: float  # of all raters, the tutorial of as many as an item has included
+    raters: int  # the fewest who can do it
+    hours_per_rater: float  # if no more than those take part
+    delta: float
+    comparisons: int  # systems against the baseline
+    units: float  # what decides one comparison: segments (pairs), as many as their weights leave
+    documents: float | None  # effective ones, that the units come from; None: each unit stands alone
+    design_effect: float  # how many times as many segments documents make necessary; 1 without
+    intraclass: float | None  # of the differences, within documents
+    deviation: float  # of the differences of two systems
+    deviation_from: str  # an earlier campaign's name; "" for the usual one
+    power: float  # to find a difference of `delta` with the two-sided paired t-test at 5 %
+    no_difference: float  # the chance to show that there is none larger than `delta` where there is none
+    detectable: float | None  # the smallest difference found with a power of 80 %; None with one unit
+    saved: Saved | None  # where the campaign aims
+    units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
+
+    @property
+    def doubt(self) -> str:
+        """What to say before the launch of a campaign that will probably decide nothing; else empty."""
+        if self.power >= POWER:
+            return ""
+        needed = "over a million" if self.units_needed is None else f"{self.units_needed:,}"
+        return (
+            f"These ratings will probably decide little: they find a difference of {self.said(self.delta)} "
+            f"in {100 * self.power:.0f} % of cases. For {100 * POWER:.0f} % it takes {needed} segments."
+        )
+
+    def said(self, points: float) -> str:
+        """As reports write it: "0.2 points", "5 %" of preferences."""
+        return find_protocol(self.protocol).points.difference(points)
+
+
+def preview(database: Database, name: str) -> Preview:
+    """Items, hours and power of a campaign. InputError for a name that is not known.
+
+    Power is that of one comparison, without Holm's correction for several.
+    """
+    with database.session() as session:
+        campaign = find_campaign(session, name)
+        protocol = find_protocol(campaign.protocol, campaign.settings)
+        settings = settings_of(campaign.settings)
+        kinds = item_kinds(session, campaign.id)
+        media = amount_of_media(session, campaign.id)
+        pages = count_pages(session, campaign.id) if settings.by_documents else None
+        lengths = _parts(session, campaign.id) if settings.by_documents else None
+        spread = _spread(session, campaign, protocol)
+        sample = _sample(session, campaign, protocol, settings, spread.intraclass)
+        outputs = _outputs(session, campaign.id, protocol) if settings.aim else 0
+    items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
+    ratings = items * campaign.ratings_per_item
+    minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
+    # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells
+    checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
+    beside = (kinds.get(ItemKind.TUTORIAL, 0) + checks) * campaign.ratings_per_item
+    hours = (ratings + beside) * minutes / 60
+    delta = settings.delta or protocol.usual_delta
+    in_documents = sample.documents < sample.units - _SAME
+    # the test is over documents: as many differences, each of a whole document
+    tested = sample.documents if in_documents else sample.units
+    whole = max(1, int(tested + _SAME))
+    deviation = spread.deviation * math.sqrt(tested / sample.effective) if in_documents else spread.deviation
+    segments_each = sample.units / sample.documents if in_documents else 1.0
+    needed = items_needed(delta, deviation)
+    return Preview(
+        campaign=campaign.name,
+        state=campaign.state,
+        protocol=protocol.name,
+        drawn=settings.drawn,
+        kinds=kinds,
+        split=None if lengths is None else sum(parts > 1 for parts in lengths),
+        of_documents=None if lengths is None else len(lengths),
+        segments_per_page=settings.segments_per_page,
+        document_score=settings.document_score,
+        pages=pages,
+        minutes_per_page=minutes * items / pages if pages else None,
+        media=media,
+        ratings_per_item=campaign.ratings_per_item,
+        ratings=ratings,
+        minutes_per_item=minutes,
+        rater_hours=hours,
+        raters=campaign.ratings_per_item,
+        hours_per_rater=hours / campaign.ratings_per_item,
+        delta=delta,
+        comparisons=len(campaign.systems) - 1,
+        units=sample.units,
+        documents=sample.documents if in_documents else None,
+        design_effect=sample.design_effect,
+        intraclass=spread.intraclass if in_documents else None,
+        deviation=spread.deviation,
+        deviation_from=spread.source,
+        power=power_of(whole, delta, deviation),
+        no_difference=equivalence_power(whole, 0.0, delta, deviation),
+        detectable=detectable(whole, deviation),
+        saved=_saved(
+            outputs * campaign.ratings_per_item, whole, len(campaign.systems) - 1, deviation, delta, protocol
+        )
+        if settings.aim
+        else None,
+        units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
+    )
+
+
+def _parts(session: Session, campaign: int) -> list[int]:
+    """On how many pages each document stands, one system's text counted."""
+    rows = session.execute(
+        select(Item.document, Item.page, func.min(Item.segment_index))
+        .where(Item.campaign_id == campaign, Item.page.is_not(None), Item.kind.in_(SYSTEM_KINDS))
+        .group_by(Item.document, Item.page)
+    )
+    starts: dict[str, set[int]] = defaultdict(set)  # of parts, by their first segment
+    for document, _, first in rows:
+        starts[document].add(first)
+    return [len(found) for found in starts.values()]
+
+
+def _outputs(session: Session, campaign: int, protocol: Protocol) -> int:
+    """How many texts are rated, each item's distinct ones; where scores are relative, how many pairs."""
+    rows = session.scalars(
+        select(Item.outputs).where(Item.campaign_id == campaign, Item.kind.in_(SYSTEM_KINDS))
+    )
+    return sum(1 if protocol.relative else len(set(outputs)) for outputs in rows)
+
+
+def _saved(
+    ratings: int, units: int, comparisons: int, deviation: float, delta: float, protocol: Protocol
+) -> Saved | None:
+    if comparisons < 1:
+        return None
+    apart = 2 * delta
+    with_baseline = not protocol.relative  # else it is part of each pair
+    equal, differing = (
+        round(
+            ratings
+            * (1 - expected_share(units, comparisons, difference, deviation, delta, baseline=with_baseline))
+        )
+        for difference in (0.0, apart)
+    )
+    return Saved(ratings, equal, apart, differing)
+
+
+def detectable(units: int, deviation: float) -> float | None:
+    """The difference, in points, that a two-sided paired t-test of so many units finds in 80 of 100 cases."""
+    if units < 2:
+        return None
+    from scipy.optimize import brentq  # here, because importing it takes as long as the command line does
+
+    highest = deviation
+    while power_of(units, highest, deviation) < POWER:
+        highest *= 2
+    return float(brentq(lambda difference: power_of(units, difference, deviation) - POWER, 0.0, highest))
+
+
+def _sample(
+    session: Session,
+    campaign: Campaign,
+    protocol: Protocol,
+    settings: CampaignSettings,
+    intraclass: float,
+) -> Sample:
+    """What the units of the comparison with the baseline that has the fewest are worth."""
+    names = campaign.systems
+    baseline = settings.position_of_baseline(names)
+    units: list[dict[int, tuple[float, int]]] = [{} for _ in names]  # of a system: unit → weight, document
+    rows = session.execute(
+        select(Item.position, Item.segment_index, Item.systems, Item.weight, Item.document).where(
+            Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS)
+        )
+    ).all()
+    documents = documents_apart([row.document for row in rows], [row.segment_index for row in rows])
+    for (position, segment, systems, weight, _), document in zip(rows, documents.tolist(), strict=True):
+        if not protocol.relative or baseline in systems:
+            for system in systems:
+                units[system][position if protocol.relative else segment] = (weight, document)
+    samples = [
+        worth([w for w, _ in own.values()], [document for _, document in own.values()], intraclass)
+        if own
+        else _NOTHING
+        for system, own in enumerate(units)
+        if system != baseline
+    ]
+    return min(samples, key=lambda sample: sample.effective, default=_NOTHING)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Of the differences of two systems: their standard deviation in points, their intraclass correlation
+    within documents, and the earlier campaign that both are from ("": the usual)."""
+
+    deviation: float
+    intraclass: float
+    source: str
+
+
+def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> _Spread:
+    """How differences with the baseline vary.
+
+    From the newest other campaign on a study of this name with the same protocol and enough ratings;
+    otherwise the usual one.
+    """
+    if campaign.study_id is not None:
+        study = session.get_one(StudyRow, campaign.study_id)
+        earlier = session.scalars(
+            select(Campaign)
+            .join(StudyRow, StudyRow.id == Campaign.study_id)
+            .where(
+                StudyRow.name == study.name,
+                Campaign.protocol == protocol.name,
+                Campaign.id != campaign.id,
+                Campaign.launched_at.is_not(None),
+            )
+            .order_by(Campaign.id.desc())
+        )
+        for other in earlier:
+            measured = measured_spread(session, other)
+            if measured is not None:
+                return _Spread(measured[0], measured[1], other.name)
+    return _Spread(protocol.usual_deviation(), USUAL_INTRACLASS, "")
+
+
+def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float] | None:
+    """The pooled sample standard deviation of a campaign's differences with its baseline, and their
+    intraclass correlation within documents (the usual one where it has none); None where no comparison has
+    enough rated units, or nothing ever differed."""
+    ratings = load_ratings(session, campaign)
+    matrix = ratings.matrix()
+    systems = campaign.systems
+    baseline = settings_of(campaign.settings).position_of_baseline(systems)
+    columns = [
+        matrix[:, system] - matrix[:, baseline] for system in range(len(systems)) if system != baseline
+    ]
+    differences = (column[~np.isnan(column)] for column in columns)
+    rated = [values for values in differences if len(values) >= MIN_UNITS]
+    squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))
+    freedom = len(squares) - len(rated)
+    size = max((float(np.abs(values).max()) for values in rated), default=0.0)
+    if (
+        max(squares, default=0.0) <= (ROUNDING * size) ** 2
+    ):  # one value throughout: of 3.4 − 3.2 rounding is left
+        return None
+    within = intraclass_correlation(columns, ratings.document)
+    return math.sqrt(sum(squares) / freedom), USUAL_INTRACLASS if within is None else within

@@ -1,0 +1,139 @@
+"""Questions about the rater, which a campaign asks before the first item.
+
+An organiser writes one per line, with the answers to choose from behind bars:
+
+    Which language did you grow up with? | German | English | another
+    Years of translating | number
+    What else should we know? | optional
+
+Without answers to choose from, the rater writes a text of one line; with `number` a number from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from creamtea.document.values import Strict
+from creamtea.errors import CreamteaError, InputError
+from creamtea.regular import lines_of
+from creamtea.store.storable import check_text
+from creamtea.wording import counted, option
+
+NUMBER, OPTIONAL = "number", "optional"
+MAX_QUESTIONS, MAX_ANSWER = 30, 500  # questions of a campaign; characters of an answer
+Answers = dict[str, str | float]  # by question
+Words = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(check_text)]
+
+
+class Question(Strict):
+    ask: Words
+    options: list[Words] = Field(default_factory=list)  # to choose from; none: a text, or a number
+    number: bool = False
+    optional: bool = False
+
+
+class WrongAnswers(CreamteaError):
+    """Answers that are missing or do not fit: a message for each, by the question's number from 0."""
+
+    def __init__(self, messages: dict[int, str]) -> None:
+        super().__init__("; ".join(messages.values()))
+        self.messages = messages
+
+
+def read_questions(text: str) -> list[Question]:
+    """The questions of a text with one per line. InputError names the line."""
+    questions: list[Question] = []
+    for number, line in enumerate(lines_of(text), start=1):
+        if not line.strip():
+            continue
+        ask, *rest = (part.strip() for part in line.split("|"))
+        marks = [part for part in rest if part in (NUMBER, OPTIONAL)]
+        options = [part for part in rest if part not in (NUMBER, OPTIONAL)]
+        if not ask or "" in options or len(set(options)) != len(options) or len(options) == 1:
+            raise InputError(
+                f"{option('questions')}, line {number}: write the question, then after bars (|) two or more "
+                "different answers, `number`, or nothing",
+                about="questions",
+            )
+        if NUMBER in marks and options:
+            raise InputError(
+                f"{option('questions')}, line {number}: a number has no answers to choose from",
+                about="questions",
+            )
+        if max(len(part) for part in (ask, *options)) > 300:
+            raise InputError(
+                f"{option('questions')}, line {number}: more than 300 characters in one part",
+                about="questions",
+            )
+        if ask in [question.ask for question in questions]:
+            raise InputError(
+                f"{option('questions')}, line {number}: {ask!r} is asked twice", about="questions"
+            )
+        questions.append(
+            Question(ask=ask, options=options, number=NUMBER in marks, optional=OPTIONAL in marks)
+        )
+    if len(questions) > MAX_QUESTIONS:
+        raise InputError(
+            f"{option('questions')}: {counted(len(questions), 'question')}; at most {MAX_QUESTIONS} are "
+            "possible",
+            about="questions",
+        )
+    return questions
+
+
+def write_questions(questions: Sequence[Question]) -> str:
+    """The text that `read_questions` reads as these questions."""
+    return "\n".join(
+        " | ".join(
+            [question.ask, *question.options, *[NUMBER] * question.number, *[OPTIONAL] * question.optional]
+        )
+        for question in questions
+    )
+
+
+def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answers:
+    """The answers by question; optional ones that were left open are left out. WrongAnswers
+    for those that are missing or do not fit."""
+    answers: Answers = {}
+    wrong: dict[int, str] = {}
+    for number, question in enumerate(questions):
+        text = given[number].strip() if number < len(given) else ""
+        if not text and question.optional:
+            continue
+        try:
+            answers[question.ask] = _checked(question, text)
+        except ValueError as error:
+            wrong[number] = str(error)
+    if wrong:
+        raise WrongAnswers(wrong)
+    return answers
+
+
+def without_own_words(questions: Sequence[Question], answers: Answers) -> Answers:
+    """Chosen answers and numbers; what raters write in their own words may say who they are."""
+    kept = {question.ask for question in questions if question.options or question.number}
+    return {ask: answer for ask, answer in answers.items() if ask in kept}
+
+
+def _checked(question: Question, text: str) -> str | float:
+    if not text:
+        raise ValueError("Please answer this question.")
+    if question.options and text not in question.options:
+        raise ValueError("Please choose one of the answers.")
+    if len(text) > MAX_ANSWER:
+        raise ValueError(f"Please use at most {MAX_ANSWER} characters.")
+    if question.number:
+        if re.search(r"[.,]\d{3}$", text):  # 1,000 and 1.000 are a thousand for some, one for others
+            raise ValueError("Please write the number without thousands separators.")
+        try:
+            value = float(text.replace(",", "."))
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 1e9:
+            raise ValueError("Please write a number.")
+        return value
+    return check_text(text)

@@ -1,0 +1,232 @@
+"""Who rates which item next."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, bindparam, select
+from sqlalchemy.orm import Session
+
+from creamtea.human.rating import statements
+from creamtea.human.rating.aiming import take_turns
+from creamtea.human.rating.locking import (
+    active_rater,
+    campaign_of,
+    lock_campaign,
+    protocol_of,
+)
+from creamtea.human.rating.model import LEASE, Work
+from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
+from creamtea.human.rating.page import OwnPage, items_of_page, leads, page_of, to_show
+from creamtea.human.rating.places import (
+    Outlook,
+    keeps_place,
+    load_outlook,
+    places_taken,
+)
+from creamtea.human.rating.statements import takes_place
+from creamtea.human.rating.whole import Whole, whole_of
+from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import Assignment, Campaign, Item, Rater
+
+
+def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
+    """The page this rater is on, or a new one; None once nothing is left for them.
+
+    First comes the tutorial, then controls that are due, then pages with a place left, by position, but
+    those of the rater's present document before others (`places`). A page, most often one item,
+    goes to at most k raters at a time (`ratings_per_item`: submitted or under a running lease) and never
+    twice to one rater, skipped ones included. A lease that ran out is renewed while the item has a place
+    left; otherwise the rater gets another item. Where the campaign aims, segments have their turns a few at a
+    time, when a rater finds nothing else (`human.rating.aiming`).
+
+    Raises RatingRefused where the campaign is not launched or the rater takes no part in it, ConsentMissing
+    before the rater has agreed.
+
+    What takes time, looking through all items, happens before the campaign is locked; the lock is there for
+    counting the places of a few candidates again.
+    """
+    with database.session() as session:
+        now = database.now(session)
+        campaign = campaign_of(session, rater_id)
+        active_rater(session, campaign, rater_id)
+        outlook = load_outlook(session, campaign, rater_id, now)
+        held = _held(session, campaign, rater_id, now)
+        if held is not None and held.first.lease_until > now + lease / 2:
+            return as_work(campaign, held, outlook, whole_of(session, campaign, held))
+    with database.transaction() as session:
+        campaign = lock_campaign(session, rater_id)
+        rater = active_rater(session, campaign, rater_id)
+        now = database.now(session)
+        held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now)
+        if held is None and outlook.shortlist:  # the whole shortlist went to others meanwhile
+            outlook = load_outlook(session, campaign, rater_id, now)
+            held = _draw(session, campaign, rater, outlook, now)
+        while held is None and campaign.settings.get("aim") and take_turns(session, campaign):
+            outlook = load_outlook(session, campaign, rater_id, now)
+            held = _draw(session, campaign, rater, outlook, now)
+        if held is None:
+            return None
+        for assignment in held.assignments:
+            assignment.lease_until = now + lease
+        whole = whole_of(session, campaign, held)
+    return as_work(campaign, held, outlook, whole)
+
+
+def others_have_items(database: Database, rater_id: int) -> bool:
+    """Whether items that this rater never had are with others, so that one may come back. RatingRefused for a
+    rater that is not there (any more)."""
+    with database.session() as session:
+        campaign = campaign_of(session, rater_id)
+        values = {"campaign": campaign.id, "rater": rater_id, "now": database.now(session)}
+        return bool(session.scalar(statements.on_loan(), values))
+
+
+def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
+    """The rater's oldest unfinished page that is still theirs: one that they are on before one whose lease
+    had ended, and whose place came back."""
+    unfinished = session.execute(_unfinished(), {"rater": rater_id}).all()
+    for assignment, item in sorted(unfinished, key=lambda row: row[0].lease_until <= now):
+        if keeps_place(session, campaign, item, rater_id, now):
+            return page_of(session, assignment, item)
+    return None
+
+
+@cache
+def _unfinished() -> Select[Assignment, Item]:
+    return (
+        select(Assignment, Item)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(
+            Assignment.rater_id == bindparam("rater"),
+            Assignment.submitted_at.is_(None),
+            Assignment.skipped_at.is_(None),
+            leads(),
+        )
+        .order_by(Assignment.id)
+    )
+
+
+def _draw(
+    session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime
+) -> OwnPage | None:
+    """New assignments of the first candidate that this rater can have at this moment."""
+    lead_id = _choose(session, campaign, rater.id, outlook, now)
+    if lead_id is None:
+        return None
+    items = items_of_page(session, session.get_one(Item, lead_id))
+    groups = [to_show(item) for item in items]
+    order = draw_order(
+        together(groups) if len(items) > 1 else groups[0],
+        of_item=_orders(session, campaign, items, now),
+        of_rater=outlook.orders(),
+        seed=f"{campaign.seed}/{items[0].position}/{rater.pseudonym}",
+    )
+    assignments = [
+        Assignment(
+            item_id=item.id,
+            rater_id=rater.id,
+            order=order_on(order, of_item),
+            lease_until=now,
+            created_at=now,
+            skip_reason="",
+            comment="",
+        )
+        for item, of_item in zip(items, groups, strict=True)
+    ]
+    session.add_all(assignments)
+    session.flush()
+    return OwnPage(assignments, items)
+
+
+def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
+    """The orders in which other raters who take a place see the page."""
+    values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
+    by_rater: dict[int, list[Order]] = {}
+    for rater_id, order in session.execute(_orders_seen(), values):
+        by_rater.setdefault(rater_id, []).append(order)
+    return [joint_order(orders) for orders in by_rater.values()]
+
+
+@cache
+def _orders_seen() -> Select[int, Order]:
+    return (
+        select(Assignment.rater_id, Assignment.order)
+        .where(Assignment.item_id.in_(bindparam("items", expanding=True)), takes_place())
+        .order_by(Assignment.id)
+    )
+
+
+def _choose(
+    session: Session, campaign: Campaign, rater_id: int, outlook: Outlook, now: datetime
+) -> int | None:
+    candidates = [*outlook.tutorial[:1], *outlook.due[:1], *outlook.shortlist, *outlook.later[:1]]
+    # another tab of this rater may have drawn since the look
+    had = set(session.scalars(_had(), {"rater": rater_id, "items": candidates}))
+    taken = places_taken(session, campaign, outlook.shortlist, now, rater_id)
+    shared = set(outlook.shortlist)
+    for item_id in candidates:
+        full = item_id in shared and taken.get(item_id, 0) >= campaign.ratings_per_item
+        if item_id not in had and not full:
+            return item_id
+    return None
+
+
+@cache
+def _had() -> Select[int]:
+    return select(Assignment.item_id).where(
+        Assignment.rater_id == bindparam("rater"),
+        Assignment.item_id.in_(bindparam("items", expanding=True)),
+    )
+
+
+def as_work(
+    campaign: Campaign,
+    page: OwnPage,
+    outlook: Outlook,
+    whole: Whole | None,
+    *,
+    draft: list[Any] | None = None,
+    document: list[int | None] | None = None,
+    comment: str | None = None,
+    revision: int = 1,
+    in_work: int = 0,
+) -> Work:
+    """The page as its rater sees it; without `draft`, `document` and `comment` with what was drafted.
+
+    `in_work`: items of another page that the rater is on.
+    """
+    tutorial = page.lead.kind == ItemKind.TUTORIAL
+    done = outlook.done(tutorial=tutorial)
+    left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
+    if page.first.submitted_at is None:  # what was drawn before is not among those to come
+        drawn = any(past.assignment_id == page.first.id for past in outlook.past)
+        left += len(page.items) if drawn else 0
+    return Work(
+        assignment_id=page.first.id,
+        protocol=protocol_of(campaign),
+        tutorial=tutorial,
+        document=page.lead.page is not None,
+        segments=page.segments(),
+        draft=page.drafted() if draft is None else draft,
+        document_letters=[] if whole is None else whole.letters,
+        document_draft=_of_whole(whole, page, document),
+        document_before=[] if whole is None else whole.before,
+        comment=page.drafted_comment() if comment is None else comment,
+        revision=revision,
+        done=done,
+        left=left,
+        total=done + left if tutorial else max(done + left, outlook.whole),
+        seconds_left=None if tutorial else outlook.seconds_left(left),
+        source_language=campaign.source_language,
+        target_language=campaign.target_language,
+    )
+
+
+def _of_whole(whole: Whole | None, page: OwnPage, document: list[int | None] | None) -> list[int | None]:
+    if whole is None:
+        return []
+    return whole.drafted(page) if document is None else document

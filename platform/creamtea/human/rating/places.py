@@ -1,0 +1,260 @@
+"""Which items have a place left, and what a rater has done: reads only.
+
+A rated or random item has k places (`Campaign.ratings_per_item`). A place is taken by an assignment that
+was submitted or has a running lease, is not skipped, and whose rater is not excluded. So excluding a rater
+frees the places for others, and including the rater again makes the ratings count again as they were: an
+item that somebody else has rated meanwhile then has more than k counted ratings, never fewer.
+Tutorial items, attention checks and controls (repeats, bad references) have no places: every rater gets each
+tutorial item, an attention check after every so many answers, and each control whose original the rater has
+rated.
+
+Items of one page are given out together, so that what is said of an item here holds for pages: the first
+item of a page stands for it (`page.leads`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, takewhile
+from statistics import median
+from typing import Any
+
+from sqlalchemy import Row
+from sqlalchemy.orm import Session
+
+from creamtea.human.rating import statements
+from creamtea.human.rating.orders import Order, joint_order
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import Campaign, Item, Rater
+
+SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
+_PACE = 20  # answers that the pace is the median of
+
+
+@dataclass(frozen=True)
+class Past:
+    """One assignment of a rater."""
+
+    assignment_id: int
+    item_id: int
+    position: int  # of the item
+    page: int | None
+    kind: str  # of ItemKind
+    document: str
+    order: Order
+    lease_until: datetime
+    submitted_at: datetime | None
+    skipped_at: datetime | None
+    active_ms: int | None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a rater has done and what is to come; pages by their first items' ids, in the order to come."""
+
+    past: list[Past]
+    tutorial: list[int]
+    due: list[int]  # controls that lie far enough behind their originals, and attention checks
+    shortlist: list[int]  # the first open items
+    later: list[int]  # controls that come when nothing else is left
+    at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
+    whole: int  # the same at the beginning, as if nobody else rated
+
+    def done(self, *, tutorial: bool) -> int:
+        """How many items of the tutorial, or beside it, the rater has submitted."""
+        return sum(
+            past.submitted_at is not None and (past.kind == ItemKind.TUTORIAL) == tutorial
+            for past in self.past
+        )
+
+    def in_work(self, now: datetime) -> int:
+        """How many items beside the tutorial the rater has been given and has not answered."""
+        return sum(
+            past.submitted_at is None
+            and past.skipped_at is None
+            and past.lease_until > now
+            and past.kind != ItemKind.TUTORIAL
+            for past in self.past
+        )
+
+    def is_over(self) -> bool:
+        """Whether the rater has rated something, and nothing is left for them: neither open nor given out
+        and without an answer, whose lease may have run out."""
+        begun = any(past.submitted_at is None and past.skipped_at is None for past in self.past)
+        left = self.tutorial or self.due or self.shortlist or self.later or self.at_most or begun
+        return not left and self.done(tutorial=False) > 0
+
+    def seconds_left(self, items: int) -> int | None:
+        """The time that `items` more take at the median of the newest answers; None without one."""
+        answered = sorted(
+            (past.submitted_at, past.active_ms)
+            for past in self.past
+            if past.submitted_at is not None and past.active_ms is not None and past.kind != ItemKind.TUTORIAL
+        )
+        if not answered:
+            return None
+        return round(items * median(spent for _, spent in answered[-_PACE:]) / 1000)
+
+    def orders(self) -> list[Order]:
+        """The orders that the rater has seen, one for each page, tutorial left out."""
+        pages: dict[int, list[Order]] = {}
+        for past in self.past:
+            if past.skipped_at is None and past.kind != ItemKind.TUTORIAL:
+                pages.setdefault(past.position if past.page is None else past.page, []).append(past.order)
+        return [joint_order(orders) for orders in pages.values()]
+
+
+def places_taken(
+    session: Session, campaign: Campaign, items: Collection[int], now: datetime, but_rater: int
+) -> dict[int, int]:
+    """How many places of some items are taken by other raters; items without any are left out."""
+    values = {"items": list(items), "rater": but_rater, "campaign": campaign.id, "now": now}
+    return {row[0]: row[1] for row in session.execute(statements.places_taken(), values)}
+
+
+def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
+    """Whether a rater's unfinished page is still theirs: others have left a place, or need none."""
+    if not ItemKind(lead.kind).rates_systems:
+        return True
+    return places_taken(session, campaign, [lead.id], now, rater_id).get(lead.id, 0) < (
+        campaign.ratings_per_item
+    )
+
+
+def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
+    """What lies before a rater. It reads every item of the campaign, so call it without the lock."""
+    past = _past(session, rater_id)
+    shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
+    due, later, their_items = _controls(session, campaign, rater_id, past)
+    to_come = open_items + their_items
+    attention = _attention(session, campaign, rater_id, past)
+    every = attention_every(campaign)
+    if attention and _answers(past) // every > _checks_had(past):
+        due = [attention[0], *due]
+    tutorial = session.scalars(statements.tutorial(), {"campaign": campaign.id, "rater": rater_id})
+    return Outlook(
+        past=past,
+        tutorial=list(tutorial),
+        due=due,
+        shortlist=shortlist,
+        later=later,
+        at_most=to_come + min(len(attention), to_come // every),
+        whole=items_in_all(session, campaign),
+    )
+
+
+def items_in_all(session: Session, campaign: Campaign) -> int:
+    """How many items a rater may get beside the tutorial, attention checks and controls among them."""
+    items, checks = session.execute(statements.sizes(), {"campaign": campaign.id}).one()
+    return int(items + min(checks, items // attention_every(campaign)))
+
+
+def _past(session: Session, rater_id: int) -> list[Past]:
+    return [Past(*row) for row in session.execute(statements.assignments(), {"rater": rater_id})]
+
+
+def _open_items(
+    session: Session, campaign: Campaign, rater_id: int, past: list[Past], now: datetime
+) -> tuple[list[int], int]:
+    """The first pages with a place that this rater never had; how many items they and their controls are.
+
+    Pages come by position, so that they are completed in that order and raters of the same items can be
+    compared early. With context or documents, what is left of the rater's present document comes first.
+    A document that as many others have begun as there are places comes last: whoever begins one shall
+    rate all of its systems, and only who finds nothing else takes over from them. Each rater gets a
+    document's systems in an order of their own.
+    """
+    settings, document = campaign.settings, _present_document(past, now)
+    aims, as_documents = bool(settings.get("aim")), settings.get("unit") == "document"
+    in_context = bool(document and settings.get("context"))
+    values = {
+        "campaign": campaign.id,
+        "k": campaign.ratings_per_item,
+        "rater": rater_id,
+        "now": now,
+        "document": document,
+        "shortlist": SHORTLIST,
+    }
+    rows = session.execute(statements.open_pages(aims, as_documents, in_context), values).all()
+    if as_documents:
+        rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
+    # another rater's document is for who finds no other, those whose turn is to come included
+    to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not aims, rows)]
+    return (to_be_had, int(rows[0][1])) if rows else ([], 0)
+
+
+def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """Pages of documents (with `document`, `systems` and `position`) with each document's systems in an order
+    of this rater's own: if all read them in one order, what comes first or last would count for or against
+    the same system. Documents stay where they are, and so do the parts of one system's text."""
+    ordered: list[Row[Any]] = []
+    for document, pages in groupby(rows, key=lambda row: row.document):
+        rank = list(range(len(campaign.systems)))
+        random.Random(f"{campaign.seed}/systems/{document}/{rater.pseudonym}").shuffle(rank)
+        ordered += sorted(pages, key=lambda row: (sorted(rank[at] for at in row.systems), row.position))
+    return ordered
+
+
+def _present_document(past: list[Past], now: datetime) -> str:
+    """The one that the rater is on; "" where there is none."""
+    rated = (
+        assignment.document
+        for assignment in reversed(past)
+        if ItemKind(assignment.kind).rates_systems
+        and assignment.skipped_at is None
+        and (assignment.submitted_at is not None or assignment.lease_until > now)
+    )
+    return next(rated, "")
+
+
+def attention_every(campaign: Campaign) -> int:
+    """After how many answers of a rater the next attention check comes."""
+    return int(campaign.settings.get("attention_every", 10))
+
+
+def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
+    """The checks that this rater never had, in an order in which raters begin at different ones."""
+    checks = session.scalars(statements.attention_checks(), {"campaign": campaign.id}).all()
+    had = {assignment.item_id for assignment in past}
+    begin = rater_id % len(checks) if checks else 0
+    return [check for check in [*checks[begin:], *checks[:begin]] if check not in had]
+
+
+def _checks_had(past: list[Past]) -> int:
+    return sum(assignment.kind == ItemKind.ATTENTION for assignment in past)
+
+
+def _answers(past: list[Past]) -> int:
+    """How many items the rater has submitted that the organiser did not write."""
+    return sum(
+        assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
+        for assignment in past
+    )
+
+
+def _controls(
+    session: Session, campaign: Campaign, rater_id: int, past: list[Past]
+) -> tuple[list[int], list[int], int]:
+    """Controls that this rater never had: those that are due, those that are not yet, and how many items
+    they are, those of items in work included.
+
+    A control lies some positions after its original (half a batch, as the campaign was made). It is due
+    after as many answers of the rater's own, so that it comes no sooner where others rate items between.
+    """
+    submitted = sorted(
+        (assignment.submitted_at, assignment.position, assignment.item_id)
+        for assignment in past
+        if assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
+    )
+    # of a page's first item with the rest of its page, as its distance from the control has them
+    answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, _, item_id) in enumerate(submitted)}
+    rows = session.execute(statements.open_controls(), {"campaign": campaign.id, "rater": rater_id}).all()
+    due: list[int] = []
+    later: list[int] = []
+    for control_id, original_id, distance, _ in rows:
+        if original_id in answers_since:
+            (due if answers_since[original_id] >= distance - 1 else later).append(control_id)
+    return due, later, sum(row[3] for row in rows)

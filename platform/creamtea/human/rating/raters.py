@@ -1,0 +1,369 @@
+"""Raters: added and invited by organisers, known by pseudonyms; excluded, included again, forgotten.
+
+Excluding sets one moment and adds a line to the log, including takes the moment away again: every other
+row stays as it is, so the results come back exactly. `assignment/places.py` says what exclusion does
+to places.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from creamtea.access import audit, sessions, sign_in
+from creamtea.errors import InputError
+from creamtea.human.making.attention import Attention, attention_of
+from creamtea.human.making.campaigns import count_pages, item_kinds
+from creamtea.human.making.questions import Answers, Question, checked_answers, without_own_words
+from creamtea.human.making.settings import CampaignSettings, settings_of
+from creamtea.human.protocols import Protocol
+from creamtea.human.rating.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
+from creamtea.human.rating.model import RatingRefused
+from creamtea.human.rating.places import items_in_all, load_outlook
+from creamtea.store.database import Database
+from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
+from creamtea.store.queries import find_campaign
+from creamtea.store.rows import from_row
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, WebSession
+from creamtea.wording import option
+from creamtea.words import look, normalise
+
+MAX_NAME = 200  # characters of a pseudonym or a name
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """What a rater reads before the first item."""
+
+    pseudonym: str
+    protocol: Protocol
+    instructions: str  # Markdown by the organiser
+    consent: str  # what the rater is asked to agree to; empty where the organiser wrote nothing
+    languages: tuple[str, str]  # source, target
+    questions: tuple[Question, ...]  # about the rater, asked before the first item
+    contact: str  # whom to ask; empty where the organiser named nobody
+    completion_code: str  # of those who fail the attention checks, where this rater does
+    completion_url: str  # with the code in it; empty where it would not tell that somebody failed
+    consented: bool
+    state: str  # of the campaign: draft, launched, closed
+    excluded: bool
+
+
+@dataclass(frozen=True)
+class RaterProgress:
+    """A rater as an organiser sees it; counts are of assignments, those of written items left out."""
+
+    id: int
+    pseudonym: str
+    name: str | None
+    participant: str | None  # on a recruiting platform
+    answers: Answers | None  # to the campaign's questions
+    created_at: datetime
+    consented_at: datetime | None
+    excluded_at: datetime | None
+    forgotten_at: datetime | None
+    submitted: int
+    skipped: int
+    tutorial: int  # tutorial items submitted
+    attention: Attention  # checks answered and passed
+    last_submit: datetime | None
+    finished: bool  # has rated, and nothing is left to rate
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the rater has agreed to take part, or has rated elsewhere (an import knows no consent)."""
+        return self.consented_at is not None or self.submitted + self.skipped + self.tutorial > 0
+
+
+def welcome(database: Database, rater_id: int) -> Welcome:
+    """RatingRefused for a rater that is not there (any more), or a protocol that is not installed."""
+    with database.session() as session:
+        return welcome_of(session, campaign_of(session, rater_id), session.get_one(Rater, rater_id))
+
+
+def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
+    """What this rater, who may be invented for a look ahead, reads first."""
+    settings = settings_of(campaign.settings)
+    code, address = _ending(session, settings, campaign.id, rater.id)
+    return Welcome(
+        pseudonym=rater.pseudonym,
+        protocol=protocol_of(campaign),
+        instructions=campaign.instructions,
+        consent=settings.consent,
+        questions=tuple(settings.questions),
+        contact=settings.contact,
+        completion_code=code,
+        completion_url=address,
+        languages=(campaign.source_language, campaign.target_language),
+        consented=rater.consented_at is not None,
+        state=campaign.state,
+        excluded=rater.excluded_at is not None,
+    )
+
+
+def _ending(
+    session: Session, settings: CampaignSettings, campaign: int, rater: int | None
+) -> tuple[str, str]:
+    """The code and the return address after the last item."""
+    checks = Attention()
+    if rater is not None:
+        checks = attention_of(session, campaign, rater).get(rater, checks)
+    failed = settings.failing_code != "" and not checks.suffices(settings.attention_share)
+    code = settings.failing_code if failed else settings.completion_code
+    address = settings.completion_url.replace("{code}", quote(code, safe=""))
+    return code, "" if failed and address == settings.completion_url else address
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What lies before a rater who begins."""
+
+    items: int  # at most: others may rate some of them first
+    pages: int  # on which they are shown
+    practice: int  # items before them
+    minutes: float  # for all of them, by the campaign's minutes per item
+
+
+def workload(database: Database, rater_id: int) -> Workload:
+    """RatingRefused for a rater that is not there (any more)."""
+    with database.session() as session:
+        return workload_of(session, campaign_of(session, rater_id))
+
+
+def workload_of(session: Session, campaign: Campaign) -> Workload:
+    kinds = item_kinds(session, campaign.id)
+    practice = kinds.get(ItemKind.TUTORIAL, 0)
+    items = items_in_all(session, campaign)
+    checks = items - sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
+    per_item = settings_of(campaign.settings).minutes_per_item or 1.0
+    pages = count_pages(session, campaign.id) + checks
+    return Workload(items, pages, practice, (items + practice) * per_item)
+
+
+def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> None:
+    """The rater agrees to take part and answers the campaign's questions, in their order; agreeing again
+    changes nothing.
+
+    RatingRefused where the campaign is not launched, and for excluded and forgotten raters; WrongAnswers
+    where answers are missing or do not fit.
+    """
+    with database.transaction() as session:
+        campaign = lock_campaign(session, rater_id)
+        rater = session.get_one(Rater, rater_id)
+        if rater.consented_at is not None:
+            return
+        check_takes_part(campaign, rater)
+        if campaign.settings.get("questions"):
+            rater.answers = checked_answers(settings_of(campaign.settings).questions, given)
+        rater.consented_at = database.now(session)
+        audit.record(session, campaign.id, rater.pseudonym, audit.RATER_CONSENTED, rater.id)
+
+
+def add(
+    database: Database,
+    campaign: str,
+    actor: str,
+    *,
+    pseudonym: str | None = None,
+    name: str | None = None,
+    subject: str | None = None,
+) -> int:
+    """Add a rater to a campaign by its name; the rater's id.
+
+    Without a pseudonym the rater is called "rater-01" and so on, by the number of raters.
+    `name` and `subject` (who signs in by OpenID Connect, access/sign_in.py) tell who it is and can be
+    deleted (`forget`). InputError for an unknown campaign and for a pseudonym or a subject that is taken.
+    """
+    with database.transaction() as session:
+        row = lock(session, campaign)
+        return insert(session, database, row, actor, pseudonym, name, subject)
+
+
+def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -> int:
+    """The id of the campaign's rater with this pseudonym, who is added if new. InputError as `add`."""
+    with database.transaction() as session:
+        row = lock(session, campaign)
+        known = session.scalar(
+            select(Rater.id).where(
+                Rater.campaign_id == row.id, Rater.pseudonym.in_({pseudonym.strip(), normalise(pseudonym)})
+            )
+        )
+        return known if known is not None else insert(session, database, row, actor, pseudonym)
+
+
+def insert(
+    session: Session,
+    database: Database,
+    campaign: Campaign,
+    actor: str,
+    pseudonym: str | None,
+    name: str | None = None,
+    subject: str | None = None,
+) -> int:
+    """`add` in the caller's transaction, which holds the campaign's lock."""
+    taken = set(session.scalars(select(Rater.pseudonym).where(Rater.campaign_id == campaign.id)))
+    if pseudonym is None:
+        numbers = itertools.count(len(taken) + 1)
+        pseudonym = next(drawn for number in numbers if (drawn := f"rater-{number:02}") not in taken)
+    pseudonym = _checked(pseudonym, "pseudonym", f"{option('rater')} NAME")
+    if alike := next((known for known in sorted(taken) if look(known) == look(pseudonym)), None):
+        looks = "" if alike == pseudonym else f", which looks like {pseudonym!r}"
+        raise InputError(
+            f"campaign {campaign.name!r} has a rater {alike!r} already{looks}: choose another pseudonym"
+        )
+    if subject is not None:
+        subject = sign_in.checked_subject(subject)
+        sign_in.check_free(session, campaign, subject)
+    rater = Rater(
+        campaign_id=campaign.id,
+        pseudonym=pseudonym,
+        name=None if name is None else _checked(name, "name", "leave it out, or write one"),
+        subject=subject,
+        created_at=database.now(session),
+    )
+    session.add(rater)
+    session.flush()
+    audit.record(session, campaign.id, actor, audit.RATER_ADDED, rater.id)
+    return rater.id
+
+
+def find(database: Database, campaign: str, pseudonym: str) -> int:
+    """The id of a known rater; InputError where the campaign, or in it the rater, is unknown."""
+    with database.session() as session:
+        row = find_campaign(session, campaign)
+        raters = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
+        known = {rater.pseudonym: rater.id for rater in raters}
+    found = known.get(pseudonym, known.get(normalise(pseudonym)))
+    if found is None:
+        raise InputError(
+            f"campaign {campaign!r} has no rater {pseudonym!r}; it has {', '.join(sorted(known)) or 'none'}"
+        )
+    return found
+
+
+def exclude(database: Database, rater_id: int, actor: str, reason: str) -> None:
+    """A rater's ratings no longer count, their places are free for others; the rater draws nothing more.
+
+    InputError without a reason, and for a rater who is excluded already.
+    """
+    _decide(database, rater_id, actor, reason, excluded=True)
+
+
+def include(database: Database, rater_id: int, actor: str, reason: str) -> None:
+    """Undo `exclude`: the ratings count as they did. InputError without a reason or an exclusion."""
+    _decide(database, rater_id, actor, reason, excluded=False)
+
+
+def _decide(database: Database, rater_id: int, actor: str, reason: str, *, excluded: bool) -> None:
+    verb = "exclude" if excluded else "include"
+    if not reason.strip():
+        raise InputError(f"give a reason to {verb} this rater: the log keeps it")
+    with database.transaction() as session:
+        campaign, rater = _rater_under_lock(session, rater_id)
+        if (rater.excluded_at is not None) == excluded:
+            state = "excluded already" if excluded else "not excluded"
+            raise InputError(f"rater {rater.pseudonym!r} is {state}")
+        rater.excluded_at = database.now(session) if excluded else None
+        action = audit.RATER_EXCLUDED if excluded else audit.RATER_INCLUDED
+        audit.record(session, campaign.id, actor, action, rater_id, reason.strip())
+
+
+def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> None:
+    """Delete who a rater is: name, sign-in and answers in own words to the campaign's questions go, links
+    and sessions are withdrawn, no more items come.
+
+    Ratings stay and count, under the pseudonym, which therefore should not be a person's name; so do chosen
+    answers and numbers. This cannot be undone. InputError for a rater who is forgotten already.
+    """
+    with database.transaction() as session:
+        campaign, rater = _rater_under_lock(session, rater_id)
+        if rater.forgotten_at is not None:
+            raise InputError(f"the identity of rater {rater.pseudonym!r} is already deleted")
+        now = database.now(session)
+        rater.name = rater.subject = rater.participant = rater.arrival = None
+        if rater.answers:
+            questions = settings_of(campaign.settings).questions
+            rater.answers = without_own_words(questions, rater.answers)
+        rater.forgotten_at = now
+        sessions.withdraw_links(session, rater_id, now)
+        session.execute(
+            update(WebSession)
+            .where(WebSession.rater_id == rater_id, WebSession.revoked_at.is_(None))
+            .values(revoked_at=now)
+        )
+        audit.record(session, campaign.id, actor, audit.RATER_FORGOTTEN, rater_id, reason.strip())
+
+
+def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
+    """The raters of a campaign with what they have done, in the order in which they were added."""
+    done = Assignment.submitted_at.is_not(None)
+    tutorial, written = Item.kind == ItemKind.TUTORIAL, Item.kind.in_(WRITTEN_KINDS)
+    counts = (
+        select(
+            Assignment.rater_id,
+            func.count().filter(done, ~written).label("submitted"),
+            func.count().filter(Assignment.skipped_at.is_not(None)).label("skipped"),
+            func.count().filter(done, tutorial).label("tutorial"),
+            func.max(Assignment.submitted_at).label("last"),
+        )
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Item.campaign_id == campaign_id)
+        .group_by(Assignment.rater_id)
+        .subquery()
+    )
+    with database.session() as session:
+        attention = attention_of(session, campaign_id)
+        campaign, now = session.get_one(Campaign, campaign_id), database.now(session)
+        rows = session.execute(
+            select(Rater, counts.c.submitted, counts.c.skipped, counts.c.tutorial, counts.c.last)
+            .outerjoin(counts, counts.c.rater_id == Rater.id)
+            .where(Rater.campaign_id == campaign_id)
+            .order_by(Rater.id)
+        )
+        return [
+            from_row(
+                RaterProgress,
+                rater,
+                submitted=submitted or 0,
+                skipped=skipped or 0,
+                tutorial=examples or 0,
+                attention=attention.get(rater.id, Attention()),
+                last_submit=last,
+                finished=campaign.state == "launched"
+                and bool(submitted)
+                and rater.excluded_at is None
+                and load_outlook(session, campaign, rater.id, now).is_over(),
+            )
+            for rater, submitted, skipped, examples, last in rows
+        ]
+
+
+def _rater_under_lock(session: Session, rater_id: int) -> tuple[Campaign, Rater]:
+    try:
+        campaign = lock_campaign(session, rater_id)
+    except RatingRefused:
+        raise InputError(f"there is no rater with id {rater_id}") from None
+    return campaign, session.get_one(Rater, rater_id)
+
+
+def lock(session: Session, campaign: str) -> Campaign:
+    """The campaign of this name under its lock."""
+    row = find_campaign(session, campaign)
+    session.refresh(row, with_for_update={"key_share": True})
+    return row
+
+
+def _checked(text: str, what: str, remedy: str) -> str:
+    one_line = not set("\n\r") & set(text.strip())
+    text = normalise(text)
+    if not text:
+        raise InputError(f"a rater needs a {what}: {remedy}")
+    if not one_line or len(text) > MAX_NAME or not text.isprintable():
+        raise InputError(f"a rater's {what} is one line of at most {MAX_NAME} printable characters: {remedy}")
+    return text

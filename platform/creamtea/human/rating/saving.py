@@ -1,0 +1,368 @@
+"""Drafts, scores and skips of one page: each is stored once, whatever is sent twice, and whole or not at all.
+
+A page is named by its first item's assignment, any other of its items works too. Its answers come as one
+list, those about the outputs of the first item first. A comment is kept with the first item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+from sqlalchemy import Insert, Select, bindparam, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from creamtea.human.making.attention import MAX_WARNINGS, is_right
+from creamtea.human.making.proposals import check_proposed
+from creamtea.human.protocols import Protocol, ScoredAnswer
+from creamtea.human.rating.locking import active_rater, lock_campaign, protocol_of
+from creamtea.human.rating.model import LEASE, RatingRefused, Submitted, TryAgain
+from creamtea.human.rating.page import OwnPage, own, shown_outputs, shown_proposals
+from creamtea.human.rating.places import keeps_place
+from creamtea.human.rating.teaching import guidance_of
+from creamtea.human.rating.whole import Whole, whole_of
+from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.storable import check_size, check_text
+from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.wording import counted
+
+GIVEN_AWAY = "this item was given to someone else while the page was open"
+MAX_TEXT = 2000  # characters of a comment or of a reason
+_MAX_MS = 2**31 - 1  # what the column holds, 24 days
+
+
+def save_draft(
+    database: Database,
+    rater_id: int,
+    assignment_id: int,
+    answers: Sequence[Any],
+    comment: str = "",
+    revision: int = 1,
+    document: Sequence[Any] = (),
+) -> None:
+    """Keep the answers that the rater has begun (None: not yet) and renew the lease.
+
+    `revision` is the one being prepared: a draft that arrives after its revision was submitted is refused,
+    as is one for a page that is skipped or not this rater's. RatingRefused also where the page's place went
+    to somebody else meanwhile: the draft is kept, but the rater gets another page, and has to hear why.
+    """
+    lost = False
+    with database.transaction() as session:
+        campaign = lock_campaign(session, rater_id)
+        page = own(session, rater_id, assignment_id)
+        active_rater(session, campaign, rater_id)
+        _check_not_skipped(page)
+        if revision != newest_revision(stored_answers(session, page)) + 1:
+            raise RatingRefused("this item is already saved")
+        protocol = protocol_of(campaign)
+        _check_text(comment, "comment")
+        for assignment, item, drafted in _by_item(page, answers):
+            check_draft(protocol, drafted, shown_outputs(item, assignment.order))
+            _check_proposed(drafted, item, assignment)
+            kept = comment if assignment is page.first else ""
+            assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
+        _check_document(protocol, document, whole_of(session, campaign, page), drafted=True)
+        if document:
+            page.first.draft = {**(page.first.draft or {}), "document": list(document)}
+        now = database.now(session)
+        if page.first.submitted_at is None:
+            lost = not keeps_place(session, campaign, page.lead, rater_id, now)
+            for assignment in page.assignments if not lost else ():
+                assignment.lease_until = now + LEASE
+    if lost:
+        raise RatingRefused(GIVEN_AWAY)
+
+
+def submit(
+    database: Database,
+    rater_id: int,
+    assignment_id: int,
+    answers: Sequence[Any],
+    revision: int = 1,
+    comment: str = "",
+    active_ms: int | None = None,
+    document: Sequence[Any] = (),
+) -> Submitted:
+    """Store one answer for each system, once: `answers` has one for each shown output of the page, and
+    `document`, where the campaign asks for it, a step for each system's text as a whole.
+
+    Submitting a stored revision again stores nothing and returns what is stored, whatever the new answers
+    are, so a double click or a repeated request does no harm. The next revision adds rows and keeps the
+    old ones; the comment is the newest revision's. `active_ms`, the milliseconds that the rater was on the
+    page, is stored with the first revision, at most the time since the page was given out; items share it by
+    the length of their texts. Raises RatingRefused for a page that is skipped or not this rater's, for
+    missing or impossible answers, where the lease ran out and the page's places went to others, and where
+    campaign or rater take no part; TryAgain for a wrong answer to a loud attention check.
+    """
+    stored = _store(database, rater_id, assignment_id, answers, revision, comment, active_ms, document)
+    if isinstance(stored, TryAgain):  # after the transaction, which counts the wrong answer
+        raise stored
+    return stored
+
+
+def _store(
+    database: Database,
+    rater_id: int,
+    assignment_id: int,
+    answers: Sequence[Any],
+    revision: int,
+    comment: str,
+    active_ms: int | None,
+    document: Sequence[Any],
+) -> Submitted | TryAgain:
+    with database.transaction() as session:
+        campaign = lock_campaign(session, rater_id)
+        page = own(session, rater_id, assignment_id)
+        stored = stored_answers(session, page)
+        if revision in stored[0]:
+            whole = whole_of(session, campaign, page)
+            # the same again is a second click; other values come from a second tab, whose rater is told
+            differs = _answers_differ(page, protocol_of(campaign), stored, revision, answers)
+            if revision == newest_revision(stored):  # of older revisions no comment is kept
+                differs |= comment != (page.first.comment or "")
+            if whole is not None:
+                differs |= list(document) != whole.stored(session, page, revision)
+            found = _submitted(session, page, revision, stored, whole)
+            return replace(found, differs=bool(answers) and differs)
+        active_rater(session, campaign, rater_id)
+        _check_not_skipped(page)
+        if revision != newest_revision(stored) + 1:
+            raise RatingRefused(f"revision {revision} does not follow {newest_revision(stored)}")
+        protocol = protocol_of(campaign)
+        scored = []
+        for assignment, item, given in _by_item(page, answers):
+            scored.append(read_answers(protocol, given, shown_outputs(item, assignment.order)))
+            _check_proposed(given, item, assignment)
+        whole = whole_of(session, campaign, page)
+        _check_document(protocol, document, whole, drafted=False)
+        _check_text(comment, "comment")
+        now = database.now(session)
+        if page.first.submitted_at is None:
+            if not keeps_place(session, campaign, page.lead, rater_id, now):
+                raise RatingRefused(GIVEN_AWAY)
+            if (warning := _warning(page, scored[0])) is not None:
+                page.first.warned += 1
+                return TryAgain(warning)
+            spent = _shared(page, _bounded(active_ms, now - page.first.created_at))
+            for assignment, own_ms in zip(page.assignments, spent, strict=True):
+                assignment.submitted_at = now
+                assignment.active_ms = own_ms
+        page.first.comment = comment
+        _insert_ratings(session, page, scored, revision, _by_system(whole, document), now)
+        session.flush()
+        return _submitted(session, page, revision, stored_answers(session, page), whole)
+
+
+def _answers_differ(
+    page: OwnPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
+) -> bool:
+    """Whether other answers were sent than are stored as this revision."""
+    try:
+        return any(
+            read_answers(protocol, given, shown_outputs(item, assignment.order))
+            != [of_item[revision][group[0]] for group in assignment.order]
+            for (assignment, item, given), of_item in zip(_by_item(page, answers), stored, strict=True)
+        )
+    except RatingRefused:
+        return True
+
+
+def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
+    """Give the page's place back, with a reason for the organiser; it never returns to this rater.
+
+    Skipping again changes nothing. Raises RatingRefused without a reason, for a tutorial item, and for a
+    page that is submitted or not this rater's.
+    """
+    with database.transaction() as session:
+        campaign = lock_campaign(session, rater_id)
+        page = own(session, rater_id, assignment_id)
+        active_rater(session, campaign, rater_id)
+        if page.first.skipped_at is not None:
+            return
+        if page.first.submitted_at is not None:
+            raise RatingRefused("this item is already saved; change its scores instead")
+        if page.lead.kind == ItemKind.TUTORIAL:
+            raise RatingRefused("practice items cannot be skipped: answer to go on")
+        if not reason.strip():
+            raise RatingRefused("say why you skip this item")
+        _check_text(reason, "reason")
+        now = database.now(session)
+        for assignment in page.assignments:
+            assignment.skipped_at = now
+            assignment.skip_reason = reason.strip()
+
+
+Stored = dict[int, dict[int, ScoredAnswer]]  # revision → system's position → answer
+
+
+def stored_answers(session: Session, page: OwnPage) -> list[Stored]:
+    """What is stored for each item of the page."""
+    of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
+    rows = session.execute(_ratings_of(), {"assignments": list(of_assignment)})
+    for assignment_id, revision, system, step, payload in rows:
+        of_assignment[assignment_id].setdefault(revision, {})[system] = ScoredAnswer(step, payload)
+    return list(of_assignment.values())
+
+
+@cache
+def _ratings_of() -> Select[Any]:
+    return select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
+        Rating.assignment_id.in_(bindparam("assignments", expanding=True))
+    )
+
+
+def newest_revision(stored: list[Stored]) -> int:
+    """0 before there is one. The items of a page have the same ones."""
+    return max(stored[0], default=0)
+
+
+def _by_item(page: OwnPage, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
+    return list(zip(page.assignments, page.items, page.split(answers), strict=True))
+
+
+def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
+    """The answers as they are stored; RatingRefused for missing ones and for those that cannot be."""
+    if len(answers) != len(outputs):
+        raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
+    if any(answer is None for answer in answers):
+        raise RatingRefused("an output has no score yet")
+    try:
+        check_size(list(answers))
+        return protocol.read(answers, outputs)
+    except ValueError as error:
+        raise RatingRefused(str(error)) from None
+
+
+def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> None:
+    """RatingRefused for answers that no rater can have begun; None stands for one that is missing."""
+    if len(answers) != len(outputs):
+        raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
+    try:
+        check_size(list(answers))
+        for answer, output in zip(answers, outputs, strict=True):
+            if answer is not None:
+                protocol.check_draft(answer, output)
+    except ValueError as error:
+        raise RatingRefused(str(error)) from None
+
+
+def _check_proposed(answers: Sequence[Any], item: Item, assignment: Assignment) -> None:
+    try:
+        for answer, proposed in zip(answers, shown_proposals(item, assignment.order), strict=True):
+            check_proposed(answer, proposed)
+    except ValueError as error:
+        raise RatingRefused(str(error)) from None
+
+
+def _check_document(protocol: Protocol, given: Sequence[Any], whole: Whole | None, *, drafted: bool) -> None:
+    """RatingRefused for scores of the whole document that are too many, too few, or not on the scale."""
+    texts = 0 if whole is None else len(whole.groups)
+    if len(given) != texts and not (drafted and not given):
+        raise RatingRefused(f"{counted(len(given), 'score')} of the whole document instead of {texts}")
+    try:
+        for step in given:
+            if step is not None or not drafted:
+                protocol.scale.check(step)
+    except ValueError as error:
+        raise RatingRefused(f"the score of the whole document: {error}") from None
+
+
+def _check_not_skipped(page: OwnPage) -> None:
+    if page.first.skipped_at is not None:
+        raise RatingRefused("you have skipped this item")
+
+
+def _check_text(text: str, what: str) -> None:
+    if not isinstance(text, str):
+        raise RatingRefused(f"the {what} is not text")
+    if len(text) > MAX_TEXT:
+        raise RatingRefused(f"the {what} has {len(text)} characters; at most {MAX_TEXT} are allowed")
+    try:
+        check_text(text)
+    except ValueError:
+        raise RatingRefused(f"the {what} holds a character that cannot be stored") from None
+
+
+def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
+    """Milliseconds as the browser counted them, at most what the server's clock allows."""
+    if active_ms is None:
+        return None
+    if type(active_ms) is not int or active_ms < 0:
+        raise RatingRefused(f"a time is a whole number of milliseconds, not {active_ms!r}")
+    return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
+
+
+def _warning(page: OwnPage, scored: Sequence[ScoredAnswer]) -> str | None:
+    """What a loud attention check, alone on its page, says to this first answer; None where it is stored."""
+    guidance = page.lead.guidance
+    if page.lead.kind != ItemKind.ATTENTION or guidance is None or page.first.warned >= MAX_WARNINGS:
+        return None
+    answers = {group[0]: answer for group, answer in zip(page.first.order, scored, strict=True)}
+    warning: str | None = guidance["warning"]
+    return None if is_right(guidance, answers) else warning
+
+
+def _shared(page: OwnPage, active_ms: int | None) -> list[int | None]:
+    """The time on the page by item, in proportion to the characters to read; a page's clock cannot tell who
+    read all before scoring from who did not."""
+    if active_ms is None:
+        return [None] * len(page.items)
+    lengths = [
+        len(item.source) + sum(map(len, shown_outputs(item, assignment.order))) + 1
+        for item, assignment in zip(page.items, page.assignments, strict=True)
+    ]
+    ends = [active_ms * end // sum(lengths) for end in accumulate(lengths, initial=0)]
+    return [end - start for start, end in pairwise(ends)]
+
+
+def _by_system(whole: Whole | None, document: Sequence[int]) -> dict[int, int]:
+    if whole is None:
+        return {}
+    return {system: step for group, step in zip(whole.groups, document, strict=True) for system in group}
+
+
+def _insert_ratings(
+    session: Session,
+    page: OwnPage,
+    scored: Sequence[Sequence[ScoredAnswer]],
+    revision: int,
+    document: Mapping[int, int],
+    now: datetime,
+) -> None:
+    """The unique key (assignment, system, revision) decides; a row that is there stays as it is."""
+    rows = [
+        {
+            "assignment_id": assignment.id,
+            "system": system,
+            "revision": revision,
+            "step": answer.step,
+            "payload": answer.payload,
+            "document_step": document.get(system) if assignment is page.first else None,
+            "created_at": now,
+        }
+        for assignment, answers in zip(page.assignments, scored, strict=True)
+        for group, answer in zip(assignment.order, answers, strict=True)
+        for system in group
+    ]
+    # through the connection: none of the rows is in the session, and the driver inserts them in one go
+    session.connection().execute(_insert(session.get_bind().dialect.name), rows)
+
+
+@cache
+def _insert(dialect: str) -> Insert:
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    return insert(Rating).on_conflict_do_nothing()
+
+
+def _submitted(
+    session: Session, page: OwnPage, revision: int, stored: list[Stored], whole: Whole | None
+) -> Submitted:
+    of_texts = [] if whole is None else zip(whole.groups, whole.stored(session, page, revision), strict=True)
+    document = {system: step for group, step in of_texts if step is not None for system in group}
+    steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
+    return Submitted(page.first.id, revision, steps, guidance_of(page, stored[0][revision]), document)

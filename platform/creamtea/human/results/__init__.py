@@ -1,0 +1,1 @@
+"""What raters gave, as numbers."""

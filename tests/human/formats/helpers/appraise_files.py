@@ -1,0 +1,43 @@
+"""Files of Appraise's scores, and what a test reads off the campaign that they make."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from creamtea.human.formats.appraise_campaign import read_appraise_campaign
+from creamtea.human.formats.content import Content
+from creamtea.human.formats.elsewhere import ImportFacts
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+MTURK = """\
+HITId WorkerId Input.src Input.trg Input.item hit sys_id rid type sid score time
+3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003221\tSYSTEM\t121\t72\t1503.0
+3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003222\tBAD_REF\t121\t10.0\t1503.0
+3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003223\tREPEAT\t121\t71\t1503.0
+3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003224\tREF\t121\t99\t1503.0
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "scores.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def options(**fields: Any) -> ImportFacts:
+    return ImportFacts(**{"name": "wmt", "protocol": "da-sqm", "test_set": "general", **fields})
+
+
+def campaign(folder: Path, text: str, **fields: Any) -> Content:
+    return read_appraise_campaign(written(folder, text), options(**fields), NOW)[0]
+
+
+def blocks_of(value: Any) -> list[dict[str, Any]]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [
+        *([value] if isinstance(value, dict) else []),
+        *(found for one in inner for found in blocks_of(one)),
+    ]

@@ -1,0 +1,114 @@
+"""A campaign with each part that the table of losses names."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+from drawn import START
+
+from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.taxonomy import GOOGLE
+
+SPANS = [
+    {
+        "start": 0,
+        "end": 1,
+        "severity": "minor",
+        "category": ["Design", "Links", "Link/cross-reference"],
+        "proposed": 0,
+    },
+    {"start": 0, "end": 0, "in_source": True, "severity": "major"},
+    {"severity": "major", "cost": 0.5},
+]
+
+
+def answer(item: int, rater: str, revisions: int, systems: tuple[str, ...], **fields: Any) -> AnswerContent:
+    scored = find_protocol("mqm").read_answer({"spans": SPANS}, "")
+    return AnswerContent(
+        item=item,
+        rater=rater,
+        order=(systems,),
+        assigned_at=START,
+        submitted_at=START + timedelta(seconds=9) if revisions else None,
+        scores=tuple(
+            ScoreContent(
+                system=system,
+                revision=number,
+                at=START,
+                step=scored.step,
+                payload=scored.payload,
+                document_step=4,
+            )
+            for number in range(1, revisions + 1)
+            for system in systems
+        ),
+        **fields,
+    )
+
+
+MEDIA = {"digest": "0" * 64, "type": "image/png", "description": "eine Tasse"}
+SIZES = {MEDIA["digest"]: 3}
+
+
+def everything() -> Content:
+    """A campaign with each part that the table names."""
+
+    def item(position: int, kind: str = "rated", **fields: Any) -> ItemContent:
+        values = {"segment": 7, "document": "doc 1", "source": "Quelle", "systems": ("A", "B")}
+        return ItemContent(position=position, kind=kind, **{**values, "outputs": ("text", "text"), **fields})
+
+    items = (
+        item(
+            0, weight=2.5, chance=0.1, drawn=True, context=("davor",), references=("das da",), media=(MEDIA,)
+        ),
+        item(1, kind="random", page=1, outputs=("\n\ntext", "\n\ntext")),
+        item(2, kind="repeat", original=0),
+        item(3, kind="tutorial"),
+        item(4, segment=8, outputs=("", "")),
+        item(5, segment=9),
+    )
+    both = ("A", "B")
+    answers = (
+        answer(0, "ann", 2, both, comment="so?", active_ms=5, warned=1),
+        answer(1, "ann", 1, both),
+        answer(2, "ann", 1, both),
+        answer(4, "ann", 1, both),
+        answer(0, "out", 1, both),
+        dataclasses.replace(answer(5, "ann", 0, both), skipped_at=START, skip_reason="no"),
+    )
+    answers = (dataclasses.replace(answers[0], order=(("A",), ("B",))), *answers[1:])
+    marked = {"A": [{"severity": "minor"}]}
+    items = (dataclasses.replace(items[0], proposals=marked), *items[1:])
+    return Content(
+        name="all",
+        test_set="test",
+        protocol="mqm",
+        systems=both,
+        source_language="en",
+        target_language="de",
+        ratings_per_item=1,
+        instructions="# Rate",
+        registered={"digest": "abc"},
+        settings={
+            "domains": {"doc 1": "news", "": "chat"},
+            "wmt": "crowd",
+            "baseline": "B",
+            "taxonomy": GOOGLE.model_dump(mode="json"),
+            "first_segment": 0,
+            "references": ["B"],
+            "consent": "yes",
+        },
+        created_at=START,
+        launched_at=START,
+        closed_at=START,
+        raters=(
+            RaterContent(pseudonym="ann", created_at=START, consented_at=START),
+            RaterContent(pseudonym="new", created_at=START),
+            RaterContent(pseudonym="out", created_at=START, excluded_at=START),
+        ),
+        items=items,
+        answers=answers,
+    )

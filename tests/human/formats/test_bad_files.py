@@ -1,0 +1,403 @@
+"""Files that were changed or damaged: file, line, column, what was found, what is allowed; nothing stored."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rated import everything
+from sqlalchemy import func, select
+
+from creamtea.errors import InputError
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.store.database import Database
+from creamtea.store.tables import Campaign, Item, Rater, Rating
+
+Rows = list[dict[str, Any]]
+
+
+def exported(database: Database, folder: Path, kind: str, protocol: str = "da") -> Path:
+    rated = everything(database, protocol, "bad")
+    export_campaign(database, rated.name, kind, folder, "test")
+    return folder
+
+
+def seal(folder: Path) -> None:
+    """The digests of the files as they are now: so that what lies behind the digest is tested."""
+    path = folder / "campaign.json"
+    header = json.loads(path.read_text())
+    for name in header["sha256"]:
+        header["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    path.write_text(json.dumps(header))
+
+
+def change_csv(folder: Path, change: Callable[[Rows], None]) -> None:
+    path = folder / "ratings.csv"
+    found = list(csv.DictReader(io.StringIO(path.read_bytes().decode(), newline="")))
+    change(found)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, dict.fromkeys(name for row in found for name in row))
+    writer.writeheader()
+    writer.writerows(found)
+    path.write_bytes(out.getvalue().encode())
+    seal(folder)
+
+
+def refused(database: Database, folder: Path, kind: str, name: str = "import") -> str:
+    with pytest.raises(InputError) as error:
+        import_campaign(database, folder, kind, ImportFacts(name), "test")
+    with database.session() as session:
+        for table in (Campaign, Item, Rater):
+            assert session.scalar(select(func.count()).select_from(table)) == 0
+    return str(error.value)
+
+
+FIRST = "ratings.csv, line 2, column"
+CHANGED = [
+    ("step", "101", "a score is a whole number of steps from 0 to 100, not 101"),
+    ("step", "ten", "found 'ten'; allowed: a whole number from 0 to 2147483647, or none"),
+    ("value", "0.5", "'0.5' is not a value of the scale 0, 1, …, 100"),
+    ("value", "7", "found '7'; allowed: '0', as the rest"),
+    ("revision", "", "found nothing; allowed: 1, as the rest"),
+    ("revision", "0", "found 0; allowed: 1, as the rest"),
+    ("revision", "2", "found 2; allowed: 1, as the rest"),
+    ("rater", "nobody", "found 'nobody'; allowed: a pseudonym that the campaign knows"),
+    ("rater", "", "found ''; allowed: a name: text that is not blank"),
+    ("excluded", "false", "found False; allowed: True, as the rest"),
+    ("excluded", "yes", "found 'yes'; allowed: true or false"),
+    ("counts", "true", "found True; allowed: False, as the rest"),
+    ("item", "77", "found 77; allowed: the position of an item of the campaign"),
+    ("kind", "random", "found 'random'; allowed: 'rated', as the rest"),
+    ("kind", "odd", "found 'odd'; allowed: one of rated, random, repeat, bad-reference, tutorial"),
+    ("weight", "nan", "found 'nan'; allowed: a finite number, 0 or more"),
+    ("weight", "1.0", "found 1.0; allowed: 0.30000000000000004, as the rest"),
+    ("output", "Haus", "found 'Haus'; allowed: 'ein Haus', as the rest"),
+    ("output", "a\0b", "found 'a\\x00b', with a NUL character; allowed: text without NUL"),
+    ("system", "beam 4", "found 'beam 4'; allowed: a system of the item: plain"),
+    ("campaign", "other", "found 'other'; allowed: 'bad', as the rest"),
+    ("protocol", "da-sqm", "found 'da-sqm'; allowed: 'da', as the rest"),
+    ("shown", "2", "found 2; allowed: 1, as the rest"),
+    ("shown", "0", "found 0; allowed: 1, as the rest"),
+    ("assigned_at", "2026-03-01", "found '2026-03-01'; allowed: a moment with its offset"),
+    ("submitted_at", "", "found nothing; allowed: a moment; the row has a score"),
+    ("rated_at", "", "found nothing; allowed: a moment; the row has a score"),
+    ("active_ms", "-4", "found '-4'; allowed: a whole number from 0 to 2147483647, or none"),
+]
+
+
+@pytest.fixture
+def folder(database: Database, tmp_path: Path) -> Path:
+    return exported(database, tmp_path / "out", "csv")
+
+
+@pytest.mark.parametrize(("column", "cell", "message"), CHANGED, ids=[f"{c[0]}={c[1]!r}" for c in CHANGED])
+def test_a_wrong_cell(folder: Path, other: Database, column: str, cell: str, message: str) -> None:
+    change_csv(folder, lambda rows: rows[0].update({column: cell}))
+    assert refused(other, folder, "csv").startswith(f"{FIRST} {column}: {message}")
+
+
+def test_a_line_is_counted_with_the_line_ends_in_cells(folder: Path, other: Database) -> None:
+    change_csv(folder, lambda rows: rows[2].update(step="500"))
+    # a line for the header and the first row, and three for the second: its comment has two line ends
+    assert refused(other, folder, "csv").startswith("ratings.csv, line 6, column step: a score is ")
+
+
+def test_an_answer_lacks_a_system(database: Database, other: Database, tmp_path: Path) -> None:
+    folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
+    change_csv(folder, lambda rows: rows.pop(0) and None)
+    message = refused(other, folder, "csv")
+    assert message.startswith("ratings.csv, line 2, column system: found 'plain'; allowed: a row for each")
+    assert message.endswith("beam 4 is missing")
+
+
+def test_a_revision_lacks_a_system(database: Database, other: Database, tmp_path: Path) -> None:
+    folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
+    change_csv(folder, lambda rows: rows.pop(3) and None)
+    message = refused(other, folder, "csv")
+    assert "column system: found 'beam 4'; allowed: a row for each system of the item" in message
+    assert message.endswith("plain is missing")
+
+
+def test_a_score_is_there_twice(folder: Path, other: Database) -> None:
+    change_csv(folder, lambda rows: rows.append(rows[0]))
+    assert "column revision: found 1; allowed: another revision: line 2 has this" in refused(
+        other, folder, "csv"
+    )
+
+
+def test_both_outputs_cannot_be_better(database: Database, other: Database, tmp_path: Path) -> None:
+    folder = exported(database, tmp_path / "out", "csv", "preference")
+
+    def better(rows: Rows) -> None:
+        for row in rows[:2]:
+            row.update(step="2", value="2")
+
+    change_csv(folder, better)
+    assert "a preference says left, same or right" in refused(other, folder, "csv")
+
+
+def test_different_outputs_share_no_place(database: Database, other: Database, tmp_path: Path) -> None:
+    folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
+    change_csv(folder, lambda rows: [row.update(shown="1") for row in rows[:2]] and None)
+    assert "column shown: found 1; allowed: 2, as the rest" in refused(other, folder, "csv")
+
+
+def test_outputs_that_share_a_place_share_the_score(folder: Path, other: Database) -> None:
+    def differ(rows: Rows) -> None:
+        row = next(row for row in rows if row["item"] == "1" and row["system"] == "'=SUM(A1)")
+        assert (row["shown"], row["step"]) == ("1", "7")
+        row.update(step="9", value="9")
+
+    change_csv(folder, differ)
+    assert "column step: found 9; allowed: 7, as the rest" in refused(other, folder, "csv")
+
+
+def test_an_answered_item_has_no_row_without_a_score(folder: Path, other: Database) -> None:
+    def skip(rows: Rows) -> None:
+        rows[1].update(step="", value="", revision="", rated_at="", counts="false")
+
+    change_csv(folder, skip)
+    assert "column step: found nothing; allowed: a step; only a skipped item" in refused(other, folder, "csv")
+
+
+def test_rows_of_one_answer_disagree(folder: Path, other: Database) -> None:
+    change_csv(folder, lambda rows: rows[2].update(comment="mine"))
+    assert "column comment: found 'mine'; allowed: " in refused(other, folder, "csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            b"campaign,",
+            b"campain,",
+            "ratings.csv, line 1, column campain: found an unknown column; allowed: one of campaign, ",
+        ),
+        (b"campaign,protocol", b"campaign,campaign", "ratings.csv, line 1, column campaign: found twice; "),
+        (b",active_ms", b"", "ratings.csv, line 1, column active_ms: missing; needed: campaign, "),
+        (b"bad,da", b"bad", "ratings.csv, line 2: found 28 cells; allowed: 29, as the first line has"),
+        (b"bad,da", b'bad,"d"a', "ratings.csv, line 2: not CSV: "),
+        (b"bad,da", b"bad,\xffda", "ratings.csv, line 2: not UTF-8 text: save it as UTF-8 (iconv -t UTF-8)"),
+    ],
+)
+def test_a_damaged_csv(folder: Path, other: Database, old: bytes, new: bytes, message: str) -> None:
+    path = folder / "ratings.csv"
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    seal(folder)
+    assert refused(other, folder, "csv").startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"rater,segment,system,value\n", mtime=0), "x.csv is a gzip file: unpack it"),
+        (
+            b"PK\x03\x04" + bytes(30),
+            "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save",
+        ),
+        ("rater,segment".encode("utf-16"), "x.csv is UTF-16 text: save it as UTF-8"),
+        (b"rater;segment;system;value\nann;0;A;3,4\n", "x.csv, line 1: semicolons between the cells"),
+        (b"rater\tsegment\tsystem\tvalue\nann\t0\tA\t3\n", "x.csv, line 1: tabs between the cells"),
+        (b"rater,segment,system,value\rann,0,A,80\r", "x.csv, line 1: a carriage return (CR)"),
+        (b"rater,segment,system,value\nann,0,A,\n", "x.csv, line 2, column value: found nothing"),
+        (b"rater,segment,system,valeu\nann,0,A,3\n", "x.csv, line 1, column valeu: found an unknown column"),
+    ],
+)
+def test_a_message_names_the_cause_as_the_file_shows_it(
+    other: Database, tmp_path: Path, content: bytes, message: str
+) -> None:
+    """Not a column that the file does not have, nor "not UTF-8" of what is no text."""
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        import_campaign(other, tmp_path / "x.csv", "csv", ImportFacts("x", "da"), "test")
+    assert str(caught.value).startswith(message)
+    assert "payload: " not in str(caught.value)
+
+
+def test_an_error_that_ends_before_it_begins_is_named_in_the_files_terms(
+    other: Database, tmp_path: Path
+) -> None:
+    """Appraise's file has no column payload, and no spans."""
+    error = '"[{""start_i"":9,""end_i"":4,""severity"":""major""}]"'
+    (tmp_path / "x.csv").write_text(f"r1,A,1,TGT,eng,deu,40,d#A,False,{error},1,2\n")
+    with pytest.raises(InputError, match=r"^x\.csv, line 1, field errors: found an error from 9 to 4"):
+        import_campaign(other, tmp_path / "x.csv", "appraise", ImportFacts("x", "esa"), "test")
+
+
+def test_an_empty_csv(folder: Path, other: Database) -> None:
+    (folder / "ratings.csv").write_bytes(b"")
+    seal(folder)
+    assert refused(other, folder, "csv") == "ratings.csv: an empty file; its first line names the columns"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("ratings.jsonl", '"step": 0', '"step": 0.0', "column step: found 0.0; allowed: a whole"),
+        ("ratings.jsonl", '"step": 0', '"step": true', "column step: found True; allowed: a whole"),
+        (
+            "ratings.jsonl",
+            '"step": 0',
+            '"step": NaN',
+            "ratings.jsonl, line 1: not JSON: NaN is not a JSON number",
+        ),
+        (
+            "ratings.jsonl",
+            '"step": 0',
+            '"step": 0, "step": 0',
+            "ratings.jsonl, line 1: not JSON: a key is there twice",
+        ),
+        ("ratings.jsonl", '"step": 0, ', "", "column step: missing; needed: campaign, "),
+        ("ratings.jsonl", '"step"', '"note": 1, "step"', "column note: found an unknown column; "),
+        ("ratings.jsonl", '"ein Haus"', '"ein \\u0000"', "column output: found 'ein \\x00', with a NUL"),
+        ("ratings.jsonl", '"ein Haus"', '"ein \\ud800"', "column output: found 'ein \\ud800', with half"),
+        ("ratings.jsonl", "{", "", "ratings.jsonl, line 1: not JSON: "),
+        ("items.jsonl", '"position": 1', '"position": 0', "line 2, column position: found 0; allowed: each"),
+        ("items.jsonl", '"original": 0', '"original": 99', "line 3, column original: found 99; allowed: "),
+        (
+            "items.jsonl",
+            '["plain"]',
+            '["plane"]',
+            "line 1, column systems: found ('plane',); allowed: the campaign's",
+        ),
+        (
+            "items.jsonl",
+            '["ein Haus"]',
+            "[]",
+            "line 1, column outputs: found (); allowed: one text for each",
+        ),
+        (
+            "items.jsonl",
+            '"output_drawn": null',
+            '"output_drawn": [true, false]',
+            "line 1, column output_drawn: found (True, False); allowed: one for each",
+        ),
+        (
+            "items.jsonl",
+            '"output_chances": null',
+            '"output_chances": [-1]',
+            "line 1, column output_chances: found [-1]; allowed: a list of finite numbers",
+        ),
+        (
+            "items.jsonl",
+            '"proposals": null',
+            '"proposals": {"plain": [{"start": 1}]}',
+            "line 1, column proposals: found {'plain': [{'start': 1}]}; allowed: lists of marked errors",
+        ),
+        (
+            "items.jsonl",
+            '"degraded": "plain"',
+            '"degraded": "x"',
+            "line 4, column degraded: found 'x'; allowed: ",
+        ),
+        (
+            "campaign.json",
+            "creamtea campaign 3",
+            "creamtea campaign 9",
+            "campaign.json, column format: found 'creamtea campaign 9'; ",
+        ),
+        (
+            "campaign.json",
+            '"seed"',
+            '"sead"',
+            "campaign.json, campaign, column sead: found an unknown column; ",
+        ),
+        (
+            "campaign.json",
+            '"protocol": "da"',
+            '"protocol": "stars"',
+            "campaign.json, campaign, column protocol: found 'stars'; ",
+        ),
+        (
+            "campaign.json",
+            '"settings": {',
+            '"settings": {"aims": true, ',
+            "settings of the campaign: aims: found an unknown key",
+        ),
+        (
+            "campaign.json",
+            '"pseudonym": "anna"',
+            '"pseudonym": "خالد"',
+            "campaign.json, raters, entry 3, column pseudonym: ",
+        ),
+    ],
+)
+def test_damaged_json(
+    database: Database, other: Database, tmp_path: Path, file: str, old: str, new: str, message: str
+) -> None:
+    folder = exported(database, tmp_path / "out", "jsonl")
+    path = folder / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    if file != "campaign.json":
+        seal(folder)
+    assert message in refused(other, folder, "jsonl")
+
+
+def test_files_that_do_not_belong_together(folder: Path, other: Database) -> None:
+    path = folder / "ratings.csv"
+    path.write_bytes(path.read_bytes().replace(b"anna", b"Anna"))
+    assert refused(other, folder, "csv").startswith(
+        "ratings.csv: its sha256 is not the one in campaign.json: the file was changed"
+    )
+
+
+def test_the_other_format_is_not_there(folder: Path, other: Database) -> None:
+    assert refused(other, folder, "jsonl").endswith(
+        "no ratings.jsonl, but ratings.csv; --format says which file of ratings to read"
+    )
+
+
+def test_an_export_refuses_what_an_import_would(database: Database, tmp_path: Path) -> None:
+    rated = everything(database, "da", "bad")
+    with database.transaction() as session:
+        item = session.scalars(select(Item).where(Item.id == rated.items[0])).one()
+        item.weight = float("inf")
+    with pytest.raises(
+        InputError, match=r"^items.jsonl, line 1, column weight: found inf; allowed: a finite"
+    ):
+        export_campaign(database, rated.name, "csv", tmp_path / "out", "test")
+    assert not (tmp_path / "out").exists()
+
+
+def without(path: Path, *columns: str) -> None:
+    """Take columns out of a file of JSON Lines."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [{name: value for name, value in line.items() if name not in columns} for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_an_export_of_the_first_format_has_no_payloads(
+    database: Database, other: Database, tmp_path: Path, kind: str
+) -> None:
+    """As version 0.1.0 wrote it."""
+    folder = exported(database, tmp_path / "out", kind)
+    path = folder / f"ratings.{kind}"
+    if kind == "csv":
+        rows = list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
+        kept = [at for at, name in enumerate(rows[0]) if name not in ("payload", "warned")]
+        out = io.StringIO()
+        csv.writer(out).writerows([row[at] for at in kept] for row in rows)
+        path.write_bytes(out.getvalue().encode())
+    else:
+        without(path, "payload", "warned")
+    without(folder / "items.jsonl", "page")
+    seal(folder)
+    assert "page: missing" in refused(other, folder, kind)
+    header = folder / "campaign.json"
+    header.write_text(header.read_text().replace("creamtea campaign 3", "creamtea campaign 1"))
+    import_campaign(other, folder, kind, ImportFacts("import"), "test")
+    with other.session() as session:
+        rows_of_answers = session.execute(select(Rating.step, Rating.payload)).all()
+    assert rows_of_answers
+    assert {payload for _, payload in rows_of_answers} == {None}

@@ -1,0 +1,329 @@
+"""Out into the formats of other tools and in again: whatever the table of losses does not name comes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from drawn import LINES, START, contents, rows, sorted_rows, with_payloads
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
+
+from creamtea.human.formats.appraise_campaign import read_appraise_campaign
+from creamtea.human.formats.appraise_export import write_appraise
+from creamtea.human.formats.content import Content, ItemContent
+from creamtea.human.formats.counted import WITH_CONTROLS, counted_scores, first_opinions
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.folder import read_folder, write_folder
+from creamtea.human.formats.losses import (
+    APPRAISE,
+    MQM,
+    MT_METRICS_EVAL,
+    PARTS,
+    PEARMUT,
+    not_held,
+    wmt_rule,
+)
+from creamtea.human.formats.mqm_tsv import read_mqm, write_mqm
+from creamtea.human.formats.mt_metrics_eval import sanitised, write_mt_metrics_eval
+from creamtea.human.formats.mt_metrics_eval_import import read_mt_metrics_eval
+from creamtea.human.formats.pearmut import category_of, written_category
+from creamtea.human.formats.pearmut_export import write_pearmut
+from creamtea.human.formats.pearmut_import import read_pearmut
+from creamtea.human.formats.pearmut_tags import TAGS
+from creamtea.human.formats.whole_test_set import known_test_set
+from creamtea.human.protocols import find_protocol
+from creamtea.store.item_kinds import ItemKind
+
+FACTS = ImportFacts("drawn", None, "test", "en", "de")
+# an import makes its own
+ALWAYS = (
+    "instructions",
+    "rule of WMT",
+    "protocol",
+    "name of",
+    "languages",
+    "single ratings",
+    "timestamps of ratings",
+    "timestamps of items",
+    "numbers of items",
+    "seed",
+    "moments",
+)
+ZS = "".join(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x2029, 0x202F, 0x205F, 0x3000)))
+pytestmark = pytest.mark.slow
+_folders = itertools.count(1)
+some = settings(
+    max_examples=20,
+    suppress_health_check=FIXTURES_ARE_SHARED,
+)
+
+
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / f"out-{next(_folders)}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("protocol", ["da", "cesa", "mqm"])
+@some
+@given(data=st.data())
+def test_our_own_files_hold_everything(tmp_path: Path, protocol: str, kind: str, data: st.DataObject) -> None:
+    before = data.draw(contents(protocol, LINES))
+    out = folder(tmp_path)
+    write_folder(before, out, kind)
+    ordered = sorted(before.answers, key=lambda answer: (answer.item, answer.rater))
+    assert read_folder(out, kind) == dataclasses.replace(before, answers=tuple(ordered))
+
+
+def assert_lost(after: Content, kind: str) -> None:
+    """What the table says that the format does not hold is not there."""
+    for part in PARTS:
+        if kind in part.without and not part.what.startswith(ALWAYS):
+            assert part.count(after) == 0, part.what
+
+
+def category_joined(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+    return span | ({"category": "/".join(span["category"]).split("/")} if "category" in span else {})
+
+
+def for_appraise(name: str) -> bool:
+    return "#" not in name
+
+
+@pytest.mark.parametrize("protocol", ["da", "da-sqm", "esa", "mqm"])
+@some
+@given(data=st.data())
+def test_appraise(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
+    before = data.draw(contents(protocol, LINES, for_appraise))
+    assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
+    out = folder(tmp_path)
+    [file] = write_appraise(before, out)
+    facts = ImportFacts("drawn", protocol, "test", "en", "de")
+    after, not_kept = read_appraise_campaign(file, facts, START)
+    assert not_kept == ()
+    columns = (
+        "rater",
+        "system",
+        "segment",
+        "document",
+        "kind",
+        "step",
+        "payload",
+        "active_ms",
+        "submitted_at",
+    )
+
+    def omission(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+        """No outputs come back: places stay as Appraise counts, in UTF-16, without outer white space."""
+        in_source, start, end = (span.pop(name, None) for name in ("in_source", "start", "end"))
+        trimmed = output.strip(" \t\n\r\f\v\u2028\ufeff" + ZS)
+        margin = output.index(trimmed) if trimmed else len(output)
+        units = [at for at, character in enumerate(output) for _ in character.encode("utf-16-le")[::2]]
+        if start is not None and not in_source:
+            inside = range(max(start, margin), min(end, margin + len(trimmed) - 1) + 1)
+            if inside:
+                before = units.index(margin)
+                last = len(units) - 1 - units[::-1].index(inside[-1])
+                return span | {"start": units.index(inside[0]) - before, "end": last - before}
+        return span
+
+    kept = with_payloads(before, omission) if protocol in ("esa", "mqm") else before
+    assert rows(after, columns, kinds=WITH_CONTROLS) == rows(kept, columns, kinds=WITH_CONTROLS)
+    assert_lost(after, APPRAISE)
+
+
+@some
+@given(before=contents("mqm"))
+def test_google_mqm(tmp_path: Path, before: Content) -> None:
+    assume(any(True for _ in counted_scores(before)))
+    [file] = write_mqm(before, folder(tmp_path))
+    after, not_kept = read_mqm(file, FACTS, START)
+    # of documents that are rated in part, the numbers are those of the whole
+    assert {part.what for part in not_kept} <= {"numbers of segments within documents"}
+    columns = ("rater", "system", "segment", "document", "source", "output", "payload")
+    first = only_first_opinions(with_payloads(before, category_joined))
+    assert rows(after, columns) == rows(first, columns)
+    assert_lost(after, MQM)
+
+
+@some
+@given(before=contents("mqm", allowed=lambda name: sanitised(name) == name))
+def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> None:
+    assume(any(True for _ in counted_scores(before)))
+    whole = known_test_set(before)
+    documents = list(dict.fromkeys(line.document for line in whole.lines))
+    domains = {document: ("news", "chat")[at % 2] for at, document in enumerate(documents)}
+    before = dataclasses.replace(before, settings={"domains": domains})
+    out = folder(tmp_path)
+    write_mt_metrics_eval(before, whole, out)
+    after, not_kept = read_mt_metrics_eval(out, FACTS, START)
+    assert after.settings["domains"] == domains
+    said = {part.what for part in not_kept} - {"scores of documents, domains and systems"}
+    if all(item.kind != "rated" or at == 0 for at, item in enumerate(before.items)):
+        assert said <= {"segment scores that are not what their errors cost"}
+    columns = ("rater", "system", "segment", "document", "source", "output", "payload")
+    numbers = {line.index: at for at, line in enumerate(whole.lines)}
+    first = only_first_opinions(with_payloads(before, category_joined))
+    expected = [row | {"segment": numbers[row["segment"]]} for row in rows(first, columns)]
+    assert rows(after, columns) == sorted_rows(expected)
+    assert known_test_set(after).lines == tuple(
+        dataclasses.replace(line, index=numbers[line.index], outputs=in_order(before, after, line.outputs))
+        for line in whole.lines
+    )
+    assert_lost(after, MT_METRICS_EVAL)
+
+
+@some
+@given(before=contents("da", allowed=lambda name: sanitised(name) == name))
+def test_mt_metrics_eval_with_means(tmp_path: Path, before: Content) -> None:
+    """The mean over raters, of whom each has one vote, as the scores of one nameless rater."""
+    given: dict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for counted in counted_scores(before):
+        given[counted.item.segment, counted.score.system][counted.answer.rater].append(counted.score.step)
+    assume(given)
+    whole = known_test_set(before)
+    out = folder(tmp_path)
+    write_mt_metrics_eval(before, whole, out)
+    after, _ = read_mt_metrics_eval(out, FACTS, START)
+    numbers = {line.index: at for at, line in enumerate(whole.lines)}
+    assert {
+        (counted.item.segment, counted.score.system): float(counted.score.payload["score"])
+        for counted in counted_scores(after)
+        if counted.score.payload
+    } == {
+        (numbers[segment], system): pytest.approx(fmean(fmean(steps) for steps in raters.values()))
+        for (segment, system), raters in given.items()
+    }
+    assert {person.pseudonym for person in after.raters} == {"da"}
+    again = folder(tmp_path)
+    write_mt_metrics_eval(after, known_test_set(after), again)
+    name = "human-scores/en-de.{}.seg.score"
+    assert (again / name.format("scores")).read_text() == (out / name.format("da")).read_text()
+
+
+@given(number=st.integers(0, 20).flatmap(lambda places: st.decimals(-1000, 1000, places=places)))
+def test_a_score_is_kept_as_it_was_written(number: Decimal) -> None:
+    protocol = find_protocol("scores")
+    scored = protocol.read_answer({"score": str(number)}, "")
+    assert protocol.value(scored.step, scored.payload) == Fraction(str(number))
+    assert abs(protocol.scale.value(scored.step) - Fraction(str(number))) <= Fraction(1, 2 * 10**6)
+
+
+def for_pearmut(name: str) -> bool:
+    return not name.isdigit() and not set(name) & set('"<&')
+
+
+def texts_of(content: Content) -> Iterator[str]:
+    for item in content.items:
+        yield from (item.source, *item.outputs, *item.references)
+
+
+@pytest.mark.parametrize("protocol", ["da", "esa", "cesa", "mqm"])
+@some
+@given(data=st.data())
+def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
+    before = data.draw(contents(protocol, LINES, for_pearmut, proposals=True))
+    assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
+    # Hypothesis draws constants of the source, too, such as the tags that Pearmut's page would run
+    assume(not any(text.startswith(TAGS) for text in texts_of(before)))
+    out = folder(tmp_path)
+    write_pearmut(before, out)
+    after, not_kept = read_pearmut(out, ImportFacts("drawn"), START)
+    assert not_kept == ()
+
+    def in_units(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+        if "category" in span:
+            span["category"] = category_of(written_category(span["category"]))
+        if span.pop("in_source", False):
+            del span["start"], span["end"]
+        return span
+
+    kept = with_payloads(before, in_units) if protocol != "da" else before
+    columns = ("rater", "system", "segment", "document", "kind", "source", "output", "step", "payload")
+    columns = (*columns, "active_ms", "submitted_at", "assigned_at", "comment", "revisions", "order")
+    assert rows(after, columns, kinds=tuple(ItemKind)) == rows(kept, columns, kinds=tuple(ItemKind))
+    assert {item.position: item for item in after.items} == {item.position: item for item in before.items}
+    assert_lost(after, PEARMUT)
+
+
+# what decides a report's figures beside the ratings, and the word by which a loss of it is named
+FIGURES = {
+    "rule of WMT mode": wmt_rule,
+    "protocol": lambda content: content.protocol,
+    "baseline": lambda content: content.settings.get("baseline"),
+    "smallest difference": lambda content: content.settings.get("delta"),
+    "numbers of segments that begin": lambda content: content.settings.get("first_segment", 1),
+    "human translations": lambda content: content.settings.get("references", []),
+}
+READERS: dict[str, Any] = {
+    APPRAISE: lambda out, protocol: read_appraise_campaign(
+        out / "scores.csv", dataclasses.replace(FACTS, protocol=protocol), START
+    ),
+    MQM: lambda out, protocol: read_mqm(out / "mqm.tsv", FACTS, START),
+    MT_METRICS_EVAL: lambda out, protocol: read_mt_metrics_eval(out, FACTS, START),
+    PEARMUT: lambda out, protocol: read_pearmut(out, ImportFacts("drawn"), START),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        *((APPRAISE, protocol) for protocol in ("da", "da-sqm", "esa", "mqm")),
+        (MQM, "mqm"),
+        *((MT_METRICS_EVAL, protocol) for protocol in ("da", "da-sqm", "mqm")),
+        *((PEARMUT, protocol) for protocol in ("da", "da-sqm", "esa", "cesa", "mqm")),
+    ],
+)
+@some
+@given(data=st.data())
+def test_what_decides_figures_comes_back_or_is_named(
+    tmp_path: Path, kind: str, protocol: str, data: st.DataObject
+) -> None:
+    def allowed(name: str) -> bool:
+        return for_appraise(name) and for_pearmut(name) and sanitised(name) == name
+
+    before = data.draw(contents(protocol, allowed=allowed))
+    assume(any(True for _ in counted_scores(before)))
+    assume(not any(text.startswith(TAGS) for text in texts_of(before)))
+    drawn = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "wmt": st.sampled_from(["usual", "crowd", "da-sqm", "esa"]),
+                "baseline": st.just(before.systems[-1]),
+                "delta": st.just(3.0),
+                "first_segment": st.just(0),
+                "references": st.just([before.systems[0]]),
+            },
+        )
+    )
+    before = dataclasses.replace(before, settings=drawn)
+    out = folder(tmp_path)
+    if kind == MT_METRICS_EVAL:
+        write_mt_metrics_eval(before, known_test_set(before), out)
+    else:
+        {APPRAISE: write_appraise, MQM: write_mqm, PEARMUT: write_pearmut}[kind](before, out)
+    after, _ = READERS[kind](out, protocol)
+    named = [part.what for part in not_held(before, kind)]
+    for word, value in FIGURES.items():
+        if value(before) != value(after):
+            assert any(word in what for what in named), (word, value(before), value(after))
+
+
+def in_order(before: Content, after: Content, outputs: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    return tuple(outputs[before.systems.index(system)] for system in after.systems)
+
+
+def only_first_opinions(content: Content) -> Content:
+    kept = {(counted.answer.item, counted.answer.rater) for counted in first_opinions(content)}
+    answers = tuple(answer for answer in content.answers if (answer.item, answer.rater) in kept)
+    return dataclasses.replace(content, answers=answers)

@@ -1,0 +1,400 @@
+"""Pearmut's files (docs/exchange.md). Lines in the tests are made up after the examples of its repository."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rated import Rated
+
+from creamtea.errors import InputError
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.pearmut import Units
+from creamtea.human.formats.pearmut_import import read_pearmut
+from creamtea.human.formats.rows import RatingRow, rows_of
+from creamtea.human.protocols.spans import Span
+from creamtea.store.database import Database
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+LOAD = 1_771_311_126.5
+FOX = "Der 🦊\nrennt."
+MARK = {"start_i": 0, "end_i": 1}
+OWN = {
+    **{"position": 0, "segment": 0, "document": "", "kind": "rated", "weight": 1.0, "context": []},
+    **{"original": None, "degraded": None, "page": None},
+}
+
+
+def item(number: int = 1, **fields: Any) -> dict[str, Any]:
+    return {
+        "item_id": f"fox-{number}",
+        "src": f"The fox runs {number}.",
+        "tgt": {"B": FOX, "A": "Fuchs"},
+        **fields,
+    }
+
+
+def response(score: int | None = 70, *spans: tuple[int, int, str], **fields: Any) -> dict[str, Any]:
+    errors = [
+        {"start_i": start, "end_i": end, "severity": severity, "category": None}
+        for start, end, severity in spans
+    ]
+    return {"score": score, "error_spans": errors, "textfield": None, **fields}
+
+
+def action(seconds: float, name: str, index: int | None = None, model: str = "") -> dict[str, Any]:
+    about = {} if index is None else {"index": index, "model": model, "value": 1}
+    return {"time": LOAD + seconds, "action": name, **about}
+
+
+def line(annotation: Any, items: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
+    values = {
+        "annotation": annotation,
+        "actions": [],
+        "item": items or [item()],
+        "user_id": "ann",
+        "item_i": 0,
+    }
+    return {**values, **fields}
+
+
+def read(
+    folder: Path, *lines: Any, campaign: dict[str, Any] | None = None, protocol: str | None = "esa"
+) -> tuple[list[RatingRow], dict[str, int]]:
+    """The rows, and what is not kept."""
+    path = folder / "annotations.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
+    beside = None
+    if campaign is not None:
+        beside = folder / "campaign.json"
+        beside.write_text(json.dumps(campaign), encoding="utf-8")
+    facts = ImportFacts("fox", protocol, "test", "en", "de", campaign_file=beside)
+    content, not_kept = read_pearmut(path, facts, NOW)
+    return list(rows_of(content)), {part.what: part.count for part in not_kept}
+
+
+def test_scores_places_and_times(tmp_path: Path) -> None:
+    actions = [
+        action(0, "load"),
+        action(10, "create_span", 0, "A"),
+        action(95, "score", 0, "A"),  # a minute of it counts
+        action(100, "score", 0, "B"),
+        action(102, "submit"),
+    ]
+    # D e r _ 🦊🦊 (LF) r e n n t . [missing]: the emoji is two
+    spans = [(0, 2, "minor"), (4, 7, "major"), (13, 13, "major")]
+    found, not_kept = read(tmp_path, line([{"A": response(95), "B": response(40, *spans)}], actions=actions))
+    rows = {row.system: row for row in found}
+    assert rows["B"].payload == {
+        "score": 40,
+        "spans": [
+            {"start": 0, "end": 2, "severity": "minor"},
+            {"start": 4, "end": 6, "severity": "major"},
+            {"severity": "major"},
+        ],
+    }
+    assert FOX[4:7] == "🦊\nr"
+    assert (rows["A"].value, rows["A"].active_ms, rows["B"].active_ms) == ("95", 70_000, 7_000)
+    assert rows["A"].assigned_at == datetime.fromtimestamp(LOAD, UTC)
+    assert rows["A"].submitted_at == rows["A"].rated_at == datetime.fromtimestamp(LOAD + 102, UTC)
+    assert not_kept == {
+        "actions (their times are kept)": 3,
+        "places behind line feeds, read as Pearmut counts them from version 1.1.5 on": 3,
+    }
+
+
+def test_before_version_1_1_5_line_feeds_were_not_counted(tmp_path: Path) -> None:
+    """Nobody can click on a line feed: a place on one tells the old count."""
+    spans = [(4, 6, "major"), (12, 12, "minor")]
+    found, not_kept = read(tmp_path, line([{"A": response(1), "B": response(40, *spans)}]))
+    assert found[0].payload == {
+        "score": 40,
+        "spans": [{"start": 4, "end": 6, "severity": "major"}, {"severity": "minor"}],
+    }
+    assert not_kept == {}
+
+
+def test_a_protocol_that_the_answers_contradict(tmp_path: Path) -> None:
+    scored = json.dumps(line([{"A": response(50, (0, 1, "minor"))}]))
+    (tmp_path / "answers.jsonl").write_text(scored + "\n")
+    with pytest.raises(InputError, match=r"mqm: .* contradicts it: it has 1 score above 0.*; esa fits"):
+        read_pearmut(tmp_path / "answers.jsonl", ImportFacts("fox", "mqm"), NOW)
+
+
+@pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
+def test_every_place_comes_back(text: str) -> None:
+    for without in ("", "\n"):
+        units = Units(text, without)
+        assert len(units) == len(text.translate(dict.fromkeys(map(ord, without))).encode("utf-16-le")) // 2
+        for start in range(len(text)):
+            for end in range(start, len(text)):
+                if not {text[start], text[end]} & set(without):
+                    span = Span(start=start, end=end, severity="minor")
+                    assert units.characters(*units.of_span(span)) == (start, end)
+        assert units.of_span(Span(severity="minor")) == (len(units), len(units))
+        assert units.characters(len(units), len(units)) is None
+
+
+def test_what_is_submitted_again_is_a_revision_and_a_reset_takes_back(tmp_path: Path) -> None:
+    again = [line([{"A": response(score, textfield=text)}]) for score, text in ((10, "ja"), (20, "nein"))]
+    found, not_kept = read(tmp_path, *again, line([{"A": response(30)}], user_id="bob"))
+    assert [(row.rater, row.value, row.revision, row.counts, row.comment) for row in found] == [
+        ("ann", "10", 1, False, "nein"),
+        ("ann", "20", 2, True, "nein"),
+        ("bob", "30", 1, True, ""),
+    ]
+    assert not_kept == {"earlier texts of text fields": 1}
+    for where in ({"item_i": 0}, {}):  # of the document, and since version 1.1.6 of the user
+        reset = {"user_id": "ann", "annotation": "__RESET__", **where}
+        found, not_kept = read(tmp_path, *again, reset, line([{"B": response(40)}]))
+        assert [(row.system, row.value, row.revision) for row in found] == [("B", "40", 1)]
+        assert not_kept == {"submitted documents before a reset": 2}
+
+
+def test_practice_checks_and_forms_are_no_ratings_and_counted(tmp_path: Path) -> None:
+    check = item(9, validation={"A": {"score": [80, 90], "warning": "Read!"}})
+    spans = [{"start_i": 0, "end_i": 1}, {"start_i": [0, 4], "end_i": [4, 99], "severity": "minor"}]
+    taught = item(8, skippable=True, validation={"A": {"error_spans": spans, "warning": "Mark it"}})
+    found, not_kept = read(
+        tmp_path,
+        line([{"A": response()}], [item(7)], item_i="goodbye_0"),
+        line([{"A": response(), "B": response()}], [taught], item_i="welcome_0"),
+        line([{"A": response(33)}], [check], item_i="random_3"),
+        line([{"A": response()}, {"A": response(5)}], [check, item()]),
+        line(["German", 7], item_i="welcome_1", item=[{"text": "Language?", "form": "string"}] * 2),
+        line([{"A": response(None), "B": response(None)}, None], [item(2), item(3)]),
+        line([{"A": response(7)}], [item(4, ref="Fuchs")], comment="odd"),
+    )
+    assert {(row.system, row.value, row.source) for row in found if row.kind == "rated"} == {
+        ("A", "5", "The fox runs 1."),
+        ("A", "7", "The fox runs 4."),
+    }
+    checks = [row for row in found if row.kind != "rated"]
+    assert sorted((row.kind, row.source[-2:], row.value, row.segment) for row in checks) == [
+        ("attention-check", "9.", "33", -1),
+        ("attention-check", "9.", "70", -1),
+        ("tutorial", "8.", "70", -1),
+    ]
+    assert not_kept == {
+        "answers to practice and checks that any answer passes": 2,
+        "answers to forms": 2,
+        "outputs without a score": 2,
+        "comments on whole documents": 1,
+    }
+
+
+def test_a_check_that_expects_an_error_behind_the_text_is_counted(tmp_path: Path) -> None:
+    rules = {"A": {"score": [80, 90], "error_spans": [{"start_i": 0, "end_i": 99}]}}
+    found, not_kept = read(
+        tmp_path, line([{"A": response()}, {"A": response()}], [item(9, validation=rules), item()])
+    )
+    assert {row.kind for row in found} == {"rated", "attention-check"}
+    assert not_kept == {"expected errors of checks": 1}
+
+
+def test_segments_are_shared_by_systems_and_documents_have_numbers(tmp_path: Path) -> None:
+    def of(system: str, numbers: tuple[int, ...], user: str) -> dict[str, Any]:
+        items = [item(number, tgt={system: f"{system}{number}"}) for number in numbers]
+        return line([{system: response(number)} for number in numbers], items, user_id=user)
+
+    found, _ = read(tmp_path, of("A", (1, 2), "ann"), of("B", (2, 1), "bob"), of("A", (3,), "ann"))
+    assert [(row.system, row.segment, row.document, row.value) for row in found] == [
+        ("A", 0, "1", "1"),
+        ("A", 1, "1", "2"),
+        ("B", 1, "1", "2"),
+        ("B", 0, "1", "1"),
+        ("A", 2, "2", "3"),
+    ]
+
+
+def test_mqm_and_da(tmp_path: Path) -> None:
+    error = {"start_i": 0, "end_i": 1, "severity": "Major", "category": "Accuracy/Omission"}
+    answer = response(50, sliders={"Fluency": 3}) | {"error_spans": [error]}
+    found, not_kept = read(tmp_path, line([{"A": answer, "B": response(None)}]), protocol="mqm")
+    assert {(row.system, row.value) for row in found} == {("A", "-5.0"), ("B", "0.0")}
+    assert not_kept == {
+        "scores beside errors of MQM, from which its score follows": 1,
+        "values of other scales (sliders)": 1,
+    }
+    found, not_kept = read(tmp_path, line([{"A": answer}]), protocol="da-sqm")
+    assert (found[0].protocol, found[0].value, found[0].payload) == ("da-sqm", "50", None)
+    assert not_kept["marked errors"] == 1
+
+
+def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) -> None:
+    campaign = {"info": {"protocol": "DA", "assignment": "task-based"}, "campaign_id": "fox"}
+    campaign["data"] = {"bob": [[item(5)]], "ann": [[item()], [item(2), item(3)]]}
+    bare = line([{"A": response(1)}, {"A": response(2)}], item_i=1) | {"item": None}
+    found, _ = read(tmp_path, bare, campaign=campaign, protocol=None)
+    assert {(row.protocol, row.source, row.value) for row in found} == {
+        ("da", "The fox runs 2.", "1"),
+        ("da", "The fox runs 3.", "2"),
+    }
+    for number in (-1, 2, "welcome_0", "welcome_x", f"welcome_{'1' * 5000}"):
+        with pytest.raises(InputError, match="--campaign-file none for document"):
+            read(tmp_path, bare | {"item_i": number}, campaign=campaign, protocol=None)
+    campaign["data"] = [[item()], [item(2), item(3)]]
+    for_all, _ = read(tmp_path, bare, campaign=campaign, protocol=None)
+    assert [(row.source, row.value) for row in for_all] == [(row.source, row.value) for row in found]
+
+
+def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
+    lines = [line([{"A": response(1)}]), line([{"A": response(2)}], user_id="bob")]
+    assert read(tmp_path, {"fox": lines}) == read(tmp_path, *lines)
+    with pytest.raises(InputError, match="allowed: a line for each submitted"):
+        read(tmp_path, {"fox": lines, "hen": []})
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["x"], "line 1: the line: "),
+        ([line("no")], "line 1: annotation: found 'no'"),
+        ([line([{}, {}])], "line 1: found 2 annotations of 1 segment;"),
+        ([line([[]])], "line 1: annotation 0: allowed: an object"),
+        ([line([{"C": response()}])], "line 1: annotation 0: the item has no output of 'C'"),
+        (
+            [line([{"A": response()}], [item(creamtea={**OWN, "systems": ["A", "C", "D", "E"]})])],
+            "line 1: creamtea.systems: the item has no output of 'C'",
+        ),
+        ([line([{"A": {"score": "70"}}])], "line 1: annotation 0.A.score"),
+        ([line([{"A": response(101)}])], "line 1: score: found 101"),
+        ([line([{"A": response(1, (3, 2, "minor"))}])], "line 1: A: an error from 3 to 2"),
+        ([line([{"A": response(1, (0, 1, "awful"))}])], "line 1: errors of unknown severities: .awful. .1.;"),
+        ([line([{"A": response()}], user_id=" ")], "line 1: the line.user_id: .*blank"),
+        ([line([{"A": response()}], [item(tgt={})])], "line 1: item 0.tgt"),
+        ([line([{"A": response()}], [item(src="\0")])], "line 1: item 0.src: .*NUL"),
+        ([line([{"A": response()}]) | {"item": None}], "line 1: it has no items"),
+        ([line([{"A": response()}], actions=[action(1e300, "load")])], "line 1: actions: found the time"),
+        (
+            [line([{"A": response()}], actions=[action(0, "load"), action(float("nan"), "score", 0, "A")])],
+            "line 1: not JSON: NaN",
+        ),
+        (
+            [line([{"A": response(1)}], [item(error_spans={"A": [{"start_i": 3, "end_i": 2}]})])],
+            "line 1: A: an error from 3 to 2",
+        ),
+        (
+            [line([{"A": response(1)}], [item(error_spans={"A": [MARK | {"severity": "awful"}]})])],
+            "line 1, column proposals: found .*awful.*; allowed: lists of marked errors",
+        ),
+        (
+            [line([{"A": response()}]), line([{"A": response()}], [item(tgt={"A": "x"})])],
+            "line 2: the segment 'fox-1 The fox runs 1.' has another text than in .*line 1",
+        ),
+        ([line([{"A": response(None)}])], "no ratings of systems in it; found outputs without a score"),
+    ],
+)
+def test_lines_that_cannot_be_read(tmp_path: Path, lines: list[Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read(tmp_path, *lines)
+
+
+def test_a_protocol_is_needed_and_one_of_pearmuts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give the campaign with --campaign-file, or --protocol"):
+        read(tmp_path, line([{"A": response()}]), protocol=None)
+    with pytest.raises(InputError, match="protocol preference: answers given in Pearmut are of da, esa"):
+        read(tmp_path, line([{"A": response()}]), protocol="preference")
+    campaign = {"info": {"protocol": "XSTS"}, "data": []}
+    with pytest.raises(InputError, match="protocol XSTS: answers"):
+        read(tmp_path, line([{"A": response()}]), campaign=campaign, protocol=None)
+
+
+def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
+    """Nobody has rated: as many users as raters were asked for, each with every document."""
+    rated = Rated(other, "da", systems=["plain", "beam"])
+    for segment, document in ((0, "a"), (1, "a"), (2, "b")):
+        rated.item({0: f"p{segment}"}, segment_index=segment, document=document)
+        rated.item({1: f"b{segment}"}, segment_index=segment, document=document)
+    export_campaign(other, rated.name, "pearmut", tmp_path / "out", "test")
+    campaign = json.loads((tmp_path / "out/campaign.json").read_text())
+    assert campaign["info"] == {
+        "assignment": "task-based",
+        "protocol": "DA",
+        "users": ["rater-1", "rater-2"],
+        "special_tokens": [],
+    }
+    first, second = campaign["data"]
+    assert first == second
+    assert [[one["tgt"] for one in document] for document in first] == [
+        [{"plain": "p0"}, {"plain": "p1"}],
+        [{"beam": "b0"}, {"beam": "b1"}],
+        [{"plain": "p2"}],
+        [{"beam": "b2"}],
+    ]
+    assert (tmp_path / "out/annotations.jsonl").read_text() == ""
+
+    # rated there, and back: segments and documents are the campaign's again
+    document = first[1]
+    answers = {"annotation": [{"beam": response(50)}, {"beam": response(60)}], "user_id": "rater-1"}
+    (tmp_path / "out/annotations.jsonl").write_text(json.dumps({**answers, "item": document, "item_i": 1}))
+    import_campaign(other, tmp_path / "out", "pearmut", ImportFacts("back"), "test")
+    found, _ = read_pearmut(tmp_path / "out", ImportFacts("back"), NOW)
+    assert [(row.item, row.segment, row.document, row.value) for row in rows_of(found)] == [
+        (1, 0, "a", "50"),
+        (3, 1, "a", "60"),
+    ]
+    assert len(found.items) == 6
+
+
+@pytest.mark.parametrize(
+    ("protocol", "systems", "said"),
+    [
+        ("preference", ["a", "b"], "Pearmut has no preference"),
+        ("da", ["1", "b"], "names of digits alone"),
+        ("da", ["a&b", "b"], "reads .* as HTML"),
+    ],
+)
+def test_what_pearmut_does_not_have(
+    other: Database, tmp_path: Path, protocol: str, systems: list[str], said: str
+) -> None:
+    rated = Rated(other, protocol, systems=systems)
+    rated.item({0: "x", 1: "y"})
+    with pytest.raises(InputError, match=said):
+        export_campaign(other, rated.name, "pearmut", tmp_path / "out", "test")
+
+
+def checked(score: list[float] | None, raters: int, path: Path) -> tuple[set[str], list[Any]]:
+    """What is left out, and which answers a check accepts, of raters who answer an item and a check."""
+    rule = {"error_spans": [{"start_i": 0, "end_i": 0}]} if score is None else {"score": score}
+    outputs = {"src": "s", "tgt": {"A": "x", "B": "y"}}
+    items = [{**outputs, "item_id": 1}, {**outputs, "src": "c", "item_id": "c1", "validation": {"A": rule}}]
+    answers = [{"A": {"score": 3}, "B": {"score": 4}}] * 2
+    lines = [
+        {"user_id": f"r{rater}", "item_i": 0, "item": items, "annotation": answers, "actions": []}
+        for rater in range(raters)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    content, left = read_pearmut(path, ImportFacts("x", protocol="da"), datetime.now(UTC))
+    guidance = [item.guidance["steps"] for item in content.items if item.guidance]
+    return {str(one) for one in left}, guidance
+
+
+@pytest.mark.parametrize("raters", [1, 5])
+def test_what_a_check_loses_is_counted_once(raters: int, tmp_path: Path) -> None:
+    left, _ = checked(None, raters, tmp_path / "p.jsonl")
+    assert "expected errors of checks (1)" in left
+
+
+def test_a_check_that_no_whole_score_passes_is_left_out(tmp_path: Path) -> None:
+    assert checked([3.2, 4.8], 1, tmp_path / "p.jsonl")[1] == [{"0": [4, 4]}]
+    left, guidance = checked([3.2, 3.8], 1, tmp_path / "p.jsonl")
+    assert guidance == []
+    assert "accepted scores of checks, between which no whole number lies (1)" in left
+
+
+def test_scores_of_a_segment_that_is_not_whole_are_counted(tmp_path: Path) -> None:
+    """Where all systems stand side by side, one score alone cannot be stored."""
+    half = [{"A": response(10), "B": response(None)}]
+    whole = [{"A": response(1), "B": response(2)}]
+    other = [item(2)]
+    found, not_kept = read(
+        tmp_path, line(whole), line(half, other), line([{"A": response(3)}], [item(3)]), protocol="cesa"
+    )
+    assert [(row.system, row.value) for row in found] == [("B", "2"), ("A", "1")]
+    assert not_kept["scores of segments on which another output has none"] == 2
+    assert not_kept["outputs without a score"] == 1

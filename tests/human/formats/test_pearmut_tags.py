@@ -1,0 +1,188 @@
+"""Sources that show files in Pearmut: taken apart exactly, or left as they are written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import media_files as samples
+import pytest
+from drawn import LINES, texts
+from hypothesis import given
+from hypothesis import strategies as st
+from small_campaigns import add_rater, make_campaign, rate_all
+
+from creamtea.human.formats.content import Content, ItemContent
+from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.media import named
+from creamtea.human.formats.pearmut_media import shown_source
+from creamtea.human.formats.pearmut_tags import Assets, TaggedFile, assets_of, parse
+from creamtea.human.formats.storing import collect
+from creamtea.human.media.keeping import store_media
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+
+FILES = {"tea.png": samples.png(), "talk one.wav": samples.wav(0.1), "scene.webm": samples.WEBM}
+TYPES = {".png": "image/png", ".wav": "audio/wav", ".webm": "video/webm"}
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign's folder: `shown` has the files, by their names and as an export calls them."""
+    made = tmp_path_factory.mktemp("campaign")
+    (made / "shown").mkdir()
+    for name, content in FILES.items():
+        (made / "shown" / name).write_bytes(content)
+        (made / "shown" / f"{digest(content)}{Path(name).suffix}").write_bytes(content)
+    (made / "shown" / "talk.vtt").write_bytes(samples.CAPTIONS)
+    (made / "shown" / f"{digest(samples.CAPTIONS)}.vtt").write_bytes(samples.CAPTIONS)
+    (made / "shown" / "srt.vtt").write_text("1\n00:00:00,000 --> 00:00:01,000\nTea\n")
+    (made / "shown" / "run.svg").write_bytes(samples.SVG)
+    (made / "secret.png").write_bytes(samples.png(2, 2))
+    return made
+
+
+@pytest.fixture(scope="module")
+def assets(folder: Path) -> Assets:
+    return assets_of(folder / "campaign.json", "shown", "assets/tea")
+
+
+ENTRIES = [
+    {"digest": digest(content), "type": TYPES[Path(name).suffix], "description": ""}
+    for name, content in FILES.items()
+]
+
+
+@given(
+    source=texts(LINES),
+    described=st.lists(st.tuples(st.sampled_from(ENTRIES), texts(LINES), st.booleans()), min_size=1,
+                       max_size=3, unique_by=lambda one: one[0]["digest"]),
+)  # fmt: skip
+def test_what_an_export_writes_comes_back(
+    assets: Assets, source: str, described: list[tuple[dict[str, Any], str, bool]]
+) -> None:
+    media = tuple(
+        {**entry, "description": text}
+        | ({"captions": digest(samples.CAPTIONS)} if captioned and entry["type"] != "image/png" else {})
+        for entry, text, captioned in described
+    )
+    item = ItemContent(
+        position=0, segment=0, document="", source=source, systems=("A",), outputs=("x",), media=media
+    )
+    written = shown_source(item, {"assets": {"destination": "assets/tea"}})
+    assert assets.read(written) == (source, media)
+
+
+@pytest.mark.parametrize(
+    ("written", "files", "text"),
+    [
+        ('<img src="assets/tea/tea.png" width="600"/>', [("image", "")], ""),
+        ('<audio controls="" src="/assets/tea/talk%20one.wav" type="audio/wav"></audio>',
+         [("audio", "")], ""),
+        ('<video controls><source src="./assets/tea/scene.webm">No video</video> a<br>b &lt;i&gt;',
+         [("video", "")], "a\nb <i>"),
+        ('<img src="assets/tea/tea.png" alt="A &quot;cup&quot;">\n'
+         '<audio src="assets/tea/talk one.wav"></audio>x',
+         [("image", 'A "cup"'), ("audio", "")], "x"),
+    ],
+)  # fmt: skip
+def test_tags_as_others_write_them(
+    assets: Assets, written: str, files: list[tuple[str, str]], text: str
+) -> None:
+    found, media = assets.read(written)
+    assert found == text
+    assert [(entry["type"].split("/")[0], entry["description"]) for entry in media] == files
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '<iframe src="https://www.example.org/embed/x"></iframe>',
+        '<img src="https://example.org/tea.png">',
+        '<img src="assets/tea/tea.png" onerror="alert(1)">',
+        '<img src="assets/tea/tea.png"><script>alert(1)</script>',
+        '<img src="assets/tea/tea.png"><b>tea</b>',
+        '<img src="assets/tea/tea.png"><!-- x -->',
+        '<img src="assets/tea/tea.png">tea<img src="assets/tea/scene.webm">',
+        '<img src="assets/tea/tea.png"><br><img src="assets/tea/tea.png">',
+        '<img src="assets/tea/none.png">',
+        '<img src="assets/tea/run.svg">',
+        '<img src="assets/tea/../secret.png">',
+        '<img src="assets/tea/%2e%2e/secret.png">',
+        '<img src="assets/tea/tea.png\0">',
+        '<img src="assets/other/tea.png">',
+        '<audio src="assets/tea/tea.png"></audio>',
+        '<audio src="assets/tea/talk one.wav">',
+        '<video src="assets/tea/scene.webm"><track src="assets/tea/talk.vtt"></video>',
+        '<video src="assets/tea/scene.webm"><track kind="captions" src="assets/tea/none.vtt"></video>',
+        '<video src="assets/tea/scene.webm"><track kind="captions" src="assets/tea/srt.vtt"></video>',
+        '<video src="assets/tea/tea.png"></video>',
+        f'<img src="assets/tea/tea.png" alt="{"x" * 1001}">',
+        "<img tea",
+    ],
+)
+def test_anything_else_stays_as_it_is_written(assets: Assets, written: str) -> None:
+    assert assets.read(written) == (written, ())
+
+
+def test_a_folder_elsewhere_is_not_read(folder: Path) -> None:
+    for source in ("..", "/etc", "none", "shown/tea.png", "a\0b"):
+        assert assets_of(folder / "campaign.json", source, "assets/tea").folder is None
+
+
+def test_texts_without_files_are_no_html() -> None:
+    assert parse("<b>tea</b>") is None
+    assert parse("tea") is None
+    assert parse('<img src="x">y') == ([TaggedFile("image", "x", "")], "y")
+
+
+def test_a_campaign_of_others_comes_with_its_files(
+    database: Database, other: Database, tmp_path: Path
+) -> None:
+    """An export whose own keys are taken away, with its files in a folder of another name."""
+    ours, theirs = ArtefactStore(tmp_path / "ours"), ArtefactStore(tmp_path / "theirs")
+    media = []
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+        kind = TYPES[Path(name).suffix]
+        media.append({"digest": ours.put_file(tmp_path / name), "type": kind, "description": f"A {name} < B"})
+    items = [{"media": media[:1], "source": "tea\nwith <b>milk</b>"}, {"media": media[1:]}, {}]
+    number = make_campaign(database, items, protocol="da", baseline="plain", delta=2.0)
+    with database.transaction() as session:
+        store_media(session, number, media, dict.fromkeys((one["digest"] for one in media), 9))
+    rate_all(database, add_rater(database))
+    export_campaign(database, "c", "pearmut", tmp_path / "out", "test", ours)
+    (tmp_path / "out" / "media").rename(tmp_path / "out" / "photos")
+    for file in ("campaign.json", "annotations.jsonl"):
+        text = (tmp_path / "out" / file).read_text()
+        lines = [text] if file == "campaign.json" else text.splitlines()
+        foreign = [json.dumps(without_own(json.loads(line))) for line in lines]
+        (tmp_path / "out" / file).write_text("\n".join(foreign))
+    content = collect(database, "c")
+    done = import_campaign(other, tmp_path / "out", "pearmut", ImportFacts("c"), "test", store=theirs)
+    found = collect(other, "c")
+    assert not any("tags" in part.what for part in done.not_kept)
+    assert sources(found) == sources(content)
+    assert {theirs.read(one) for one in named(found)} == set(FILES.values())
+    steps = [
+        sorted(score.step for answer in one.answers for score in answer.scores) for one in (content, found)
+    ]
+    assert steps[0] == steps[1]
+
+
+def sources(content: Content) -> set[tuple[str, str]]:
+    return {(item.source, json.dumps(item.media, sort_keys=True)) for item in content.items}
+
+
+def without_own(value: Any) -> Any:
+    if isinstance(value, dict):
+        own = {key: without_own(part) for key, part in value.items() if key != "creamtea"}
+        return {**own, "source": "photos"} if "destination" in own else own
+    return [without_own(part) for part in value] if isinstance(value, list) else value

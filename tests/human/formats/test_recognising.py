@@ -1,0 +1,60 @@
+"""Formats that are recognised by what is in a file or a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rated import everything
+
+from creamtea.errors import InputError
+from creamtea.human.formats.exporting import EXPORTS, IMPORTS, export_campaign
+from creamtea.human.formats.recognising import EXPECTED, recognise
+from creamtea.store.database import Database
+
+
+@pytest.mark.parametrize("kind", sorted({*EXPORTS} - {"mqm"}))  # which cannot hold this campaign's tabs
+def test_every_export_is_recognised(database: Database, tmp_path: Path, kind: str) -> None:
+    rated = everything(database, "esa")
+    done = export_campaign(database, rated.name, kind, tmp_path / "out", "test")
+    assert recognise(done.files[0] if kind == "appraise" else tmp_path / "out") == kind
+
+
+ESA_LINE = 'ann,A,1,TGT,eng,deu,87,d#A,False,"[{""start_i"": 1, ""end_i"": 2}]",1,5\n'
+MQM_LINE = "A\td\t1\t7\tann\tone\teins\tNo-error\tno-error\n"
+ANSWERS = {"annotation": [{"A": {"score": 1}}], "user_id": "ann", "item_i": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("rater,segment,system,value\n", "csv"),
+        ("\ufeffsystem;rater;segment;value\r\n", "csv"),  # whose reader asks for commas
+        ("rater\tsegment\tsystem\tvalue\tdocument\tkind\tsource\toutput\titem\n", "csv"),
+        ('{"rater": "ann", "segment": 0, "system": "A", "value": 5}\n', "jsonl"),
+        (ESA_LINE, "appraise"),
+        ("username,system,itemID\n" + ESA_LINE, "appraise"),
+        ("HITId WorkerId\tInput.srclang\n", "appraise"),
+        (MQM_LINE, "mqm"),
+        ("System\tdoc\tglobalSegId\n" + MQM_LINE, "mqm"),
+        (json.dumps(ANSWERS), "pearmut"),
+        (json.dumps({"fox": [ANSWERS]}, indent=2), "pearmut"),
+        (json.dumps({"info": {}, "data": []}), "pearmut"),  # whose reader asks for answers, too
+    ],
+)
+def test_a_file_is_recognised_by_its_first_record(tmp_path: Path, text: str, kind: str) -> None:
+    (tmp_path / "ratings").write_text(text, encoding="utf-8")
+    assert recognise(tmp_path / "ratings") == kind
+
+
+@pytest.mark.parametrize("text", ["a,b,c\n1,2,3\n", "[1, 2]", '{"a": 1}', "one\ttwo\n", "{broken"])
+def test_what_nobody_recognises_is_told_what_each_format_expects(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ratings.csv").write_text(text)
+    with pytest.raises(InputError, match=r"ratings\.csv: not one of the formats") as caught:
+        recognise(tmp_path / "ratings.csv")
+    assert all(f"\n  {kind}: " in str(caught.value) for kind in IMPORTS)
+    assert tuple(EXPECTED) == IMPORTS
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="not one of the formats"):
+        recognise(tmp_path / "empty")
