@@ -190,7 +190,7 @@ def run_section(name: str, reader: Reader) -> None:
     for line in examples:
         elsewhere = re.match(r"creamtea campaign import (\S+)", line)
         if elsewhere and elsewhere[1] in IMPORTED:
-            assert (ROOT / "tests" / "human" / "exchange" / IMPORTED[elsewhere[1]]).is_file()
+            assert (ROOT / "tests" / "human" / "formats" / IMPORTED[elsewhere[1]]).is_file()
         else:
             reader.run(line, line)
 

@@ -20,7 +20,7 @@ from property_tests import FIXTURES_ARE_SHARED
 
 from creamtea.human.formats.appraise_campaign import read_appraise_campaign
 from creamtea.human.formats.appraise_export import write_appraise
-from creamtea.human.formats.content import Content, ItemContent
+from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.formats.counted import WITH_CONTROLS, counted_scores, first_opinions
 from creamtea.human.formats.elsewhere import ImportFacts
 from creamtea.human.formats.folder import read_folder, write_folder
@@ -253,6 +253,49 @@ def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
     assert rows(after, columns, kinds=tuple(ItemKind)) == rows(kept, columns, kinds=tuple(ItemKind))
     assert {item.position: item for item in after.items} == {item.position: item for item in before.items}
     assert_lost(after, PEARMUT)
+
+
+def test_a_rater_of_practice_alone_is_lost_where_practice_is(tmp_path: Path) -> None:
+    practice = {"systems": ("=x",), "outputs": ("",), "document": ""}
+    guidance = {"steps": {"0": [1, 20]}, "spans": {}, "above": [], "warning": "read"}
+    rated: dict[str, Any] = {"document": "=x", "systems": ("=x",), "outputs": ("",)}
+    score = ScoreContent(system="=x", revision=1, step=0, at=START, payload=None)
+    before = Content(
+        name="drawn",
+        test_set="test",
+        protocol="da",
+        systems=("=x",),
+        source_language="en",
+        target_language="de",
+        ratings_per_item=1,
+        created_at=START,
+        launched_at=START,
+        closed_at=START,
+        raters=tuple(RaterContent(pseudonym=name, created_at=START) for name in ("=x", ":", ";")),
+        items=(
+            ItemContent(position=0, segment=0, **rated),
+            ItemContent(position=1, kind="tutorial", segment=-1, guidance=guidance, weight=0.0, **practice),
+            ItemContent(position=2, segment=1, **rated),
+        ),
+        answers=tuple(
+            AnswerContent(
+                item=item,
+                rater=rater,
+                order=(("=x",),),
+                assigned_at=START,
+                submitted_at=START,
+                scores=(score,),
+            )
+            for item, rater in ((0, "=x"), (0, ":"), (1, ";"))
+        ),
+    )
+    write_pearmut(before, tmp_path / "pearmut")
+    after, _ = read_pearmut(tmp_path / "pearmut", ImportFacts("drawn"), START)
+    assert {person.pseudonym for person in after.raters} == {"=x", ":", ";"}
+    assert_lost(after, PEARMUT)
+    for kind in (APPRAISE, MQM, MT_METRICS_EVAL):
+        found = [part for part in not_held(before, kind) if part.what.startswith("raters without")]
+        assert [part.count for part in found] == [1], kind
 
 
 # what decides a report's figures beside the ratings, and the word by which a loss of it is named

@@ -18,7 +18,7 @@ from creamtea.human.formats.mt_metrics_eval import sanitised
 from creamtea.human.formats.pearmut import category_of, written_category
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
-from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 from creamtea.words import look
 
 
@@ -225,9 +225,14 @@ def _consents(content: Content) -> int:
     return sum(bool(person.consented_at or person.forgotten_at) for person in content.raters)
 
 
-def _without_ratings(content: Content) -> int:
-    rated = {counted.answer.rater for counted in counted_scores(content, WITH_CONTROLS)}
-    return sum(person.pseudonym not in rated for person in content.raters)
+def _without_ratings(kinds: Collection[str]) -> Callable[[Content], int]:
+    """How many raters have no rating that counts of an item of these kinds."""
+
+    def count(content: Content) -> int:
+        rated = {counted.answer.rater for counted in counted_scores(content, kinds)}
+        return sum(person.pseudonym not in rated for person in content.raters)
+
+    return count
 
 
 def _times(content: Content) -> int:
@@ -344,7 +349,11 @@ PARTS = (
     Part("moments when the campaign began and ended, and its raters came", lambda content: 1, EVERY,
          once=True),
     Part("consents of raters, and that a name was forgotten", _consents, EVERY),
-    Part("raters without a rating that counts", _without_ratings, EVERY),
+    Part("raters without a rating that counts", _without_ratings(WITH_CONTROLS), (APPRAISE,)),
+    Part("raters without a rating of a system's output that counts", _without_ratings(SYSTEM_KINDS),
+         (MQM, MT_METRICS_EVAL)),
+    Part("raters without a rating or an answer to practice and checks", _without_ratings(tuple(ItemKind)),
+         (PEARMUT,)),
     Part("wrong answers to attention checks that raters then gave anew",
          lambda content: sum(bool(answer.warned) for answer in content.answers), EVERY),
     Part("scores of whole documents", _of_documents, EVERY),
