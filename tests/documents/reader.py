@@ -41,7 +41,8 @@ SMALLER = {
     "architecture.width": 32,
     "architecture.feed_forward": 64,
     "training.autocast": "none",
-    "training.max_epochs": 1,
+    "training.warmup": 30,
+    "training.max_updates": 300,
 }
 INLINE = ("run", "submit", "retry", "controller")
 VARIABLES = {variable.name for variables in SECTIONS.values() for variable in variables}

@@ -354,13 +354,12 @@ def a_text(pairs: int, words: int = 12, alphabet: int = 60) -> Survey:
 @pytest.mark.parametrize("words", [4, 12, 25])
 def test_settings_grow_with_the_text(words: int) -> None:
     recipes = [recipe_for(a_text(pairs, words)) for pairs in (500, 2000, 5000, 20_000, 100_000, 2_000_000)]
-    for grown in ("vocabulary", "batch_tokens"):
-        values = [getattr(recipe, grown) for recipe in recipes]
-        assert values == sorted(values)
-    widths = [recipe.size.width for recipe in recipes]
-    assert widths == sorted(widths)
+    vocabularies = [recipe.vocabulary for recipe in recipes]
+    sizes = [(recipe.size.width, recipe.size.batch_tokens) for recipe in recipes]
+    assert vocabularies == sorted(vocabularies)
+    assert sizes == sorted(sizes)
     for recipe in recipes:
-        assert recipe.updates > 8 * recipe.warmup
+        assert recipe.updates > 3 * recipe.warmup
         assert recipe.updates >= 1000
 
 
@@ -375,9 +374,9 @@ def test_many_characters_get_a_vocabulary_that_holds_them() -> None:
 
 def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe: Recipe = recipe_for(a_text(5000))
-    whole = recipe.epoch_tokens * recipe.max_epochs / 1000 / 60
+    whole = recipe.epoch_tokens * recipe.epochs / 1000 / 60
     low, high = Timing(2, {"bf16": 1000.0, "none": 900.0}).minutes(recipe) or (0.0, 0.0)
-    assert low < whole < high
+    assert low == whole < high
     assert Timing(2, {"bf16": 1000.0, "none": 2000.0}).autocast == "none"
     assert Timing(2, {}).minutes(recipe) is None
 
@@ -394,6 +393,7 @@ def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.Mon
         ({"bf16": [1.0, 1.1, 1.0], "none": [2.0, 2.1, 1.9]}, 0.0, "none"),
         ({"bf16": [1.0, 3.0, 1.0], "none": [2.0, 2.1, 1.9]}, 0.0, "bf16"),  # they disagree
         ({"bf16": [1.0, 1.1, 1.0], "none": [2.0, 2.1, 1.9]}, 999.0, "bf16"),  # a busy machine
+        ({"bf16": [1.0, 1.1, 1.0], "none": [9.0, 4.1, 9.9]}, 999.0, "none"),  # it cannot explain so much
         ({"bf16": [2.0, 2.1, 1.9], "none": [1.0, 1.1, 1.0]}, 0.0, "bf16"),
     ],
 )

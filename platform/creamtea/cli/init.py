@@ -76,15 +76,15 @@ def init(
         return
     from creamtea.study.start.text import data_option, doubts, duration
 
-    text, recipe = begun.text, begun.recipe
+    text, recipe, size = begun.text, begun.recipe, begun.recipe.size
     say(
         f"{text.usable:,} pairs to train on, of {text.pairs:,}: {text.empty:,} with an empty side, "
         f"{text.long:,} too long, {text.uneven:,} of uneven lengths, {text.held_out:,} with a sentence of "
         f"the test set, {text.repeated:,} repeated\n"
         f"{_side(begun.languages[0], text.source)}; {_side(begun.languages[1], text.target)}\n"
-        f"{recipe.vocabulary:,} subwords, {recipe.size.layers}+{recipe.size.layers} layers of width "
-        f"{recipe.size.width}, batches of {recipe.batch_tokens:,} subwords, at most {recipe.max_epochs} "
-        f"epochs (about {recipe.updates:,} updates), warm-up {recipe.warmup}\n"
+        f"{recipe.vocabulary:,} subwords, {size.encoder_layers}+{size.decoder_layers} layers of width "
+        f"{size.width}, batches of {size.batch_tokens:,} subwords, {recipe.updates:,} updates "
+        f"(about {recipe.epochs:.0f} epochs), warm-up {recipe.warmup:,}\n"
         f"{duration(begun)}\n"
         f"{output} is written and valid. Next: creamtea run {quote(str(output))}{data_option(begun)}"
     )

@@ -43,8 +43,8 @@ def data_option(study: FirstStudy) -> str:
 def architecture(recipe: Recipe) -> dict[str, Any]:
     size = recipe.size
     return {
-        "encoder_layers": size.layers,
-        "decoder_layers": size.layers,
+        "encoder_layers": size.encoder_layers,
+        "decoder_layers": size.decoder_layers,
         "width": size.width,
         "heads": size.heads,
         "feed_forward": size.feed_forward,
@@ -63,8 +63,8 @@ def duration(study: FirstStudy) -> str:
     busy = " Other programs kept it busy meanwhile: without them it is quicker." if study.timing.busy else ""
     return (
         f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords per "
-        f"second: estimated from a few updates of this shape with {threads}.{busy} The low end is an early "
-        "stop. Decoding and scoring take a few minutes more."
+        f"second: estimated from a few updates of this shape with {threads}.{busy} Decoding and "
+        "scoring take a few minutes more."
     )
 
 
@@ -87,6 +87,7 @@ def doubts(study: FirstStudy) -> list[StudyWarning]:
 
 def study_text(study: FirstStudy) -> str:
     recipe, text, timing = study.recipe, study.text, study.timing
+    size = recipe.size
     source, target = study.languages
     of_file = f"{quote(str(study.file))}{data_option(study)}"
     coverage = f", character_coverage: {recipe.character_coverage}" * (recipe.character_coverage < 1)
@@ -125,22 +126,23 @@ variants:
     corpus: text
     subwords: joint
     objective: {{kind: softmax, label_smoothing: 0.1}}
-    # Less text, smaller models and more dropout.
+    # Less text, smaller models.
     architecture: {{{sizes}}}
     training:
-      batch_tokens: {recipe.batch_tokens} # target subwords: about {recipe.epoch_updates:,} updates per epoch
-      learning_rate: {recipe.size.learning_rate} # the peak, at the end of the warm-up
-      warmup: {recipe.warmup} # updates; about a tenth of all
-      max_epochs: {recipe.max_epochs} # about {recipe.updates:,} updates at most
-      patience: {recipe.patience} # stop after so many epochs without a lower development loss
-      average: {recipe.average} # the best checkpoints that are averaged
+      batch_tokens: {size.batch_tokens} # target subwords: about {recipe.epoch_updates:,} updates an epoch
+      schedule: linear # after the warm-up, the learning rate falls to 0 at the end: much is learnt there
+      learning_rate: {size.learning_rate} # the peak, at the end of the warm-up
+      warmup: {recipe.warmup} # updates; shorten it with max_updates
+      max_updates: {recipe.updates} # about {recipe.epochs:.0f} epochs
+      patience: 100 # validations, one an epoch: more than there are, so that the training reaches its end
       autocast: {timing.autocast} # {_autocast(timing)}
     seeds: [1] # [1, 2, 3] trains three models: then differences can be told from chance
 
 # What translates: a variant with a search. The others are compared with the baseline.
 systems:
   greedy: {{variant: softmax}}
-  beam4: {{variant: softmax, search: {{kind: beam, width: 4}}}}
+  # score / length^1.2: by score / length, beams of models that have learnt little end too early
+  beam4: {{variant: softmax, search: {{kind: beam, width: 4, length_normalization: 1.2}}}}
 baseline: greedy
 
 test_sets:
@@ -185,7 +187,7 @@ def _words(text: Survey) -> str:
 def _autocast(timing: Timing) -> str:
     if len(timing.speeds) < 2:
         return "not timed; bf16 is quicker on some processors, fp32 (none) on others"
-    if timing.busy:
+    if timing.busy and timing.autocast == "bf16":
         return "the default: other programs kept this machine busy, so that timing decides nothing"
     if not timing.steady:
         return "the default: repeated timings of bf16 and fp32 (none) disagreed"

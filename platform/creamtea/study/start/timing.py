@@ -14,8 +14,8 @@ from creamtea.study.start.recipe import Recipe
 from creamtea.study.survey import Survey
 
 MAX_CPUS = 4
-QUICKER = 1.15  # how much quicker fp32 must be to be chosen
-EARLY, OVERHEAD = 0.3, 1.25  # share of the epochs that an early stop may need; validations, a busier machine
+QUICKER, FAR_QUICKER = 1.15, 3.0  # how much quicker fp32 must be to be chosen: at rest, on a busy machine
+OVERHEAD = 1.5  # validations, a busier machine
 
 
 class _Speed(Protocol):
@@ -36,21 +36,20 @@ class Timing:
 
     @property
     def autocast(self) -> str:
-        """The default unless the other is clearly quicker, in every round and on a machine at rest."""
-        return "none" if self.steady and not self.busy and is_quicker(self.speeds) else "bf16"
+        """The default unless the other is clearly quicker, in every round."""
+        return "none" if self.steady and is_quicker(self.speeds, self.busy) else "bf16"
 
     def minutes(self, recipe: Recipe) -> tuple[float, float] | None:
-        """Of the training: if it stops early, and if it takes all of its epochs; None where nothing was
-        timed."""
+        """Of the updates alone, and of a training on a busier machine; None where nothing was timed."""
         if not self.speeds:
             return None
-        whole = recipe.epoch_tokens * recipe.max_epochs / self.speeds[self.autocast] / 60
-        return EARLY * whole, OVERHEAD * whole
+        whole = recipe.epoch_tokens * recipe.epochs / self.speeds[self.autocast] / 60
+        return whole, OVERHEAD * whole
 
 
-def is_quicker(speeds: Mapping[str, float]) -> bool:
+def is_quicker(speeds: Mapping[str, float], busy: bool) -> bool:
     """Whether fp32 is clearly quicker than bf16."""
-    return speeds.get("none", 0.0) > QUICKER * speeds.get("bf16", 1.0)
+    return speeds.get("none", 0.0) > (FAR_QUICKER if busy else QUICKER) * speeds.get("bf16", 1.0)
 
 
 def own_cpus() -> int:
@@ -67,9 +66,9 @@ def time_updates(recipe: Recipe, architecture: dict[str, Any], text: Survey) -> 
         return Timing(cpus, {})
     busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
     length = recipe.epoch_tokens / max(1, text.usable)
-    rounds = speed.tokens_per_second(architecture, recipe.vocabulary, recipe.batch_tokens, length, cpus)
+    rounds = speed.tokens_per_second(architecture, recipe.vocabulary, recipe.size.batch_tokens, length, cpus)
     pairs = zip(*rounds.values(), strict=True)
-    verdicts = {is_quicker(dict(zip(rounds, pair, strict=True))) for pair in pairs}
+    verdicts = {is_quicker(dict(zip(rounds, pair, strict=True)), busy) for pair in pairs}
     speeds = {name: statistics.median(values) for name, values in rounds.items()}
     return Timing(cpus, speeds, busy, steady=len(verdicts) == 1)
 
