@@ -17,6 +17,7 @@ from creamtea.blame.running import gather
 from creamtea.errors import InputError
 from creamtea.human.making.launching import registration
 from creamtea.human.protocols import find_protocol
+from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Row, Texts
 from creamtea.store.queries import find_study, study_nodes
@@ -69,7 +70,7 @@ def test_the_labels_follow_from_the_scores_alone(trained: Trained) -> None:
     name = f"beam against {REFERENCE}"
     with trained.database.session() as session:
         campaign = session.scalars(select(Campaign).where(Campaign.name == name)).one()
-        marked = marks_of(session, campaign)
+        marked = marks_of(session, load_ratings(session, campaign))
         rows = session.scalars(select(Blame).where(Blame.campaign_id == campaign.id)).all()
         for row in rows:
             evidence = Evidence.of(row.evidence)

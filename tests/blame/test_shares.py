@@ -8,7 +8,7 @@ import pytest
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
 
-from creamtea.human.results.fingerprint import fingerprint
+from creamtea.human.results.ratings import fingerprint
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Texts
 from creamtea.stats.proportion import clustered_interval

@@ -12,9 +12,7 @@ from rated_campaigns import rated_campaign, side_by_side
 from sqlalchemy import update
 
 from creamtea.human.protocols import find_protocol, protocol_names
-from creamtea.human.results.fingerprint import fingerprint
-from creamtea.human.results.ratings import Ratings, load_ratings, repeated_scores
-from creamtea.human.results.score_rows import read_scores
+from creamtea.human.results.ratings import Ratings, fingerprint, load_ratings, repeated_scores
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Rater
 
@@ -45,9 +43,7 @@ def test_the_second_of_an_answer_is_the_one_that_has_begun(database: Database, f
     begun = datetime(2026, 3, 1, 12, 0, 7, tzinfo=UTC)
     with database.transaction() as session:
         session.execute(update(Assignment).values(submitted_at=begun.replace(microsecond=fraction)))
-    with database.session() as session:
-        assignments, _ = read_scores(session, campaign)
-    assert assignments[:, 3].tolist() == [int(begun.timestamp())]
+    assert set(load(database, campaign).moment.tolist()) == {int(begun.timestamp())}
 
 
 def test_the_last_revision_counts_and_excluded_raters_do_not(database: Database) -> None:
@@ -71,7 +67,7 @@ def test_the_last_revision_counts_and_excluded_raters_do_not(database: Database)
     assert (out.skipped, out.unrated_items, out.incomplete_items) == (1, 2, 1)
     assert (ratings.submitted, ratings.wanted) == (1, 6)
     assert ratings.controls.value.tolist() == [0, 0, 7, 9]
-    assert ratings.controls.repeat.tolist() == [True, True, False, False]
+    assert ratings.controls.kind.tolist() == ["repeat", "repeat", "bad-reference", "bad-reference"]
 
 
 def test_excluding_and_including_restores_every_bit(database: Database) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from creamtea.report import text
 from creamtea.report.export import table_csv
 from creamtea.report.human.build import campaign_report
-from creamtea.report.human.columns import human_columns
+from creamtea.report.human.campaign import human_columns
 from creamtea.report.model import PValue, Row, Table
 from creamtea.report.values import to_values
 from creamtea.store.database import Database

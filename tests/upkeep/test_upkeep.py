@@ -17,7 +17,7 @@ from toy_study import ToyStudy
 from creamtea.contract.parts import PartIndex
 from creamtea.contract.step import LiveView
 from creamtea.errors import DamagedArtefact, InputError
-from creamtea.human.results.fingerprint import fingerprint
+from creamtea.human.results.ratings import fingerprint
 from creamtea.store.areas import AREAS, UPLOADS
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.blame.labels import Mark, marks_of_edit, of_edit
-from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Span, spans_of
-from creamtea.human.results.last_answers import last_answers
-from creamtea.human.results.ratings import Ratings
+from creamtea.human.results.ratings import Ratings, payloads
 from creamtea.store.item_kinds import SYSTEM_KINDS
-from creamtea.store.tables import Campaign, Item
+from creamtea.store.tables import Item
 
 Output = tuple[int, int]  # a segment of the test set, and a position in Campaign.systems
 COUNTED = ("minor", "major", "critical")
@@ -36,22 +36,23 @@ class Marked:
         return {at: text for (of, at), text in self.texts.items() if of == segment and at != system}
 
 
-def marks_of(session: Session, campaign: Campaign) -> Marked:
+def marks_of(session: Session, ratings: Ratings) -> Marked:
     """Of a protocol in which raters mark errors (neutral and undecided ones are left out) or correct outputs:
     what a rater changed is marked, and the corrected text is better there."""
-    protocol = find_protocol(campaign.protocol)
-    found = Marked(_texts(session, campaign.id))
+    protocol = ratings.campaign.protocol
+    found = Marked(_texts(session, ratings.campaign.id))
     if not has_marks(protocol):
         return found
-    for answer in last_answers(session, campaign.id):
-        output = (answer.segment, answer.system)
-        if protocol.edits_text and answer.payload is not None:
-            edits, text = found.edits[output], str(answer.payload["text"])
+    given = payloads(session, ratings)
+    for row in np.argsort(ratings.id).tolist():  # as they were stored
+        output, payload = (int(ratings.segment[row]), int(ratings.system[row])), given[row]
+        if protocol.edits_text and payload is not None:
+            edits, text = found.edits[output], str(payload["text"])
             edits += [text] if text not in edits else []
             name = of_edit(edits.index(text))
             marks = [replace(mark, better=name) for mark in marks_of_edit(found.texts[output], text)]
         else:
-            marks = [_mark(span) for span in spans_of(answer.payload) if span.severity in COUNTED]
+            marks = [_mark(span) for span in spans_of(payload) if span.severity in COUNTED]
         if marks:
             found.marks[output] += marks
     return found

@@ -20,7 +20,6 @@ from creamtea.document.canonical import digest
 from creamtea.engine.reopened import TranslatingStep, opened, translating_step
 from creamtea.engine.runner import load_module
 from creamtea.errors import InputError
-from creamtea.human.protocols import find_protocol
 from creamtea.human.results.of_study import is_about
 from creamtea.human.results.ratings import load_ratings
 from creamtea.orders.specs import spec_of
@@ -128,14 +127,15 @@ def _read(
 ) -> _Material:
     study_row, rated = find_study(session, study), find_campaign(session, campaign)
     _check_same_study(session, study_row, rated)
-    marked = marks_of(session, rated)
-    if not has_marks(find_protocol(rated.protocol)):
+    ratings = load_ratings(session, rated)
+    marked = marks_of(session, ratings)
+    if not has_marks(ratings.campaign.protocol):
         if settings.below is None:
             raise InputError(
                 f"campaign {campaign!r} ({rated.protocol}): raters mark no errors; --below SCORE counts "
                 "outputs with at most this mean score as one error"
             )
-        marked = low_scores(marked, load_ratings(session, rated), settings.below)
+        marked = low_scores(marked, ratings, settings.below)
     nodes = study_nodes(session, study_row.id)
     on_test_set = [node for node in nodes if node.labels.get("test_set") == rated.test_set]
     test_set = next((node for node in on_test_set if node.kind == "test_set"), None)

@@ -13,7 +13,7 @@ from creamtea.document.warning import StudyWarning
 from creamtea.report import text
 from creamtea.report.columns import P50, RECALL_IDIOM, RECALL_WORDS, SPEED
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
-from creamtea.report.human.section import CampaignReport, progress
+from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.model import Block, Delta, Notes, Row, Section, Table
 from creamtea.report.tables import clusters, ranked
 from creamtea.stats.verdict import Outcome

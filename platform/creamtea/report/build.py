@@ -20,8 +20,7 @@ from creamtea.report.configuration import configuration_section
 from creamtea.report.curves import recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, speed_of
 from creamtea.report.human.build import campaign_reports
-from creamtea.report.human.columns import human_columns
-from creamtea.report.human.section import CampaignReport
+from creamtea.report.human.campaign import CampaignReport, human_columns
 from creamtea.report.idioms import missed_idioms
 from creamtea.report.latency import latency_note, latency_table, threads_in_words
 from creamtea.report.model import (

@@ -30,7 +30,7 @@ from creamtea.report.columns import (
     SELECTED,
     training_columns,
 )
-from creamtea.report.human.columns import HumanColumns
+from creamtea.report.human.campaign import HumanColumns
 from creamtea.report.latency import NO_MODEL, is_timed_on, latency_cells, timed_columns
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.scores import NOT_TRANSLATED, Pair, differences, score_cell, why_no_score

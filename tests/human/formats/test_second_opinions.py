@@ -13,7 +13,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.quality.answers import read_answers
 from creamtea.human.quality.measures import measure
 from creamtea.human.results.ratings import load_ratings, repeated_scores
-from creamtea.report.human.agreeing import by_rater
+from creamtea.report.human.agreement import by_rater
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from creamtea.access import rights
 from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
-from creamtea.human.results.fingerprint import fingerprint
+from creamtea.human.results.ratings import fingerprint
 from creamtea.orders.specs import UnreadableStudy
 from creamtea.report import ngrams
 from creamtea.report.build import build_report

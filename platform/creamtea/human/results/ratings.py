@@ -1,30 +1,35 @@
-"""A campaign's ratings as arrays, for the statistics: what counts, and how much was left out and why.
+"""A campaign's ratings as one table of columns, for everything that is computed of them: what counts, and how
+much was left out and why.
 
-A few queries read a campaign whatever its size; texts are not among what they fetch.
+A few queries read a campaign whatever its size. Texts and payloads are read by those who need them
+(`payloads`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, ColumnElement, String, cast, extract, func, select
 from sqlalchemy.orm import Session
 
+from creamtea.document.canonical import digest
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scale import Scale
-from creamtea.human.results.score_rows import Integers, read_scores
 from creamtea.stats.repeated import one_rating_each
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.store.tables import Assignment, Blame, Campaign, Item, Rater, Rating
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+Words = NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -65,49 +70,57 @@ class LeftOut:
     incomplete_items: int  # with some, but fewer raters than were asked for
 
 
-@dataclass(frozen=True)
-class Controls:
-    """Ratings of exact repeats and bad references, by raters of `Ratings.raters`: WMT's rules make a rater's
-    mean and deviation of them, some years also a segment's mean. (controls,) each."""
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Scores by columns, (scores,) each: of one output by one rater, in an answer's last revision."""
 
-    rater: Integers
-    system: Integers
+    id: Integers  # ascending as they were stored
+    assignment: Integers
+    item: Integers  # numbers of items
+    kind: Words  # of ItemKind
     segment: Integers  # of the test set
-    repeat: NDArray[np.bool_]  # a bad reference where it is not
-    value: Array
+    document_name: Words  # "" of none
+    rater: Integers  # those with a rating that counts come first: positions in `Ratings.raters`
+    system: Integers  # positions in campaign.systems
+    step: Integers
+    value: Array  # points of the protocol's scale
+    document_value: Array  # points of the whole document; NaN where none was asked for
+    seconds: Array  # on the whole item, before the first revision; NaN where nobody measured
+    moment: Integers  # [s since 1970] when the answer was submitted
 
 
-@dataclass(frozen=True)
-class Ratings:
-    """The ratings of a campaign that count: the highest revision of an assignment whose rater is not
-    excluded, for items that are no controls.
+def _columns(scores: Scores, rows: Any) -> dict[str, Any]:
+    return {field.name: getattr(scores, field.name)[rows] for field in fields(Scores)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratings(Scores):
+    """The scores of a campaign that count: those of raters who are not excluded, for items that are no
+    controls.
 
     A row of the units' arrays is a segment (its outputs may be spread over several items), or, where two
-    outputs are compared, the pair: one item. A row of the ratings' arrays is one score, `value` in points of
-    the protocol's scale.
+    outputs are compared, the pair: one item.
     """
 
     campaign: CampaignFacts
     raters: tuple[str, ...]  # pseudonyms, of those with a rating that counts
+    rater_ids: Integers  # of all raters, in the order that `rater` numbers
     # (units,)
     segment_index: Integers
     weight: Array
     document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
-    random: NDArray[np.bool_]  # from the part that was drawn at random beside a choice by disagreement
+    random: Booleans  # from the part that was drawn at random beside a choice by disagreement
     chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aim
-    # (ratings,)
-    item: Integers  # numbers of items
-    unit: Integers  # rows of the units' arrays
-    rater: Integers  # positions in raters
-    system: Integers  # positions in campaign.systems
-    value: Array
-    moment: Integers  # [s since 1970] when the answer was submitted
-    controls: Controls
+    unit: Integers  # (scores,): rows of the units' arrays
+    given: Scores  # all: of excluded raters, controls and tutorial items too
+    # of exact repeats and bad references, by raters who count: WMT's rules make a rater's mean and deviation
+    # of them, some years also a segment's mean
+    controls: Scores
     submitted: int  # assignments of items that count, by raters who are not excluded
     wanted: int  # items that count times the raters asked for each; made elsewhere: those that there are
     items: int  # that count
     left_out: LeftOut
-    domains: Mapping[int, str] = field(default_factory=dict)  # segment → domain, where the campaign knows it
+    domains: Mapping[int, str]  # segment → domain, where the campaign knows it
 
     @property
     def documents(self) -> Integers | None:
@@ -171,13 +184,12 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     InputError where the plug-in with the campaign's protocol is missing.
     """
     protocol = find_protocol(campaign.protocol, campaign.settings)
-    systems = tuple(campaign.systems)
     settings = settings_of(campaign.settings)
     facts = from_row(
         CampaignFacts,
         campaign,
         protocol=protocol,
-        systems=systems,
+        systems=tuple(campaign.systems),
         settings=settings,
         registered_test=(campaign.registered or {}).get("analysis", {}).get("primary"),
     )
@@ -189,35 +201,137 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
     ).all()
-    kinds = [ItemKind(row.kind) for row in rows]
-    items = _Items(
-        id=np.array([row.id for row in rows], dtype=np.int64),
-        segment=np.array([row.segment_index for row in rows], dtype=np.int64),
-        weight=np.array([row.weight for row in rows], dtype=np.float64),
-        document=document_numbers([row.document for row in rows], [row.segment_index for row in rows]),
-        chance=_chances(rows, len(systems)),
-        rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
-        passed_over=np.array([row.drawn is False for row in rows], dtype=bool),
-        random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
-        repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
-        bad=np.array([kind is ItemKind.BAD_REFERENCE for kind in kinds], dtype=bool),
-    )
+    ids = np.array([row.id for row in rows], dtype=np.int64)
+    kind = np.array([row.kind for row in rows], dtype=np.str_)
+    segment = np.array([row.segment_index for row in rows], dtype=np.int64)
+    names = np.array([row.document for row in rows], dtype=np.str_)
     raters = session.execute(
         select(Rater.id, Rater.pseudonym, Rater.excluded_at)
         .where(Rater.campaign_id == campaign.id)
         .order_by(Rater.id)
     ).all()
-    assignments, scores = read_scores(session, campaign.id)
+    excluded = np.array([row.excluded_at is not None for row in raters], dtype=bool)
+
+    mine = Item.campaign_id == campaign.id
+    since_1970 = extract("epoch", Assignment.submitted_at)
+    # as a whole number PostgreSQL would round it, SQLite cuts off the fraction
+    moment = func.coalesce(cast(since_1970 - since_1970 % 1, BigInteger), 0)
+    answers = _numbers(
+        session,
+        *(Assignment.id, Assignment.item_id, Assignment.rater_id, moment),
+        func.coalesce(Assignment.active_ms, _NONE),
+        within=lambda query: query.join(Item).where(mine),
+    )
+    answers = answers[np.argsort(answers[:, 0])]
+    stored = _numbers(
+        session,
+        *(Rating.assignment_id, Rating.system, Rating.revision, Rating.step, Rating.id),
+        func.coalesce(Rating.document_step, _NONE),
+        within=lambda query: query.join(Assignment).join(Item).where(mine),
+    )
+    stored = stored[np.lexsort((stored[:, 2], stored[:, 1], stored[:, 0]))]
+    # a revision replaces all scores of its assignment
+    assignment, revision = stored[:, 0], stored[:, 2]
+    first = np.flatnonzero(np.diff(assignment, prepend=-1)) if len(stored) else np.zeros(0, np.int64)
+    last_revision = np.maximum.reduceat(revision, first) if len(first) else revision
+    newest = revision == np.repeat(last_revision, np.diff([*first, len(stored)]))
+    assignment, system, _, step, number, document_step = stored[newest].T
+    _, item_id, rater_id, moments, active_ms = answers[np.searchsorted(answers[:, 0], assignment)].T
+    item = np.searchsorted(ids, item_id)
+    rater = np.searchsorted(np.array([row.id for row in raters], dtype=np.int64), rater_id)
+
+    of_excluded = excluded[rater] if len(raters) else np.zeros(len(item), bool)
+    of_systems = np.isin(kind, SYSTEM_KINDS)
+    counting = np.flatnonzero(~of_excluded & of_systems[item])
+    used = np.unique(rater[counting])
+    order = np.concatenate([used, np.setdiff1d(np.arange(len(raters)), used)])
+    given = Scores(
+        id=number,
+        assignment=assignment,
+        item=item_id,
+        kind=kind[item],
+        segment=segment[item],
+        document_name=names[item],
+        rater=np.argsort(order)[rater],
+        system=system,
+        step=step,
+        value=_in_points(protocol.scale, step),
+        document_value=_in_points(protocol.scale, document_step),
+        seconds=np.where(active_ms == _NONE, np.nan, active_ms / 1000),
+        moment=moments,
+    )
+
+    # the items of a segment are one unit, but where scores are relative each item is one
+    grouping = np.arange(len(ids)) if protocol.relative else segment
+    rated, of_rating = np.unique(item[counting], return_inverse=True)
+    _, first, of_item = np.unique(grouping[rated], return_index=True, return_inverse=True)
+    unit = of_item[of_rating].astype(np.int64)
+    weight = np.array([row.weight for row in rows], dtype=np.float64)
+    random = np.zeros(len(first), dtype=bool)
+    random[of_item[kind[rated] == ItemKind.RANDOM]] = True
+    chance = np.ones((len(first), len(facts.systems)))
+    chance[unit, system[counting]] = _chances(rows, len(facts.systems))[item[counting], system[counting]]
+
+    done = np.unique(assignment[counting], return_index=True)[1]
+    rated_items, raters_an_item = np.unique(item[counting][done], return_counts=True)
+    passed_over = int((of_systems & np.array([row.drawn is False for row in rows], dtype=bool)).sum())
+    for_systems = int(of_systems.sum()) - passed_over
     skipped = session.scalar(
         select(func.count())
         .select_from(Assignment)
         .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign.id, Assignment.skipped_at.is_not(None))
+        .where(mine, Assignment.skipped_at.is_not(None))
     )
     known = settings.domains
-    domains = {row.segment_index: known[row.document] for row in rows if row.document in known}
-    found = _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
-    return replace(found, domains=domains)
+    return Ratings(
+        **_columns(given, counting),
+        campaign=facts,
+        raters=tuple(raters[at].pseudonym for at in used),
+        rater_ids=np.array([raters[at].id for at in order], dtype=np.int64),
+        segment_index=segment[rated][first],
+        # the items of a unit have one weight; should they differ, the unit's is their mean
+        weight=np.bincount(of_item, weights=weight[rated]) / np.bincount(of_item),
+        document=document_numbers(names.tolist(), segment.tolist())[rated][first],
+        random=random,
+        chance=chance,
+        unit=unit,
+        given=given,
+        controls=Scores(**_columns(given, np.isin(given.kind, CONTROL_KINDS) & (given.rater < len(used)))),
+        submitted=len(done),
+        wanted=for_systems * facts.ratings_per_item if facts.is_planned else len(done),
+        items=for_systems,
+        left_out=LeftOut(
+            excluded_raters=int(excluded.sum()),
+            excluded_ratings=int((of_excluded & of_systems[item]).sum()),
+            replaced_ratings=int((~newest).sum()),
+            control_ratings=int((~of_systems[item]).sum()),
+            skipped=int(skipped or 0),
+            unrated_items=for_systems - len(rated_items),
+            passed_over=passed_over,
+            incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()) if facts.is_planned else 0,
+        ),
+        domains={row.segment_index: known[row.document] for row in rows if row.document in known},
+    )
+
+
+_NONE = -1  # in a column of whole numbers
+
+
+def _numbers(session: Session, first: Any, *others: Any, within: Callable[[Any], Any]) -> Integers:
+    """Whole numbers of many rows as (rows, columns), in no order. The database writes them as one text: a row
+    of a result is one object per number, which for 100,000 ratings takes several times as long."""
+    words: ColumnElement[str] = cast(first, String)
+    for column in others:
+        words = words + " " + cast(column, String)
+    text = session.scalar(within(select(func.aggregate_strings(words, " ")).select_from(first.class_)))
+    return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, 1 + len(others))
+
+
+def _in_points(scale: Scale, step: Integers) -> Array:
+    """(scores,) of steps in points: exact fractions, rounded once; NaN of none."""
+    used, at = np.unique(step, return_inverse=True)
+    points = [np.nan if each == _NONE else float(scale.value(each)) for each in used.tolist()]
+    return np.array(points, dtype=np.float64)[at]
 
 
 def _chances(items: Sequence[Any], systems: int) -> Array:
@@ -229,6 +343,20 @@ def _chances(items: Sequence[Any], systems: int) -> Array:
         elif item.chance is not None:
             found[at] = item.chance
     return found
+
+
+def payloads(session: Session, ratings: Ratings) -> list[dict[str, Any] | None]:
+    """(scores,): what an answer is beside its number; None for a score alone."""
+    known = {
+        row.id: row.payload
+        for row in session.execute(
+            select(Rating.id, Rating.payload)
+            .join(Assignment, Assignment.id == Rating.assignment_id)
+            .join(Item, Item.id == Assignment.item_id)
+            .where(Item.campaign_id == ratings.campaign.id, Rating.payload.is_not(None))
+        )
+    }
+    return [known.get(number) for number in ratings.id.tolist()]
 
 
 def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
@@ -251,7 +379,7 @@ def documents_apart(names: Sequence[str], segments: Sequence[int]) -> Integers:
     return numbers if len(np.unique(numbers)) > 1 else -1 - np.array(segments, dtype=np.int64)
 
 
-def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
+def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
     """(units, systems): where a system's output is the same text as an earlier system's on the unit, so that
     its score is no judgement of its own. Raters saw such texts once (`Assignment.order`)."""
     repeated = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
@@ -269,122 +397,28 @@ def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
     return repeated
 
 
-@dataclass(frozen=True)
-class _Items:
-    """The items of a campaign in the order of their ids; (items,) each, `chance` (items, systems)."""
-
-    id: Integers
-    segment: Integers
-    weight: Array
-    document: Integers
-    chance: Array
-    rates_systems: NDArray[np.bool_]
-    passed_over: NDArray[np.bool_]
-    random: NDArray[np.bool_]
-    repeat: NDArray[np.bool_]
-    bad: NDArray[np.bool_]
-
-
-def _assemble(
-    facts: CampaignFacts,
-    items: _Items,
-    raters: Any,
-    assignments: Integers,
-    scores: Integers,
-    skipped: int,
-) -> Ratings:
-    assignment, system, revision, step = scores.T
-    _, item_id, rater_id, moment = assignments[np.searchsorted(assignments[:, 0], assignment)].T
-    item = np.searchsorted(items.id, item_id)
-    rater_ids = np.array([row.id for row in raters], dtype=np.int64)
-    excluded = np.array([row.excluded_at is not None for row in raters], dtype=bool)
-    rater = np.searchsorted(rater_ids, rater_id)
-
-    # a revision replaces all scores of its assignment
-    first = np.flatnonzero(np.diff(assignment, prepend=-1)) if len(assignment) else np.zeros(0, np.int64)
-    last_revision = np.maximum.reduceat(revision, first) if len(first) else revision
-    newest = revision == np.repeat(last_revision, np.diff([*first, len(assignment)]))
-    of_excluded = excluded[rater] if len(raters) else np.zeros(len(scores), bool)
-    of_systems = items.rates_systems[item]
-    counts = newest & ~of_excluded & of_systems
-
-    used_raters, rater_row = np.unique(rater[counts], return_inverse=True)
-    control = newest & (items.repeat | items.bad)[item] & np.isin(rater, used_raters)
-    units = _units(facts.protocol, items, item[counts])
-    chance = np.ones((len(units.segment_index), len(facts.systems)))
-    chance[units.of_rating, system[counts]] = items.chance[item[counts], system[counts]]
-    points = _in_points(facts.scale, step)
-    done = np.unique(assignment[counts], return_index=True)[1]
-    rated_items, raters_an_item = np.unique(item[counts][done], return_counts=True)
-    passed_over = int((items.rates_systems & items.passed_over).sum())
-    for_systems = int(items.rates_systems.sum()) - passed_over
-    return Ratings(
-        campaign=facts,
-        raters=tuple(raters[at].pseudonym for at in used_raters),
-        segment_index=units.segment_index,
-        weight=units.weight,
-        document=units.document,
-        random=units.random,
-        chance=chance,
-        item=items.id[item[counts]],
-        unit=units.of_rating,
-        rater=rater_row.astype(np.int64),
-        system=system[counts],
-        value=points[counts],
-        moment=moment[counts],
-        controls=Controls(
-            rater=np.searchsorted(used_raters, rater[control]),
-            system=system[control],
-            segment=items.segment[item[control]],
-            repeat=items.repeat[item[control]],
-            value=points[control],
-        ),
-        submitted=len(done),
-        wanted=for_systems * facts.ratings_per_item if facts.is_planned else len(done),
-        items=for_systems,
-        left_out=LeftOut(
-            excluded_raters=int(excluded.sum()),
-            excluded_ratings=int((newest & of_excluded & of_systems).sum()),
-            replaced_ratings=int((~newest).sum()),
-            control_ratings=int((newest & ~of_systems).sum()),
-            skipped=skipped,
-            unrated_items=for_systems - len(rated_items),
-            passed_over=passed_over,
-            incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()) if facts.is_planned else 0,
-        ),
+def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
+    """What changes whenever a campaign's counting ratings do, or the evidence of where errors come from: a
+    key for what was computed of them."""
+    campaign = session.execute(
+        select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
+    ).first()
+    excluded = session.scalars(
+        select(Rater.id)
+        .where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
+        .order_by(Rater.id)
     )
-
-
-def _in_points(scale: Scale, step: Integers) -> Array:
-    """(ratings,) of steps in points: exact fractions, rounded once."""
-    used, at = np.unique(step, return_inverse=True)
-    return np.array([float(scale.value(int(each))) for each in used])[at]
-
-
-@dataclass(frozen=True)
-class _Units:
-    segment_index: Integers  # (units,)
-    weight: Array
-    document: Integers
-    random: NDArray[np.bool_]
-    of_rating: Integers  # (ratings,)
-
-
-def _units(protocol: Protocol, items: _Items, rated: Integers) -> _Units:
-    """Units from the positions of the ratings' items (ratings,): the items of a segment are one unit, but
-    where scores are relative each item is one.
-
-    The items of a unit have one weight; should they differ, the unit's is their mean.
-    """
-    grouping = np.arange(len(items.id)) if protocol.relative else items.segment
-    used, item = np.unique(rated, return_inverse=True)
-    _, first, of_item = np.unique(grouping[used], return_index=True, return_inverse=True)
-    random = np.zeros(len(first), dtype=bool)
-    random[of_item[items.random[used]]] = True
-    return _Units(
-        segment_index=items.segment[used][first],
-        weight=np.bincount(of_item, weights=items.weight[used]) / np.bincount(of_item),
-        document=items.document[used][first],
-        random=random,
-        of_rating=of_item[item].astype(np.int64),
+    of_campaign = (
+        select(func.count(Assignment.submitted_at), func.count(Assignment.skipped_at))
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Item.campaign_id == campaign_id)
+    )
+    newest = select(func.max(Rating.id))  # of any campaign: an index tells it at once
+    evidence = session.scalars(select(Blame.key).where(Blame.campaign_id == campaign_id).order_by(Blame.key))
+    return (
+        campaign and tuple(campaign),  # created anew, it may have the number of one that was removed
+        tuple(excluded),
+        tuple(session.execute(of_campaign).one()),
+        session.scalar(newest),
+        digest(evidence.all()),
     )

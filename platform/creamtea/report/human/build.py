@@ -12,20 +12,14 @@ from creamtea.errors import InputError
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating.aiming import standings
 from creamtea.human.results.of_study import campaigns_of
-from creamtea.human.results.ratings import load_ratings, repeated_scores
+from creamtea.human.results.ratings import load_ratings, payloads, repeated_scores
 from creamtea.orders.specs import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer
 from creamtea.report.cells import Material
-from creamtea.report.human import agreeing, comparing, metrics
-from creamtea.report.human.comparing import Pair
-from creamtea.report.human.edited import post_edits
-from creamtea.report.human.looks import looks
-from creamtea.report.human.marked import marked_errors, proposed_errors
-from creamtea.report.human.material import Judged, judged, only_random
-from creamtea.report.human.origins import origins
-from creamtea.report.human.section import CampaignReport
-from creamtea.report.human.whole_documents import whole_documents
+from creamtea.report.human import agreement, errors, verdicts
+from creamtea.report.human.campaign import CampaignReport
+from creamtea.report.human.tables import Judged, judged, only_random
 from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.stats.verdict import deciding_test
 from creamtea.stats.wmt import RULES
@@ -95,39 +89,42 @@ def campaign_report(
     """One campaign's report; without a study's `material` there are no metrics."""
     ratings = load_ratings(session, campaign)
     whole = judged(ratings, material.spec.baseline if material is not None else None)
-    rated = len(ratings.value) > 0
-    aims = ratings.campaign.settings.aim and rated
-    ended = standings(session, ratings, whole.baseline, whole.delta) if aims else []
-    states = {one.system: one.look.state for one in ended}
-    pairs = comparing.against_baseline(whole, complete, states) if rated else []
-    tables = _comparisons(whole, pairs, complete) if rated else []
+    own = {} if material is None else vega.styles_of(material.spec)
+    styles = vega.styles(whole.systems) | own
+    if not len(ratings.value):
+        return CampaignReport(whole, (), (), (), (), styles)
+    ended = standings(session, ratings, whole.baseline, whole.delta) if ratings.campaign.settings.aim else []
+    means = verdicts.system_means(whole)
+    states = {standing.system: standing.look.state for standing in ended}
+    pairs = verdicts.against_baseline(whole, complete, states)
+    tables = _comparisons(whole, means, pairs, complete)
     texts: list[Texts] = []
-    if complete and rated:
-        tables += looks(session, whole)
-        tables += comparing.clusters(whole, pairs)
+    if complete:
+        tables += verdicts.looks(session, whole)
+        tables += verdicts.clusters(whole, pairs)
         if whole.protocol.marks_errors:
-            tables.append(marked_errors(session, whole))
-            proposed = proposed_errors(session, whole)
+            given = payloads(session, ratings)
+            tables.append(errors.marked_errors(whole, given))
+            proposed = errors.proposed_errors(session, whole, given)
             tables += [] if proposed is None else [proposed]
         if whole.protocol.edits_text:
-            tables.append(post_edits(session, whole))
-        if (documents := whole_documents(session, whole)) is not None:
+            tables.append(errors.post_edits(whole))
+        if (documents := errors.whole_documents(whole)) is not None:
             tables.append(documents)
-        found, examples = origins(session, whole)
+        found, examples = errors.origins(session, whole)
         tables += found
         texts += [examples] if examples is not None else []
-        outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
-        tables += agreeing.agreement(whole, outputs)
+        outputs = agreement.by_rater(ratings, repeated_scores(session, ratings))
+        tables += agreement.agreement(whole, outputs)
         if not whole.protocol.relative:
-            tables.append(agreeing.wmt_mode(whole, RULES[wmt] if wmt else None))
+            tables.append(agreement.wmt_mode(whole, RULES[wmt] if wmt else None))
         if material is not None:
-            scores = metrics.metric_scores(session, ratings, material)
-            tables += metrics.metric_tables(whole, scores)
-            texts.append(metrics.disagreements(session, whole, scores))
-        texts.append(agreeing.disputes(session, whole, outputs))
-    own = {} if material is None else vega.styles_of(material.spec)
+            scores = agreement.metric_scores(session, ratings, material)
+            tables += agreement.metric_tables(whole, scores)
+            texts.append(agreement.disagreements(session, whole, scores))
+        texts.append(agreement.disputes(session, whole, outputs))
     shown = tuple(listed for listed in texts if listed.entries)
-    return CampaignReport(whole, tuple(tables), shown, vega.styles(whole.systems) | own)
+    return CampaignReport(whole, tuple(means), tuple(pairs), tuple(tables), shown, styles)
 
 
 def _material(session: Session, row: StudyRow | None) -> Material | None:
@@ -159,13 +156,15 @@ def _verdicts(whole: Judged) -> str:
     return words
 
 
-def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table]:
+def _comparisons(
+    whole: Judged, means: list[verdicts.SystemMean], pairs: list[verdicts.Pair], complete: bool
+) -> list[Table]:
     name = whole.systems[whole.baseline]
     tables = [
-        comparing.means(
-            whole, "means", "Systems", "" if whole.protocol.relative else whole.protocol.ratio_note
+        verdicts.means_table(
+            whole, means, "means", "Systems", "" if whole.protocol.relative else whole.protocol.ratio_note
         ),
-        comparing.pair_table(
+        verdicts.pair_table(
             whole,
             pairs,
             "comparisons",
@@ -177,9 +176,9 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
     ]
     if complete and len(whole.systems) > 2:
         tables.append(
-            comparing.pair_table(
+            verdicts.pair_table(
                 whole,
-                comparing.other_pairs(whole, pairs),
+                verdicts.other_pairs(whole, pairs),
                 "pairs",
                 "The other pairs",
                 "Not planned against a baseline: p-values after Holm's correction over all pairs.",
@@ -188,15 +187,16 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
     if whole.ratings.random.any() and not whole.ratings.random.all():
         part = only_random(whole)
         tables += [
-            comparing.means(
+            verdicts.means_table(
                 part,
+                verdicts.system_means(part),
                 "random_means",
                 "Randomly drawn items",
                 "The other items were chosen because metrics disagree on them; these represent the test set.",
             ),
-            comparing.pair_table(
+            verdicts.pair_table(
                 part,
-                comparing.against_baseline(part, complete),
+                verdicts.against_baseline(part, complete),
                 "random_comparisons",
                 f"Randomly drawn items, against {name}",
                 "By paired t-tests over these items alone; the campaign's verdicts are those of all items.",

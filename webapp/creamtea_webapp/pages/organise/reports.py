@@ -8,7 +8,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.human.quality import RaterReport, reports_of
-from creamtea.human.results.fingerprint import fingerprint
+from creamtea.human.results.ratings import fingerprint
 from creamtea_webapp import session
 
 

@@ -1,11 +1,14 @@
-"""Where the errors that raters marked come from: shares by system, what would have mended them, examples."""
+"""What raters said beside scores: marked errors and where they come from, post-edits, whole documents."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
+import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -23,12 +26,184 @@ from creamtea.blame.labels import (
     label,
     of_system,
 )
-from creamtea.blame.marks import Marked, Output, better_of, has_marks, low_scores, marks_of, scores_of
+from creamtea.blame.marks import Output, better_of, has_marks, low_scores, marks_of, scores_of
 from creamtea.contract.columns import Column
-from creamtea.report.human.material import Judged, count, table
+from creamtea.human.making.proposals import outcomes
+from creamtea.human.protocols.spans import spans_of
+from creamtea.report.human.tables import Judged, count, estimate, number, table
 from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
+from creamtea.stats.paired import compare_paired
 from creamtea.stats.proportion import clustered_interval
-from creamtea.store.tables import Blame, Campaign, Item
+from creamtea.store.tables import Blame, Item
+
+GOOD = 85  # points: with no marked error an output is called free of errors (WMT 2026)
+MARKED = (
+    Column("ratings", "ratings", 0),
+    Column("minor", "minor errors", 2, "lower", note="per rating, neutral and undecided ones left out"),
+    Column("major", "major errors", 2, "lower", note="per rating, critical ones included"),
+    Column("omissions", "omissions", 2, "lower", note="of these, errors without a place in the output"),
+    Column(
+        "free", "free of errors, %", 1, "higher", note=f"nothing marked; with ESA also {GOOD} points or more"
+    ),
+)
+PROPOSED = (
+    Column("answers", "ratings", 0),
+    Column("proposed", "proposed", 0, note="errors that were marked beforehand"),
+    Column("left", "left", 0, note="still marked; with another severity or not, the file does not say"),
+    Column("kept", "kept", 0),
+    Column("changed", "changed", 0),
+    Column("deleted", "deleted", 0),
+    Column("added", "added", 0, note="errors that raters marked beside the proposed ones"),
+)
+
+
+SEVERITIES = ("minor", "major", "critical")
+
+
+def marked_errors(judged: Judged, given: Sequence[dict[str, Any] | None]) -> Table:
+    """Means over the ratings that count; every rating weighs the same. `given`: the ratings' payloads."""
+    totals = [Counter[str]() for _ in judged.systems]
+    for system, payload in zip(judged.ratings.system.tolist(), given, strict=True):
+        spans = spans_of(payload)
+        errors = [span for span in spans if span.severity in SEVERITIES]
+        minor = sum(span.severity == "minor" for span in errors)
+        score = payload.get("score") if payload else None
+        totals[system].update(
+            ratings=1,
+            minor=minor,
+            major=len(errors) - minor,
+            omissions=sum(span.start is None or span.in_source for span in errors),
+            free=not spans and (score is None or score >= GOOD),
+        )
+    rows = []
+    for name, found in zip(judged.systems, totals, strict=True):
+        ratings = found["ratings"]
+        cells = {
+            kind: number(found[kind] / ratings if ratings else None)
+            for kind in ("minor", "major", "omissions")
+        }
+        free = number(100 * found["free"] / ratings if ratings else None)
+        rows.append(Row(name, {"ratings": count(ratings), **cells, "free": free}))
+    about = "Errors as raters marked them. Means over ratings; item weights are ignored here."
+    return table("marked", "Marked errors", about, "system", MARKED, rows)
+
+
+def proposed_errors(session: Session, judged: Judged, given: Sequence[dict[str, Any] | None]) -> Table | None:
+    """What became of the errors that were marked beforehand; None where none were."""
+    ratings, settings = judged.ratings, judged.ratings.campaign.settings
+    proposals: dict[int, Any] = dict(
+        session.execute(
+            select(Item.id, Item.proposals).where(
+                Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
+            )
+        ).all()
+    )
+    found = [Counter[str]() for _ in judged.systems]
+    for item, system, payload in zip(ratings.item.tolist(), ratings.system.tolist(), given, strict=True):
+        if item in proposals:
+            proposed = proposals[item].get(str(system), [])
+            found[system].update(
+                {**outcomes(proposed, spans_of(payload)), "answers": 1, "proposed": len(proposed)}
+            )
+    if not any(found):
+        return None
+    left_only = settings.proposals_left
+    hidden = ("proposed", "kept", "changed", "deleted") if left_only else ("left",)
+    rows = []
+    for name, became in zip(judged.systems, found, strict=True):
+        counts = became + Counter(left=became["kept"] + became["changed"])
+        shown = (column.key for column in PROPOSED if column.key not in hidden)
+        rows.append(Row(name, {key: count(counts[key]) for key in shown}))
+    source = settings.proposed_by
+    by = "" if source is None else f" by {source.metric} (version {source.version})"
+    about = (
+        f"Errors that were marked{by} before raters began, and what they made of them; of items with such "
+        "errors. "
+    )
+    about += (
+        "The file has only those that raters left, so that nobody knows how many they deleted."
+        if left_only
+        else "A changed one has another severity or category."
+    )
+    return table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)
+
+
+# ---------------------------------------------------------------- corrected outputs
+
+
+EDITED = (
+    Column("ratings", "post-edits", 0),
+    Column("rate", "edit rate, %", 1, "lower", note="word edits per word of the corrected text, at most 100"),
+    Column("unchanged", "unchanged, %", 1, "higher", note="outputs that the rater left as they were"),
+    Column("seconds", "seconds", 1, "lower", note="median time on an output, where it was measured"),
+)
+
+
+def post_edits(judged: Judged) -> Table:
+    """Means over the ratings that count; every rating weighs the same."""
+    ratings, rows = judged.ratings, []
+    stored = np.argsort(ratings.id)
+    kept_shares = ratings.step / (judged.protocol.scale.steps - 1)
+    for system, name in enumerate(judged.systems):
+        own = stored[ratings.system[stored] == system]
+        kept, times = kept_shares[own].tolist(), ratings.seconds[own]
+        times = times[~np.isnan(times)].tolist()
+        cells = {
+            "ratings": count(len(kept)),
+            "rate": number(100 * (1 - sum(kept) / len(kept)) if kept else None),
+            "unchanged": number(100 * sum(share == 1 for share in kept) / len(kept) if kept else None),
+            "seconds": number(median(times) if times else None),
+        }
+        rows.append(Row(name, cells))
+    about = "What raters corrected. Item weights are ignored here."
+    return table("edited", "Post-edits", about, "system", EDITED, rows)
+
+
+# ---------------------------------------------------------------- whole documents
+
+
+def whole_documents(judged: Judged) -> Table | None:
+    """Means over documents of the means over raters, and differences paired over documents; None without a
+    score."""
+    ratings = judged.ratings
+    rated = ~np.isnan(ratings.document_value)
+    if not rated.any():
+        return None
+    # until 0.2 each page of a longer document had a score, of which a rater's mean is taken
+    given: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))  # by rater
+    names, document = np.unique(ratings.document_name[rated], return_inverse=True)
+    keys = (document, ratings.system[rated], ratings.rater[rated])
+    for place, system, rater, value in zip(*keys, ratings.document_value[rated], strict=True):
+        given[place, system][rater].append(value)
+    scores = np.full((len(names), len(judged.systems)), np.nan)
+    for cell, by_rater in given.items():
+        scores[cell] = np.mean([np.mean(values) for values in by_rater.values()])
+    name = judged.systems[judged.baseline]
+    columns = (
+        Column("documents", "documents", 0),
+        judged.points("mean", "mean", better="higher"),
+        judged.points(
+            "difference", f"against {name}", "system − baseline, with a 95 % interval over documents"
+        ),
+    )
+    rows = []
+    for system, title in enumerate(judged.systems):
+        own = scores[:, system]
+        known = own[~np.isnan(own)]
+        cells = {"documents": count(len(known)), "mean": number(float(known.mean()) if len(known) else None)}
+        if system == judged.baseline:
+            cells["difference"] = Cell("ok", words="baseline")
+        else:
+            cells["difference"] = estimate(compare_paired(scores[:, judged.baseline], own).estimate)
+        rows.append(Row(title, cells))
+    about = (
+        "Scores of whole documents, given after their last segments and counted nowhere else. Each document "
+        "counts once."
+    )
+    return table("documents", "Whole documents", about, "system", columns, rows)
+
+
+# ---------------------------------------------------------------- where marked errors come from
 
 EXAMPLES = 3  # of each origin, for each system
 NOTES = {
@@ -37,7 +212,7 @@ NOTES = {
     Origin.MODEL: "the model itself prefers an output with the error",
     Origin.UNDECIDED: "no translation is known that is better there",
 }
-COLUMNS = (
+ORIGINS = (
     Column("marks", "marks", 0),
     Column(
         "segments",
@@ -56,13 +231,13 @@ COLUMNS = (
         "translation than the best that it found may exist",
     ),
 )
-ABOUT = (
+ABOUT_ORIGINS = (
     "Of each marked error: the system's vocabulary selection, its search or its model. A better translation "
     "is another rated output of the segment with a higher score, or else the closest reference, where it "
     "differs there; the model's scores are those of its full vocabulary. The definitions are in "
     "docs/methods.md."
 )
-REPAIRS = (
+ABOUT_REPAIRS = (
     "Of the marked errors, how many are gone or mended in the same model's output with all words, a wider "
     "beam or exact search, and in other models' outputs by the same search. Gone: something else stands "
     "there. Mended: what the better translation has there."
@@ -90,7 +265,7 @@ def origins(session: Session, judged: Judged) -> tuple[list[Table], Texts | None
     by_system = {system: [case for case in cases if case.output[1] == system] for system in systems}
     rows = [Row(judged.systems[system], _shares(found)) for system, found in by_system.items()]
     tables = [
-        table("origins", "Where marked errors come from", ABOUT, "system", COLUMNS, rows),
+        table("origins", "Where marked errors come from", ABOUT_ORIGINS, "system", ORIGINS, rows),
         _repairs(judged, by_system),
     ]
     return tables, _examples(session, judged, cases)
@@ -104,8 +279,12 @@ def _cases(session: Session, judged: Judged) -> Iterator[_Case]:
     ).all()
     if not rows:
         return
-    marked, scores = _marked(session, judged, rows), scores_of(judged.ratings)
-    clusters = _clusters(judged)
+    marked, scores = marks_of(session, judged.ratings), scores_of(judged.ratings)
+    if not has_marks(judged.protocol):
+        marked = low_scores(marked, judged.ratings, max(row.evidence["settings"]["below"] for row in rows))
+    clusters: dict[int, int] = {}  # of segments, where a campaign has several documents
+    if judged.documents is not None:
+        clusters = dict(zip(judged.ratings.segment_index.tolist(), judged.documents.tolist(), strict=True))
     for row in rows:
         output = (row.segment_index, row.system)
         evidence = Evidence.of(row.evidence)
@@ -118,22 +297,6 @@ def _cases(session: Session, judged: Judged) -> Iterator[_Case]:
             names = [mark.better] if mark.better else [*better, *references]
             cluster = clusters.get(row.segment_index, row.segment_index)
             yield _Case(output, mark, evidence, names, label(evidence, mark, names), cluster)
-
-
-def _clusters(judged: Judged) -> dict[int, int]:
-    """The documents of segments, where a campaign has several."""
-    documents = judged.ratings.documents
-    if documents is None:
-        return {}
-    return dict(zip(judged.ratings.segment_index.tolist(), documents.tolist(), strict=True))
-
-
-def _marked(session: Session, judged: Judged, rows: Sequence[Blame]) -> Marked:
-    marked = marks_of(session, session.get_one(Campaign, judged.ratings.campaign.id))
-    if has_marks(judged.protocol):
-        return marked
-    bounds = [row.evidence["settings"]["below"] for row in rows]
-    return low_scores(marked, judged.ratings, max(bounds))
 
 
 def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
@@ -178,18 +341,18 @@ def _repairs(judged: Judged, by_system: dict[int, list[_Case]]) -> Table:
         for case in cases:
             names |= dict.fromkeys(_alternatives(case.evidence))
     columns: list[Column] = []
-    for number, name in enumerate(names):
+    for place, name in enumerate(names):
         columns += [
-            Column(f"gone-{number}", f"{name}: gone", 1, scale=100.0, unit="%", group=name),
-            Column(f"mended-{number}", f"{name}: mended", 1, scale=100.0, unit="%", group=name),
+            Column(f"gone-{place}", f"{name}: gone", 1, scale=100.0, unit="%", group=name),
+            Column(f"mended-{place}", f"{name}: mended", 1, scale=100.0, unit="%", group=name),
         ]
     rows = []
     for system, cases in by_system.items():
         cells: dict[str, Cell] = {}
-        for number, name in enumerate(names):
-            cells |= _repaired(cases, name, number)
+        for place, name in enumerate(names):
+            cells |= _repaired(cases, name, place)
         rows.append(Row(judged.systems[system], cells))
-    return table("repairs", "What would have mended them", REPAIRS, "system", columns, rows)
+    return table("repairs", "What would have mended them", ABOUT_REPAIRS, "system", columns, rows)
 
 
 def _alternatives(evidence: Evidence) -> list[str]:
@@ -202,7 +365,7 @@ def _alternatives(evidence: Evidence) -> list[str]:
     ]
 
 
-def _repaired(cases: Sequence[_Case], name: str, number: int) -> dict[str, Cell]:
+def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
     gone: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])  # by cluster: gone, mended, all
     for case in cases:
         other, output = case.evidence.named(name), case.evidence.named(OUTPUT)
@@ -219,7 +382,7 @@ def _repaired(cases: Sequence[_Case], name: str, number: int) -> dict[str, Cell]
     if not gone:
         return {}
     there, mended, sizes = zip(*gone.values(), strict=True)
-    return {f"gone-{number}": _share(there, sizes), f"mended-{number}": _share(mended, sizes)}
+    return {f"gone-{place}": _share(there, sizes), f"mended-{place}": _share(mended, sizes)}
 
 
 # ---------------------------------------------------------------- examples

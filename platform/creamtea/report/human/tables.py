@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from sqlalchemy import select
@@ -11,8 +12,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.protocols import Protocol
-from creamtea.human.results.ratings import Array, Ratings
-from creamtea.human.results.score_rows import Integers
+from creamtea.human.results.ratings import Array, Integers, Ratings
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
 from creamtea.stats.aiming import weights_at_the_end
@@ -40,7 +40,7 @@ class Judged:
     def protocol(self) -> Protocol:
         return self.ratings.campaign.protocol
 
-    @property
+    @cached_property
     def documents(self) -> Integers | None:
         """Of the units, where intervals and tests are over documents."""
         return self.ratings.documents

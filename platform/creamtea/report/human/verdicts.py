@@ -9,17 +9,20 @@ from types import MappingProxyType
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
+from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.report.human.material import Judged, count, estimate, p_value, table
+from creamtea.human.rating.aiming import Standing, standings
+from creamtea.report.human.tables import Judged, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.aiming import State
 from creamtea.stats.correction import holm
 from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
-from creamtea.stats.estimate import cluster_means, mean_estimate
+from creamtea.stats.estimate import Estimate, MeanEstimate, cluster_means, mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
 from creamtea.stats.power import POWER
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.stats.ratio import Ratio, baseline_ratio
+from creamtea.stats.sequential import BURN_IN, LOOKS
 from creamtea.stats.verdict import Outcome, Verdict, judge, judge_state
 
 ITEMS = Column("items", "items", 0)
@@ -27,9 +30,43 @@ DOCUMENTS = Column("documents", "documents", 0, note="of the items: what interva
 NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does not aim
 
 
-def means(judged: Judged, key: str, title: str, about: str) -> Table:
+@dataclass(frozen=True)
+class SystemMean:
+    """A system's mean in points over its items, and as a percentage of the baseline's, where scores are not
+    relative; of the baseline itself there is no ratio."""
+
+    system: int
+    items: int
+    ratings: int
+    mean: MeanEstimate
+    ratio: Ratio | None
+
+
+def system_means(judged: Judged) -> list[SystemMean]:
+    ratings, used = judged.ratings, judged.weights > 0
+    means = []
+    for system in range(len(judged.systems)):
+        rated = used & ~np.isnan(judged.matrix[:, system])
+        own, weights = judged.matrix[rated, system], judged.weights_of(system)[rated]
+        mean = mean_estimate(
+            own,
+            weights if len(own) and np.ptp(weights) else None,
+            clusters=None if judged.documents is None else judged.documents[rated],
+            cluster=ratings.together,
+        )
+        ratio = None
+        if not judged.protocol.relative and system != judged.baseline:
+            columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
+            weighing = judged.weights_of(judged.baseline, system)
+            ratio = baseline_ratio(*columns, weighing, judged.documents)
+        scores = int((rated[ratings.unit] & (ratings.system == system)).sum())
+        means.append(SystemMean(system, len(own), scores, mean, ratio))
+    return means
+
+
+def means_table(judged: Judged, means: Sequence[SystemMean], key: str, title: str, about: str) -> Table:
     """One row per system: its mean in points, and as a percentage of the baseline with both intervals."""
-    ratings, name = judged.ratings, judged.systems[judged.baseline]
+    name = judged.systems[judged.baseline]
     columns = [
         ITEMS,
         Column("ratings", "ratings", 0),
@@ -49,35 +86,18 @@ def means(judged: Judged, key: str, title: str, about: str) -> Table:
             "mean, as in Domhan et al. 2022, which takes that mean as known",
         ),
     ]
-    used = judged.weights > 0
     rows = []
-    for index, system in enumerate(judged.systems):
-        rated = used & ~np.isnan(judged.matrix[:, index])
-        own, weights = judged.matrix[rated, index], judged.weights_of(index)[rated]
-        mean = mean_estimate(
-            own,
-            weights if len(own) and np.ptp(weights) else None,
-            clusters=None if judged.documents is None else judged.documents[rated],
-            cluster=judged.ratings.together,
-        )
-        cells = {
-            "items": count(len(own)),
-            "ratings": count(int((rated[ratings.unit] & (ratings.system == index)).sum())),
-            "mean": estimate(mean),
-        }
-        if not judged.protocol.relative:
-            cells |= _percent(judged, index)
-        rows.append(Row(system, cells))
+    for each in means:
+        cells = {"items": count(each.items), "ratings": count(each.ratings), "mean": estimate(each.mean)}
+        if each.ratio is not None:
+            cells |= {
+                "percent": estimate(each.ratio.delta),
+                "percent_paired_t": estimate(each.ratio.paired_t),
+            }
+        elif not judged.protocol.relative:
+            cells |= {column: Cell("ok", value=100.0) for column in ("percent", "percent_paired_t")}
+        rows.append(Row(judged.systems[each.system], cells))
     return table(key, title, about, "system", columns, rows)
-
-
-def _percent(judged: Judged, system: int) -> dict[str, Cell]:
-    if system == judged.baseline:
-        return {name: Cell("ok", value=100.0) for name in ("percent", "percent_paired_t")}
-    columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
-    weights = judged.weights_of(judged.baseline, system)
-    ratio = baseline_ratio(*columns, weights, judged.documents)
-    return {"percent": estimate(ratio.delta), "percent_paired_t": estimate(ratio.paired_t)}
 
 
 # ---------------------------------------------------------------- pairs of systems
@@ -291,4 +311,67 @@ def _cluster_cells(judged: Judged, crossed: CrossedComparison, p: float | None) 
     }
     if not judged.protocol.relative:
         cells["percent"] = estimate(ratio)
+    return cells
+
+
+# ---------------------------------------------------------------- before the end
+
+# Items come in an order drawn at the beginning: what is complete so far is a random part of the whole.
+# The tests are those for all looks together (`stats.aiming`), not those of the other tables.
+LOOKED = (
+    "Differences, intervals and p-values that hold whenever you look: over documents (or single segments) "
+    "with all their ratings. Better, worse and no difference > δ are "
+    "settled: a campaign that ends once all are keeps its 5 %. (A group-sequential test with "
+    f"{LOOKS} looks, from {BURN_IN} documents or segments on; the power family of error spending, Kim and "
+    "DeMets 1987. What came after the last of these looks counts at the next.) They are about these raters. "
+    "p: after Holm's correction."
+)
+AIMED = (
+    " This campaign aims: a system is rated on one document or segment in twenty once its verdict is "
+    "settled, or once what is planned is unlikely to decide it; the others go on without it. The verdict "
+    "and its difference are of ratings before that. Unbiased, but noisier: the mean difference over all "
+    "that was planned, by inverse probabilities. Outputs that a rater has skipped are left out."
+)
+
+
+def looks(session: Session, judged: Judged) -> list[Table]:
+    """Nothing for a campaign that is complete and did not aim."""
+    ratings = judged.ratings
+    aims = ratings.campaign.settings.aim
+    if ratings.submitted >= ratings.wanted and not aims:
+        return []
+    found = standings(session, ratings, judged.baseline, judged.delta)
+    rows = [Row(judged.systems[one.system], _standing_cells(judged, one)) for one in found]
+    columns = [
+        Column("units", "complete", 0, note="documents, or segments where they stand alone"),
+        Column("planned", "planned", 0),
+        judged.points(
+            "difference", "difference", "95 % repeated confidence interval: it holds at all looks together"
+        ),
+        judged.points("unbiased", "unbiased", "over all that was planned, by inverse probabilities"),
+        Column("p_any", "p, any time", 3),
+        Column("state", "so far", 0),
+    ]
+    title = f"If you look before the end, against {judged.systems[judged.baseline]}"
+    return [table("looks", title, LOOKED + (AIMED if aims else ""), "system", columns, rows)]
+
+
+def _standing_cells(judged: Judged, standing: Standing) -> dict[str, Cell]:
+    found, few = standing.look, f"from {BURN_IN} complete ones on"
+    looked = found.low is not None or found.state.settled
+    words = found.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
+    if found.state is State.HOPELESS:
+        ended = standing.complete == standing.planned
+        words = "not decided" if ended else "open; what is planned is unlikely to decide it"
+    cells = {
+        "units": count(standing.complete),
+        "planned": count(standing.planned),
+        "difference": estimate(
+            Estimate(found.mean, found.low, found.high) if looked else Estimate(reason=few)
+        ),
+        "p_any": p_value(found.p_value if looked else None, few),
+        "state": Cell("ok", words=words),
+    }
+    if judged.ratings.campaign.settings.aim:
+        cells["unbiased"] = number(standing.unbiased, "not before the end")
     return cells

@@ -1,0 +1,455 @@
+"""How far raters agree with one another, and metrics with raters; where they disagree, how severe each rater
+is, and the ranking by WMT's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.contract.columns import Column
+from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings
+from creamtea.report.cells import Material
+from creamtea.report.human.tables import (
+    MAX_TEXTS,
+    Judged,
+    count,
+    estimate,
+    number,
+    output_name,
+    passages,
+    shown_texts,
+    table,
+)
+from creamtea.report.human.verdicts import ITEMS
+from creamtea.report.model import Cell, Entry, Row, Table, Texts
+from creamtea.stats.agreement import intraclass, krippendorff_alpha
+from creamtea.stats.correction import SIGNIFICANT
+from creamtea.stats.estimate import ROUNDING
+from creamtea.stats.human_metric import (
+    pairwise_accuracy,
+    segment_correlation,
+    soft_pairwise_accuracy,
+    tie_calibrated_accuracy,
+)
+from creamtea.stats.raters import largest_spread, rater_agreement
+from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import SegmentScore
+from creamtea.wording import counted
+
+RATINGS = Column("ratings", "ratings", 0)
+AGREEMENT = (
+    Column("raters", "raters", 0),
+    RATINGS,
+    Column(
+        "alpha",
+        "Krippendorff's α",
+        2,
+        note="interval distances; 1 full agreement, 0 that of chance; 95 % jackknife interval over items",
+    ),
+    Column(
+        "icc_absolute",
+        "ICC(2,1)",
+        2,
+        note="of one rating, a rater's severity counts as error",
+    ),
+    Column("icc_consistency", "ICC(3,1)", 2, note="of one rating, severity does not count"),
+    Column("icc_mean", "ICC(2,k)", 2, note="of the mean over an output's ratings"),
+)
+
+
+@dataclass(frozen=True)
+class ScoresByRater:
+    """Of each output. An output that is the same text as another on its unit is omitted: the text was judged
+    once."""
+
+    scores: Array  # (outputs, raters), NaN where missing
+    unit: Integers  # (outputs,)
+    system: Integers
+
+
+def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
+    systems, given = len(ratings.campaign.systems), ratings.judgements
+    own = ~repeated[given.unit, given.system]
+    cells, output = np.unique(given.unit[own] * systems + given.system[own], return_inverse=True)
+    matrix = np.full((len(cells), len(ratings.raters)), np.nan)
+    matrix[output, given.rater[own]] = given.value[own]
+    return ScoresByRater(matrix, cells // systems, cells % systems)
+
+
+def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
+    """Nothing where no output has two raters."""
+    matrix, units = outputs.scores, outputs.unit
+    if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
+        return []
+    together_with = units if judged.documents is None else judged.documents[units]
+    alpha = krippendorff_alpha(matrix, groups=together_with)
+    icc = intraclass(matrix)
+    each = judged.protocol.scores_each
+    cells = {
+        "outputs": count(alpha.units // each),
+        "raters": count(alpha.raters),
+        "ratings": count(alpha.ratings // each),
+        "alpha": estimate(alpha),
+        "icc_absolute": number(icc.two_1, icc.reason),
+        "icc_consistency": number(icc.three_1, icc.reason),
+        "icc_mean": number(icc.two_k, icc.reason),
+    }
+    about = "Of single outputs; a text that several systems share was judged once and counts once."
+    if judged.protocol.relative:
+        about = "Of pairs; on which side an output was shown changes nothing."
+    columns = [_outputs(judged, "with ratings of two raters or more"), *AGREEMENT]
+    together = table("agreement", "Agreement", about, "raters", columns, [Row("all raters", cells)])
+    return [together, _each_rater(judged, matrix, units)]
+
+
+def _outputs(judged: Judged, note: str) -> Column:
+    return Column("outputs", judged.protocol.judged, 0, note=note)
+
+
+def _each_rater(judged: Judged, matrix: Array, units: Integers) -> Table:
+    columns = [
+        _outputs(judged, "that somebody else rated too"),
+        judged.points(
+            "severity",
+            "severity",
+            "mean of the rater's score less the others' mean, 95 % interval: below 0 severe, above 0 mild",
+        ),
+        Column("correlation", "correlation", 2, note="Pearson's r with the mean of the others"),
+    ]
+    rows = []
+    output, rater = np.nonzero(~np.isnan(matrix))
+    everybody = range(matrix.shape[1])
+    groups = None if judged.documents is None else judged.documents[units]
+    scores = matrix[output, rater]
+    for own in rater_agreement(rater, output, scores, units, everybody, groups=groups):
+        cells = {
+            "outputs": count(own.outputs // judged.protocol.scores_each),
+            "correlation": estimate(own.correlation),
+        }
+        if not judged.protocol.relative:  # preferences always add up to the same: nobody is severe
+            cells["severity"] = estimate(own.severity)
+        rows.append(Row(judged.ratings.raters[own.rater], cells))
+    about = f"Each rater against the others, on the {judged.protocol.judged} that they share."
+    return table("raters", "Raters", about, "rater", columns, rows)
+
+
+def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> Texts:
+    """The outputs whose ratings lie furthest apart, with their texts. Of a pair only the first: what one
+    output gains, the other loses."""
+    rows = np.arange(len(outputs.unit))
+    if judged.protocol.relative:
+        rows = np.unique(outputs.unit, return_index=True)[1]
+    spreads = largest_spread(outputs.scores[rows], MAX_TEXTS)
+    chosen = rows[[spread.output for spread in spreads]]
+    cells = list(zip(outputs.unit[chosen].tolist(), outputs.system[chosen].tolist(), strict=True))
+    texts = shown_texts(session, judged.ratings, cells)
+    columns = [judged.points(key, key) for key in ("lowest", "highest", "deviation")]
+    entries = tuple(
+        Entry(
+            output_name(judged, unit, system),
+            (
+                (RATINGS, count(spread.ratings)),
+                *((column, Cell("ok", value=getattr(spread, column.key))) for column in columns),
+            ),
+            passages(judged, *texts[unit, system]),
+        )
+        for spread, (unit, system) in zip(spreads, cells, strict=True)
+    )
+    about = "The outputs whose ratings lie furthest apart, by their standard deviation."
+    return Texts("disputes", "Where raters disagree most", about, entries, folded=True)
+
+
+# ---------------------------------------------------------------- metrics against raters
+
+
+_BY_ITEM = "over the systems of an item, then the mean over items"
+_ALL = "over all outputs at once: also rewards telling hard segments from easy"
+METRICS = (
+    Column("outputs", "outputs", 0, note="with both scores"),
+    Column("kendall_item", "τ by item", 3, "higher", note=f"Kendall's τ-b, {_BY_ITEM}"),
+    Column("kendall", "τ of all", 3, "higher", note=f"Kendall's τ-b, {_ALL}"),
+    Column("pearson_item", "r by item", 3, "higher", note=f"Pearson's r, {_BY_ITEM}"),
+    Column("pearson", "r of all", 3, "higher", note=f"Pearson's r, {_ALL}"),
+    Column("tie_accuracy", "acc*eq", 3, "higher", note="tie-calibrated, by item (Deutsch et al. 2023)"),
+    Column(
+        "accuracy",
+        "pairwise accuracy",
+        3,
+        "higher",
+        note="pairs of systems in the same order (Kocmi et al. 2021)",
+    ),
+    Column(
+        "soft_accuracy",
+        "soft accuracy",
+        3,
+        "higher",
+        note="1 − the mean difference of the two p-values of a pair of systems (Thompson et al. 2024)",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class MetricScores:
+    """A metric's scores of the rated outputs: (units, systems), NaN where it has none."""
+
+    column: Column
+    scores: Array
+
+    @property
+    def quality(self) -> Array:
+        """The scores with higher as better: those of an error metric with their sign changed."""
+        return -self.scores if self.column.better == "lower" else self.scores
+
+
+def metric_scores(session: Session, ratings: Ratings, material: Material) -> list[MetricScores]:
+    """The study's segment scores of what was rated: the outputs of each variant's first seed. A metric
+    without any is omitted."""
+    campaign, measured = ratings.campaign, []
+    units, of_unit = np.unique(ratings.segment_index, return_inverse=True)
+    for metric in material.spec.metrics:
+        column = metric.column()
+        scores = np.full((len(units), len(campaign.systems)), np.nan)
+        for index, system in enumerate(campaign.systems):
+            if (step := _score_step(material, system, campaign.test_set, column.key)) is not None:
+                _fill(session, step, units, scores[:, index])
+        if not np.isnan(scores).all():
+            measured.append(MetricScores(column, scores[of_unit]))
+    return measured
+
+
+def _score_step(material: Material, system: str, test_set: str, metric: str) -> str | None:
+    """The first in the plan's order: of the variant's first seed, whose outputs people rate
+    (human/making/campaigns.py)."""
+    measured = material.of("score", system=system, test_set=test_set, metric=metric)
+    return measured[0].node.key if measured else None
+
+
+def _fill(session: Session, step: str, segments: Integers, column: Array) -> None:
+    """Scores of a step for ascending segment indices, written into the column (segments,)."""
+    if not len(segments):
+        return
+    query = select(SegmentScore.index, SegmentScore.value).where(
+        SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
+    )
+    # few rows at once: were all of them kept, Python's garbage collector would take twice as long as the rest
+    partitions = session.connection().execute(query).partitions(500)
+    stored = np.fromiter((number for rows in partitions for row in rows for number in row), dtype=np.float64)
+    index, value = stored.reshape(-1, 2).T
+    unit = np.searchsorted(segments, index)
+    rated = segments[unit] == index
+    column[unit[rated]] = value[rated]
+
+
+def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[Table]:
+    """Nothing for ratings without a study, or a study without segment scores."""
+    if not metrics:
+        return []
+    return [_by_system(judged, metrics), _metric_agreement(judged, metrics)]
+
+
+def _aimed(judged: Judged) -> bool:
+    """Whether the campaign rated some outputs with a chance only."""
+    return bool((judged.ratings.chance < 1).any())
+
+
+def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
+    """Means of human scores and metrics over the same outputs."""
+    columns = [
+        judged.points("people", "human score", better="higher"),
+        *(metric.column for metric in metrics),
+    ]
+    rows = []
+    for index, system in enumerate(judged.systems):
+        rated = ~np.isnan(judged.matrix[:, index])
+        own = [judged.matrix[:, index], *(metric.scores[:, index] for metric in metrics)]
+        weights = judged.weights_of(index)
+        cells = {
+            column.key: number(_mean(values[rated], weights[rated]), "no segment scores")
+            for column, values in zip(columns, own, strict=True)
+        }
+        rows.append(Row(system, cells))
+    about = "Means over the rated items: of a metric the mean of its segment scores, not its corpus score."
+    if _aimed(judged):
+        about += (
+            " All are weighted by the chances with which outputs were rated, as the campaign's means are."
+        )
+    return table("people_and_metrics", "Human scores and metrics", about, "system", columns, rows)
+
+
+def _mean(values: Array, weights: Array) -> float | None:
+    known = ~np.isnan(values)
+    total = float(weights[known].sum()) if known.any() else 0.0
+    return float((values[known] * weights[known]).sum()) / total if total > 0 else None
+
+
+def _metric_agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
+    rows = []
+    for metric in metrics:
+        matrices = judged.matrix, metric.quality
+        cells = {
+            "outputs": count(int((~np.isnan(judged.matrix + metric.scores)).sum())),
+            "kendall_item": estimate(segment_correlation(*matrices, "kendall", by_item=True)),
+            "pearson_item": estimate(segment_correlation(*matrices, "pearson", by_item=True)),
+            "kendall": estimate(segment_correlation(*matrices, "kendall", by_item=False)),
+            "pearson": estimate(segment_correlation(*matrices, "pearson", by_item=False)),
+            "tie_accuracy": estimate(tie_calibrated_accuracy(*matrices)),
+            "accuracy": estimate(pairwise_accuracy(*matrices)),
+            "soft_accuracy": estimate(soft_pairwise_accuracy(*matrices)),
+        }
+        rows.append(Row(metric.column.title, cells))
+    about = (
+        "How far each metric agrees with raters on the rated items. With few systems the accuracies over "
+        "pairs of systems take few values."
+    )
+    if _aimed(judged):
+        about += (
+            " The chances with which outputs were rated are not considered: settled systems count with fewer "
+            "items here, and pairs of systems with the items that both have."
+        )
+    return table("metrics", "Metrics against human scores", about, "metric", METRICS, rows)
+
+
+# ---------------------------------------------------------------- where they disagree
+
+
+GAP = Column("gap", "gap", 1, note="standard score of the raters less that of the metric")
+
+
+def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScores]) -> Texts:
+    """For each metric the outputs whose standard scores differ most, with their texts."""
+    largest = []
+    for metric in metrics:
+        both = ~np.isnan(judged.matrix) & ~np.isnan(metric.scores)
+        if both.sum() < 2:
+            continue
+        rated, scores = _standard(judged.matrix, both), _standard(metric.quality, both)
+        if rated is None or scores is None:
+            continue
+        gap = rated - scores
+        cells = np.argwhere(both)
+        order = np.lexsort((cells[:, 1], cells[:, 0], -np.abs(gap[both])))[:MAX_TEXTS]
+        largest += [
+            (metric, int(unit), int(system), float(gap[unit, system])) for unit, system in cells[order]
+        ]
+    texts = shown_texts(session, judged.ratings, [(unit, system) for _, unit, system, _ in largest])
+    people = judged.points("people", "human score")
+    entries = tuple(
+        Entry(
+            output_name(judged, unit, system),
+            (
+                (people, Cell("ok", value=float(judged.matrix[unit, system]))),
+                (metric.column, Cell("ok", value=float(metric.scores[unit, system]))),
+                (GAP, Cell("ok", value=gap, words=f"{gap:+.{GAP.digits}f}".replace("-", "−"))),
+            ),
+            passages(judged, *texts[unit, system]),
+        )
+        for metric, unit, system, gap in largest
+    )
+    about = (
+        "Standard scores over all rated outputs: the raters' less the metric's. Above 0 raters like the "
+        "output better than the metric does."
+    )
+    title = "Where human scores and metrics disagree most"
+    return Texts("disagreements", title, about, entries, folded=True)
+
+
+def _standard(matrix: Array, known: Booleans) -> Array | None:
+    """Standard scores of the known cells; None where all are equal."""
+    values = matrix[known]
+    if float(np.ptp(values)) <= ROUNDING * float(np.abs(values).max()):
+        return None
+    standard: Array = (matrix - values.mean()) / np.std(values, ddof=1)
+    return standard
+
+
+# ---------------------------------------------------------------- WMT mode
+
+
+Z = Column("z", "mean z", 3, "higher", note="z: a rater's score less their mean, over their deviation")
+CLUSTERS = {  # by `WmtRule.line`
+    "all beaten": "every system of a cluster beats every one of the next",
+    "own wins": "a cluster ends with a system that has as many wins as there are systems below it",
+    "fewest wins": "a cluster ends where every system so far has as many wins as there are systems below",
+}
+
+
+def _wmt_columns(judged: Judged, rule: WmtRule) -> list[Column]:
+    side = "one-sided" if rule.test == "Mann-Whitney" else "two-sided"
+    beaten = f"systems that it beats: {side} {rule.test} p < {SIGNIFICANT:g}"
+    beaten += ", with a higher mean" if rule.higher_mean else ""
+    beaten += ", on the segments that are rated for both" if rule.matched else ""
+    return [
+        ITEMS,
+        judged.points("raw", "raw mean", better="higher"),
+        *([Z] if rule.standardised_by != "none" else []),
+        Column("wins", "wins", 0, note=beaten),
+        Column("losses", "losses", 0),
+        Column("rank_low", "ranks from", 0, note="losses + 1"),
+        Column("rank_high", "ranks to", 0, note="the number of systems less the wins"),
+        Column("cluster", "cluster", 0, note=CLUSTERS[rule.line]),
+    ]
+
+
+def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
+    """z-scores, rank ranges and clusters by the rules of WMT's findings papers.
+
+    `rule`: None for the campaign's. References do not compete (settings of an import).
+    """
+    ratings, controls = judged.ratings, judged.ratings.controls
+    chosen = rule or RULES[ratings.campaign.settings.wmt or USUAL.name]
+    references = ratings.campaign.settings.references
+    if judged.protocol.relative:  # an output's score in another pair is not a second opinion of it
+        chosen = replace(chosen, again="each")
+    by_domain = chosen.domains and bool(ratings.domains)
+    segments = np.concatenate([ratings.segment, controls.segment])
+    ranking = wmt_ranking(
+        rater=np.concatenate([ratings.rater, controls.rater]),
+        system=np.concatenate([ratings.system, controls.system]),
+        segment=segments,
+        score=np.concatenate([ratings.value, controls.value]),
+        systems=len(judged.systems),
+        kind=np.concatenate(
+            [np.full(len(ratings.value), RATED), np.where(controls.kind == ItemKind.REPEAT, REPEAT, BAD)]
+        ),
+        rule=chosen,
+        left_out=[judged.systems.index(name) for name in references],
+        domain=[ratings.domains.get(one, "") for one in segments.tolist()] if by_domain else None,
+        moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
+    )
+    standardised = chosen.standardised_by != "none"
+    rows = []
+    for system in ranking:
+        cells = {
+            "items": count(system.segments),
+            "raw": number(system.raw),
+            **({"z": number(system.z)} if standardised else {}),
+            "wins": count(system.wins),
+            "losses": count(system.losses),
+            "rank_low": number(system.rank_low),
+            "rank_high": number(system.rank_high),
+            "cluster": number(system.cluster),
+        }
+        rows.append(Row(judged.systems[system.position], cells))
+    over = ""
+    weakness = (
+        "the Mann-Whitney test ignores that ratings of one item are paired, and misses most true differences"
+    )
+    if chosen.test == "signed-rank":
+        weakness = "segments of one document count as independent"
+    if chosen.domains:
+        known = len(set(ratings.domains.values()))
+        over = (
+            f", means over {counted(known, 'domain')}"
+            if by_domain
+            else ", over segments: no domains are known"
+        )
+    about = (
+        f"By WMT's rules ({chosen.title}{over}), only to compare with its published tables: {weakness}. Item "
+        "weights are ignored here."
+    )
+    return table("wmt", "WMT mode", about, "system", _wmt_columns(judged, chosen), rows)

@@ -1,0 +1,453 @@
+"""A campaign's report: what was computed, its blocks and figures, its columns in a study's table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from creamtea import languages
+from creamtea.contract.columns import Column
+from creamtea.human.results.ratings import Ratings
+from creamtea.report import vega
+from creamtea.report.cells import absent
+from creamtea.report.columns import meanings
+from creamtea.report.human.tables import Judged, estimate, p_value
+from creamtea.report.human.verdicts import Pair, SystemMean, verdict_cell
+from creamtea.report.model import (
+    Block,
+    Cell,
+    Choice,
+    Delta,
+    Fact,
+    Facts,
+    Figure,
+    Notes,
+    PValue,
+    Section,
+    Spec,
+    Table,
+    Texts,
+)
+from creamtea.stats.correction import SIGNIFICANT
+from creamtea.stats.crossed import FEW_RATERS
+from creamtea.stats.verdict import Outcome
+from creamtea.wording import counted
+
+# the other tables are shown when asked for
+OPEN = (
+    "means",
+    "comparisons",
+    "documents",
+    "random_means",
+    "random_comparisons",
+    "looks",
+    "origins",
+    "repairs",
+)
+
+
+@dataclass(frozen=True)
+class CampaignReport:
+    """What raters say of the systems of one campaign."""
+
+    judged: Judged
+    means: tuple[SystemMean, ...]  # none before the first rating that counts, nor pairs, nor tables
+    pairs: tuple[Pair, ...]  # with the baseline
+    tables: tuple[Table, ...]
+    texts: tuple[Texts, ...]
+    styles: vega.Styles  # of its systems
+
+    def section(self) -> Section:
+        campaign, baseline = self.judged.ratings.campaign, self.judged.systems[self.judged.baseline]
+        more = tuple(table for table in self.tables if table.key not in OPEN)
+        blocks: list[Block] = [table for table in self.tables if table.key in OPEN]
+        blocks += figures(campaign.name, baseline, {table.key: table for table in self.tables}, self.styles)
+        if more:
+            title = "Agreement, ranks, metrics against human scores"
+            blocks.append(Section("more", title, more, folded=True))
+        blocks += [*self.texts, Notes("notes", tuple(_notes(self.judged)))]
+        blocks += meanings(column for table in self.tables for column in table.columns)
+        blocks.append(Facts("signature", "", (Fact("signature", signature(self.judged), code=True),)))
+        pair = languages.pair(campaign.source_language, campaign.target_language)
+        facts = (
+            f"{campaign.protocol.title}, {campaign.protocol.scale_range}",
+            f"{campaign.state}: {progress(self.judged.ratings)}",
+            f"{campaign.test_set}, {pair}",
+        )
+        return Section(campaign.name, campaign.name, tuple(blocks), facts=facts, test_set=campaign.test_set)
+
+
+# ---------------------------------------------------------------- words
+
+
+def progress(ratings: Ratings) -> str:
+    """As "360 of 400 item ratings (90 %) by 2 raters"; of ratings made elsewhere without what was planned."""
+    raters = len(ratings.raters)
+    by = f"by {counted(raters, 'rater')}"
+    if not ratings.campaign.is_planned:
+        return f"{counted(ratings.submitted, 'item rating')} {by}"
+    share = f" ({100 * ratings.submitted / ratings.wanted:.0f} %)" if ratings.wanted else ""
+    return f"{ratings.submitted:,} of {counted(ratings.wanted, 'item rating')}{share} {by}"
+
+
+def signature(whole: Judged) -> str:
+    facts = whole.ratings.campaign
+    shown, between = facts.settings.show_reference, facts.settings.differ_between
+    return "|".join(
+        [
+            f"campaign:{facts.name}",
+            f"protocol:{facts.protocol.name}",
+            f"items:{whole.ratings.items}",
+            *([f"select:{facts.settings.select}"] if facts.settings.select else []),
+            *([f"reference-shown:{','.join(map(str, shown))}"] if shown else []),
+            *([f"differ-between:{','.join(between)}"] if between else []),
+            f"raters:{len(whole.ratings.raters)}",
+            f"ratings-an-item:{facts.ratings_per_item}",
+            f"delta:{whole.delta:g}",
+            f"seed:{facts.seed}",
+            f"state:{facts.state}",
+        ]
+    )
+
+
+def _notes(whole: Judged) -> list[str]:
+    ratings = whole.ratings
+    out = ratings.left_out
+    if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
+        return ["The campaign has no ratings yet."]
+    notes = [_left_out(ratings)]
+    weighted = "Means, differences and their tests are weighted; the signed-rank test takes no weights."
+    if len(set(ratings.weight.tolist())) > 1:
+        notes.append(f"Items have weights. {weighted}")
+    if (ratings.chance < 1).any():
+        notes.append(
+            "Once a verdict was settled or given up, its system was rated with a small chance q only: what "
+            f"was rated then weighs 1/√q. {weighted}"
+        )
+    if shown := ratings.campaign.settings.show_reference:
+        which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
+        notes.append(f"Raters saw {which} beside each source.")
+    if whole.documents is not None:
+        groups = len(set(whole.documents.tolist()))
+        if ratings.together == "segment":
+            notes.append(
+                f"Pairs of a segment are grouped: intervals of means are over {counted(groups, 'segment')}."
+            )
+        else:
+            notes.append(
+                "Segments of a document are grouped: intervals and tests are over "
+                f"{counted(groups, 'document')}, each of which weighs as much as its segments."
+            )
+    if whole.protocol.relative:
+        notes.append(whole.protocol.ratio_note)
+    if len(ratings.raters) == 1:
+        notes.append("One rater: how others would judge, and how far they would agree, is unknown.")
+    if 1 < len(ratings.raters) < FEW_RATERS:
+        notes.append(
+            f"{len(ratings.raters)} raters are too few to show how raters differ: intervals that allow for "
+            "other raters are wide, and verdicts, which depend on them, often undecided."
+        )
+    if not len(ratings.value):
+        notes.append("No rating of the systems counts yet.")
+    return notes
+
+
+def _left_out(ratings: Ratings) -> str:
+    """What does not count, each with its reason; never silently nothing."""
+    out = ratings.left_out
+    parts = {
+        f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
+        "ratings that a rater revised later": out.replaced_ratings,
+        "ratings of controls and tutorial items": out.control_ratings,
+        "items that a rater skipped": out.skipped,
+        "items without a rating": out.unrated_items,
+        "items that were passed over, as their verdicts were settled": out.passed_over,
+    }
+    listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
+    if out.excluded_raters and not out.excluded_ratings:
+        listed.append(f"excluded raters without ratings: {out.excluded_raters:,}")
+    what = f"{counted(len(ratings.value), 'rating')} count{'s' * (len(ratings.value) == 1)}"
+    if out.incomplete_items:
+        wanted = ratings.campaign.ratings_per_item
+        what += f", with fewer than {wanted} raters on {out.incomplete_items:,} of the items"
+    return f"{what}. Left out: {'; '.join(listed)}." if listed else f"{what}. Nothing was left out."
+
+
+# ---------------------------------------------------------------- figures, from the cells of the tables
+
+
+def figures(
+    campaign: str, baseline: str, tables: Mapping[str, Table], styles: vega.Styles
+) -> list[Figure | Choice]:
+    """Every figure that a campaign has data for; its tables by their keys."""
+    drawn: list[Figure | Choice] = []
+    means, ranking = tables.get("means"), tables.get("wmt")
+    # preferences have no ratio
+    if means is not None and any(column.key == "percent" for column in means.columns):
+        drawn.append(baseline_is_hundred(means, baseline, campaign, styles))
+    if ranking is not None:
+        drawn.append(rank_ranges(ranking, campaign, styles))
+    if means is not None and (scores := tables.get("people_and_metrics")) is not None:
+        metrics = [column for column in scores.columns if column.key != "people"]
+        compared = tuple(people_against_metric(scores, means, metric, campaign, styles) for metric in metrics)
+        drawn.append(
+            Choice("metrics", "Human scores against a metric", ("Metric to compare",), compared, "no metrics")
+        )
+    return drawn
+
+
+def baseline_is_hundred(means: Table, baseline: str, campaign: str, styles: vega.Styles) -> Figure:
+    """One row per system: its per cent of the baseline, the delta-method interval as a thick line and the
+    paired-t interval as a thin one."""
+    rows, missing = [], []
+    for row in means.rows:
+        delta, paired = row.cells["percent"], row.cells["percent_paired_t"]
+        rows.append(
+            {
+                "system": row.name,
+                "percent": delta.value,
+                "low": delta.low,
+                "high": delta.high,
+                "paired_low": paired.low,
+                "paired_high": paired.high,
+                "baseline": 100.0,
+            }
+        )
+        if delta.value is None:
+            missing.append(f"{row.name} (not rated)")
+    title = f"% of {baseline}"
+    names = [row.name for row in means.rows]
+    y = vega.named("system", names)
+    style = vega.by_style("system", {name: styles[name] for name in names}, legend={})
+    tooltip = _percent_tooltip(title)
+
+    def between(low: str, high: str) -> Spec:
+        x = vega.quantity(low, title, zero=False)
+        return {"x": x, "x2": {"field": high}, "y": y, "color": style["color"]}
+
+    drawn = vega.low(
+        vega.figure(
+            "hundred",
+            f"Human scores: {baseline} = 100 % ({campaign})",
+            rows,
+            [
+                {
+                    "mark": {"type": "rule", "aria": False, "strokeDash": [4, 3]},
+                    "encoding": {
+                        "x": vega.quantity("baseline", title, zero=False),
+                        "color": {"value": vega.GREY},
+                    },
+                },
+                {
+                    "mark": {"type": "rule", "aria": False, "strokeWidth": 6, "opacity": 0.35},
+                    "encoding": between("low", "high"),
+                },
+                {
+                    "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
+                    "encoding": between("paired_low", "paired_high"),
+                },
+                vega.points(
+                    {
+                        "x": vega.quantity("percent", title, zero=False),
+                        "y": y,
+                        **style,
+                        "tooltip": tooltip,
+                    },
+                    size=80,
+                ),
+            ],
+            missing,
+        ),
+        names,
+    )
+    return replace(drawn, about="Thick: delta method. Thin: paired t.")
+
+
+def _percent_tooltip(title: str) -> list[Spec]:
+    return vega.tooltip(
+        ("system", "system", ""),
+        ("percent", title, ".1f"),
+        ("low", "delta method, from", ".1f"),
+        ("high", "to", ".1f"),
+        ("paired_low", "paired t, from", ".1f"),
+        ("paired_high", "to", ".1f"),
+    )
+
+
+def people_against_metric(
+    scores: Table, means: Table, metric: Column, campaign: str, styles: vega.Styles
+) -> Figure:
+    """One point per system: the mean human score over the metric's mean, on the same outputs."""
+    points = next(column for column in scores.columns if column.key == "people")
+    intervals = {row.name: row.cells["mean"] for row in means.rows}
+    rows, missing = [], []
+    for row in scores.rows:
+        people, score, mean = row.cells["people"], row.cells[metric.key], intervals[row.name]
+        rows.append(
+            {
+                "system": row.name,
+                "people": vega.scaled(people.value, points),
+                "low": vega.scaled(mean.low, points),
+                "high": vega.scaled(mean.high, points),
+                "metric": score.value,
+            }
+        )
+        if people.value is None or score.value is None:
+            missing.append(f"{row.name} (not measured)")
+    y_title = f"human score, {points.unit or 'points'}"
+    x = vega.quantity("metric", f"{metric.title}, mean of segments", zero=False, padding=30)
+    y = vega.quantity("people", y_title, zero=False)
+    labels = vega.labels(x, y, "system", rows)
+    own = {row.name: styles[row.name] for row in scores.rows}
+    style = vega.by_style("system", own, legend={} if labels else None)
+    tooltip = vega.tooltip(
+        ("system", "system", ""),
+        *vega.with_interval("people", points),
+        ("metric", metric.title, vega.digits(metric)),
+    )
+    bounds = {"y": vega.quantity("low", y_title, zero=False), "y2": {"field": "high"}}
+    drawn = vega.figure(
+        metric.key,
+        f"Human scores against {metric.title} ({campaign})",
+        rows,
+        [
+            {
+                "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
+                "encoding": {"x": x, **bounds, "color": style["color"]},
+            },
+            vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
+            *labels,
+        ],
+        missing,
+    )
+    return replace(drawn, choice=(metric.title,))
+
+
+def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
+    """One bar per system over its possible ranks, with a line between clusters."""
+    rows: list[dict[str, Any]] = [
+        {
+            "system": row.name,
+            "low": row.cells["rank_low"].value,
+            "high": row.cells["rank_high"].value,
+            "cluster": f"{row.cells['cluster'].value:.0f}",
+            "begins": False,
+        }
+        for row in ranking.rows
+        if row.cells["rank_low"].value is not None
+    ]
+    missing = [f"{row.name} (not rated)" for row in ranking.rows if row.cells["rank_low"].value is None]
+    for row, above in zip(rows[1:], rows, strict=False):
+        row["begins"] = row["cluster"] != above["cluster"]
+    names = [row.name for row in ranking.rows]
+    y = vega.named("system", names)
+    style = vega.by_style("system", {name: styles[name] for name in names}, legend={})
+    x: Spec = {
+        "field": "low",
+        "type": "quantitative",
+        "title": "rank",
+        "scale": {"domain": [0.5, max(1, len(rows)) + 0.5], "nice": False},
+        "axis": {"values": list(range(1, len(rows) + 1)), "format": "d", "grid": False},
+    }
+    tooltip = vega.tooltip(
+        ("system", "system", ""),
+        ("low", "from rank", "d"),
+        ("high", "to rank", "d"),
+        ("cluster", "cluster", ""),
+    )
+    bar: Spec = {
+        "mark": {"type": "rule", "aria": False, "strokeWidth": 5},
+        "encoding": {"x": x, "x2": {"field": "high"}, "y": y, "color": style["color"]},
+    }
+    between: Spec = {
+        "transform": [{"filter": "datum.begins"}],
+        "mark": {"type": "rule", "aria": False, "strokeDash": [4, 4], "color": vega.GREY},
+        "encoding": {"y": y | {"bandPosition": 0}},
+    }
+    point = {"y": y, **style, "tooltip": tooltip}
+    ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
+    drawn = vega.figure("ranks", f"Rank ranges, WMT mode ({campaign})", rows, [between, bar, *ends], missing)
+    return replace(vega.low(drawn, names), about="Dashed lines stand between clusters.")
+
+
+# ---------------------------------------------------------------- columns of a study's table
+
+ONE_CAMPAIGN = "human scores"
+
+
+@dataclass(frozen=True)
+class HumanColumns:
+    """Two or three columns of one campaign; `cells` by system and column key."""
+
+    campaign: str
+    columns: tuple[Column, ...]
+    cells: dict[str, dict[str, Cell]]
+
+    def of(self, system: str) -> dict[str, Cell]:
+        missing = absent(f"the system does not take part in campaign {self.campaign}")
+        return self.cells.get(system) or {column.key: missing for column in self.columns}
+
+
+def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[HumanColumns]:
+    """Of the campaigns on this test set that have ratings; with their names in the titles where there are
+    several. A column without a number is omitted."""
+    here = [
+        report for report in reports if report.judged.ratings.campaign.test_set == test_set and report.tables
+    ]
+    return [_columns(report, named=len(here) > 1) for report in here]
+
+
+def _columns(report: CampaignReport, named: bool) -> HumanColumns:
+    judged, campaign, protocol = report.judged, report.judged.ratings.campaign, report.judged.protocol
+    baseline = judged.systems[judged.baseline]
+    of_campaign = f" ({campaign.name})" if named else ""
+    note = (
+        f"campaign {campaign.name}, {campaign.state}: {progress(judged.ratings)}; {protocol.name}, "
+        f"{protocol.scale_range}; p: paired t / signed-rank, after Holm"
+    )
+    score = replace(
+        judged.points(f"human:{campaign.name}", f"human score{of_campaign}", better="higher"),
+        signature=f"{signature(judged)} ({note})",
+    )
+    percent = Column(
+        f"human_percent:{campaign.name}",
+        f"human score{of_campaign}, % of baseline",
+        1,
+        "higher",
+        note=f"of {baseline}; interval by the delta method; depends on the scale's zero point",
+    )
+    verdict = Column(f"human_verdict:{campaign.name}", f"verdict{of_campaign}", 0, note=f"against {baseline}")
+    pairs = {pair.system: pair for pair in report.pairs}
+    cells = {}
+    for mean in report.means:
+        pair = pairs.get(mean.system)
+        ratio = absent(protocol.ratio_note) if protocol.relative else Cell("ok", value=100.0)
+        cells[judged.systems[mean.system]] = {
+            score.key: replace(estimate(mean.mean), delta=_delta(pair) if pair else None, seeds=1),
+            percent.key: ratio if mean.ratio is None else estimate(mean.ratio.delta),
+            verdict.key: verdict_cell(judged, pair.verdict) if pair else Cell("ok", words="baseline"),
+        }
+    known = any(cell[percent.key].value is not None for cell in cells.values())
+    shown = (score, percent, verdict) if known else (score, verdict)
+    group = f"people: {campaign.name}"
+    columns = tuple(replace(column, group=group, one_of=ONE_CAMPAIGN) for column in shown)
+    return HumanColumns(campaign.name, columns, cells)
+
+
+def _delta(pair: Pair) -> Delta:
+    """The comparison with the baseline as the other columns have it: for a mark both tests must agree, and
+    the verdict must not be undecided because of few raters, or raters who differ."""
+    difference, ranks = pair.comparison.estimate, pair.signed_rank
+    known = [p for p in (pair.t, ranks) if p is not None]  # no t where all differences are equal
+    if difference.value is None or not known:
+        why = estimate(difference).note or p_value(None, pair.comparison.t_test.reason).note
+        return Delta("absent", why)
+    return Delta(
+        "ok",
+        value=difference.value,
+        low=difference.low,
+        high=difference.high,
+        p_values={"t": PValue(corrected=pair.t), "signed_rank": PValue(corrected=ranks)},
+        significant=max(known) < SIGNIFICANT and pair.verdict.outcome in (Outcome.BETTER, Outcome.WORSE),
+    )
