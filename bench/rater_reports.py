@@ -38,10 +38,11 @@ from creamtea.access import audit
 from creamtea.human.formats import exporting
 from creamtea.human.formats.elsewhere import ImportFacts
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.quality import RaterAnswer, RaterReport, rater_reports, read_answers
-from creamtea.human.quality.comparison import Comparison, CountingRaters
-from creamtea.human.quality.measures import measure
+from creamtea.human.quality import Answers, RaterReport, rater_reports, read_answers
+from creamtea.human.quality.checks import Comparison, CountingRaters
+from creamtea.human.quality.measures import NONE, measure
 from creamtea.human.quality.report import report_of
+from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.database import open_database
 from creamtea.store.item_kinds import ItemKind
@@ -132,7 +133,7 @@ def texts_of(folder: Path, scores: Path) -> dict[str, Any]:
     }
 
 
-def answers_of(path: Path, protocol: str, **files: Any) -> list[RaterAnswer]:
+def answers_of(path: Path, protocol: str, **files: Any) -> Answers:
     """The campaign's answers by way of an import into a scratch database. `files`: of ImportFacts."""
     with tempfile.TemporaryDirectory(prefix="creamtea-reports-") as folder:
         database = open_database(f"sqlite:///{Path(folder) / 'scratch.db'}")
@@ -140,60 +141,50 @@ def answers_of(path: Path, protocol: str, **files: Any) -> list[RaterAnswer]:
             facts = ImportFacts(name="published", protocol=protocol, **files)
             exporting.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
             with database.session() as session:
-                return read_answers(session, session.scalars(select(Campaign.id)).one())
+                return read_answers(session, load_ratings(session, session.scalars(select(Campaign)).one()))
         finally:
             database.close()
 
 
-def accepted(answers: Sequence[RaterAnswer], protocol: Protocol) -> list[RaterReport]:
-    everybody = {answer.rater for answer in answers}
-    measures = measure(answers, protocol, everybody)
-    others = CountingRaters(measures)
-    return [report_of(rater, own, Comparison(protocol, others, rater)) for rater, own in measures.items()]
-
-
 def impostors(
-    answers: Sequence[RaterAnswer], protocol: Protocol, kind: str, each: int, rng: np.random.Generator
+    answers: Answers, protocol: Protocol, kind: str, each: int, rng: np.random.Generator
 ) -> list[RaterReport]:
     """Reports of bad raters, one at a time in the place of an accepted one with at least 60 answers."""
-    everybody = {answer.rater for answer in answers}
+    everybody = set(answers.rater.tolist())
     honest = measure(answers, protocol, everybody)
     others = CountingRaters(honest)
-    pool = np.array([step for answer in answers for step in answer.steps])
     places = [rater for rater, own in honest.items() if own.answers >= 60]
     found = []
     for rater in rng.choice(places, each, replace=each > len(places)).tolist():
-        own = [answer for answer in answers if answer.rater == rater]
-        steps = BAD[kind](np.array([answer.steps[0] for answer in own]), rng, pool)
-        anew = [replace(answer, steps=(int(step),)) for answer, step in zip(own, steps, strict=True)]
-        rest = [answer for answer in answers if answer.rater != rater]
-        measured = measure([*rest, *anew], protocol, everybody, only={rater})[rater]
+        own = answers.rater[answers.answer] == rater  # one score each
+        step = answers.step.copy()
+        step[own] = BAD[kind](step[own], rng, answers.step)
+        measured = measure(replace(answers, step=step), protocol, everybody, only={rater})[rater]
         found.append(report_of(rater, measured, Comparison(protocol, others, rater)))
     return found
 
 
-def simulated(raters: int, each: int = 100, systems: int = 4) -> list[RaterAnswer]:
+def simulated(raters: int, each: int = 100, systems: int = 4) -> Answers:
     """Two raters for each output of `systems` systems, on as many segments as give a rater `each` answers."""
     rng = np.random.default_rng(1)
     segments = raters * each // (2 * systems)
     worth = rng.normal(60, 15, (segments, systems))
-    outputs = [(segment, system) for segment in range(segments) for system in range(systems)] * 2
-    who = rng.permutation(np.repeat(np.arange(raters), each)[: len(outputs)])
-    return [
-        RaterAnswer(
-            rater=rater,
-            item=segment * systems + system,
-            kind=ItemKind.RATED,
-            original=None,
-            degraded=None,
-            groups=((system,),),
-            steps=(int(np.clip(worth[segment, system] + rng.normal(0, 10), 0, 100)),),
-            words=20.0,
-            active_ms=20_000,
-            segment=segment,
-        )
-        for rater, (segment, system) in zip(who.tolist(), outputs, strict=True)
-    ]
+    segment, system = (np.tile(column.ravel(), 2) for column in np.indices((segments, systems)))
+    count = len(segment)
+    return Answers(
+        rater=rng.permutation(np.repeat(np.arange(raters), each)[:count]),
+        item=segment * systems + system,
+        segment=segment,
+        kind=np.full(count, ItemKind.RATED, dtype="<U16"),
+        original=np.full(count, NONE),
+        degraded=np.full(count, NONE),
+        words=np.full(count, 20.0),
+        seconds=np.full(count, 20.0),
+        answer=np.arange(count),
+        place=np.zeros(count, dtype=np.int64),
+        system=system,
+        step=np.clip(worth[segment, system] + rng.normal(0, 10, count), 0, 100).astype(np.int64),
+    )
 
 
 def print_times(sizes: Sequence[int]) -> None:
@@ -201,7 +192,9 @@ def print_times(sizes: Sequence[int]) -> None:
         answers, began = simulated(size), time.process_time()
         reports = rater_reports(answers, find_protocol("da"))
         seconds = time.process_time() - began
-        print(f"{size} raters, {len(answers):,} answers: {1000 * seconds / len(reports):.1f} ms per rater")
+        print(
+            f"{size} raters, {len(answers.item):,} answers: {1000 * seconds / len(reports):.1f} ms per rater"
+        )
 
 
 def main() -> None:
@@ -222,7 +215,7 @@ def main() -> None:
         if protocol_name == "da":
             files["statistics"] = arguments.data / STATISTICS
         answers, protocol = answers_of(scores, protocol_name, **files), find_protocol(protocol_name)
-        groups = {"accepted": accepted(answers, protocol)}
+        groups = {"accepted": rater_reports(answers, protocol)}
         groups |= {kind: impostors(answers, protocol, kind, arguments.each, rng) for kind in BAD}
         for kind, reports in groups.items():
             row = {

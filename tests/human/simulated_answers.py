@@ -8,9 +8,13 @@ A fast reader scores as honest ones do, one who is too fast at random.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from creamtea.human.quality import RaterAnswer
+from creamtea.human.quality import Answers
+from creamtea.human.quality.measures import NONE
 from creamtea.store.item_kinds import ItemKind
 
 KINDS = ("honest", "fast reader", "too fast", "straight-lining", "scale reversed", "at random")
@@ -22,7 +26,49 @@ BAD, REPEATS = 10, 6  # controls a rater
 WORDS = 55.0
 
 
-def campaign(rng: np.random.Generator, kinds: list[str]) -> list[RaterAnswer]:
+@dataclass(frozen=True)
+class RaterAnswer:
+    """One item as a rater answered it: `steps` has a score for each of the `groups`, as they were shown."""
+
+    rater: int
+    item: int
+    segment: int
+    groups: tuple[tuple[int, ...], ...]
+    steps: tuple[int, ...]
+    kind: ItemKind = ItemKind.RATED
+    original: int | None = None
+    degraded: int | None = None
+    words: float = WORDS
+    seconds: float | None = None
+
+
+def by_columns(answers: Sequence[RaterAnswer]) -> Answers:
+    """The answers as the database would give them."""
+    scores = [
+        (at, place, system, step)
+        for at, answer in enumerate(answers)
+        for place, (group, step) in enumerate(zip(answer.groups, answer.steps, strict=True))
+        for system in sorted(group)
+    ]
+    answer, place, system, step = np.array(scores, dtype=np.int64).reshape(-1, 4).T
+
+    def whole(name: str) -> np.ndarray:
+        values = (getattr(answer, name) for answer in answers)
+        return np.array([NONE if value is None else value for value in values], dtype=np.int64)
+
+    return Answers(
+        **{name: whole(name) for name in ("rater", "item", "segment", "original", "degraded")},
+        kind=np.array([answer.kind for answer in answers], dtype=np.str_),
+        words=np.array([answer.words for answer in answers], dtype=np.float64),
+        seconds=np.array([answer.seconds for answer in answers], dtype=np.float64),
+        answer=answer,
+        place=place,
+        system=system,
+        step=step,
+    )
+
+
+def campaign(rng: np.random.Generator, kinds: list[str]) -> Answers:
     """The answers of one campaign in which rater i is of kind kinds[i]; three raters an item, drawn anew."""
     items = len(kinds) * OWN_ITEMS // RATERS_AN_ITEM
     quality = 4.2 + rng.normal(0, 0.6, (items, 1)) + EFFECTS + rng.normal(0, 0.6, (items, SYSTEMS))
@@ -31,7 +77,7 @@ def campaign(rng: np.random.Generator, kinds: list[str]) -> list[RaterAnswer]:
     for rater, kind in enumerate(kinds):
         own = list(dict.fromkeys(seats[rater * OWN_ITEMS : (rater + 1) * OWN_ITEMS].tolist()))
         answers += _answers(rng, rater, kind, own, quality)
-    return answers
+    return by_columns(answers)
 
 
 def _answers(
@@ -65,8 +111,7 @@ def _answers(
             degraded=int(degraded[at]) if kinds[at] == "bad-reference" else None,
             groups=GROUPS,
             steps=tuple(step),
-            words=WORDS,
-            active_ms=int(1000 * seconds[at]),
+            seconds=int(1000 * seconds[at]) / 1000,
             segment=int(asked[at]),
         )
         for at, (item, step) in enumerate(zip(items.tolist(), steps.tolist(), strict=True))

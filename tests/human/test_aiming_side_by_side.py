@@ -20,7 +20,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.elsewhere import ImportFacts
 from creamtea.human.formats.exporting import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.quality.answers import read_answers, reading_words
+from creamtea.human.quality.measures import read_answers, reading_words
 from creamtea.human.rating import aiming
 from creamtea.human.rating.aiming import chances_on, standings, take_turns
 from creamtea.human.results.ratings import load_ratings
@@ -73,7 +73,8 @@ def test_a_settled_system_leaves_the_board_and_the_others_go_on(database: Databa
         ratings = load_ratings(session, session.get_one(Campaign, campaign_id))
         found = {one.system: one for one in standings(session, ratings, 0, 0.2)}
         scores = rated(session)
-        answers = {answer.item: answer for answer in read_answers(session, campaign_id)}
+        answers = read_answers(session, ratings)
+    to_read = dict(zip(answers.item.tolist(), answers.words.tolist(), strict=True))
     drawn = np.array([item.output_drawn for item in items])
     chances = np.array([item.output_chances for item in items])
     # the second is settled and leaves; the third, hard to tell from the baseline, goes on without it
@@ -101,7 +102,7 @@ def test_a_settled_system_leaves_the_board_and_the_others_go_on(database: Databa
     difference = (matrix[both, 1] - matrix[both, 0]) / chances[ratings.segment_index[both], 1]
     assert found[1].unbiased == pytest.approx(difference.sum() / SEGMENTS)
     few = next(item for item, row in zip(items, drawn, strict=True) if row.tolist() == [True, False, True])
-    assert answers[few.id].words == reading_words(few.source, [], [few.outputs[0], few.outputs[2]])
+    assert to_read[few.id] == reading_words(few.source, [], [few.outputs[0], few.outputs[2]])
     # the report and an export have all of it
     table = build_human(database, "c").table("looks")
     (row,) = [row for row in table.rows if row.name == "beam"]

@@ -24,10 +24,12 @@ from creamtea.human.making.campaigns import summary
 from creamtea.human.making.new_items import NewItem
 from creamtea.human.making.settings import AttentionItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
-from creamtea.human.quality.answers import read_answers
+from creamtea.human.quality import read_answers
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.human.rating.model import TryAgain
+from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
+from creamtea.store.tables import Campaign
 
 TWO = {
     "source": "s",
@@ -219,7 +221,8 @@ def test_checks_are_in_no_number_of_items_or_ratings(database: Database) -> None
     found = summary(database, "c")
     assert (found.items, found.ratings, found.wanted) == (6, 6, 6)
     with database.session() as session:
-        assert len(read_answers(session, 1)) == 6
+        ratings = load_ratings(session, session.get_one(Campaign, 1))
+        assert len(read_answers(session, ratings).item) == 6
 
 
 # ---------------------------------------------------------------- the end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any, cast
@@ -13,32 +14,28 @@ import simulated_answers
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from simulated_answers import RaterAnswer, by_columns
 
-from creamtea.human.protocols import find_protocol
-from creamtea.human.quality import Check, RaterAnswer, RaterReport, rater_reports
-from creamtea.human.quality.answers import reading_words
-from creamtea.human.quality.comparison import Comparison, CountingRaters
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.quality import Check, RaterReport, rater_reports
+from creamtea.human.quality.checks import Comparison, CountingRaters
+from creamtea.human.quality.measures import reading_words
 from creamtea.stats.raters import rater_agreement
 from creamtea.store.item_kinds import ItemKind
 
 DA = find_protocol("da")
 
 
-def answer(rater: int, item: int, *steps: int, seconds: float | None = 30.0, **more: object) -> RaterAnswer:
+def answer(rater: int, item: int, *steps: int, seconds: float | None = 30.0, **more: Any) -> RaterAnswer:
     groups = tuple((system,) for system in range(len(steps)))
-    own = RaterAnswer(
-        rater=rater,
-        item=item,
-        kind=ItemKind.RATED,
-        original=None,
-        degraded=None,
-        groups=groups,
-        steps=steps,
-        words=60.0,
-        active_ms=None if seconds is None else int(1000 * seconds),
-        segment=item,
-    )
+    own = RaterAnswer(rater, item, item, groups, steps, words=60.0, seconds=seconds)
     return replace(own, **more)
+
+
+def reports_on(
+    answers: list[RaterAnswer], protocol: Protocol, excluded: Sequence[int] = ()
+) -> list[RaterReport]:
+    return rater_reports(by_columns(answers), protocol, excluded)
 
 
 def check(report: RaterReport, name: str) -> Check:
@@ -46,7 +43,7 @@ def check(report: RaterReport, name: str) -> Check:
 
 
 def report_of(answers: list[RaterAnswer], rater: int = 1, protocol: str = "contrastive-da") -> RaterReport:
-    return next(one for one in rater_reports(answers, find_protocol(protocol)) if one.rater_id == rater)
+    return next(one for one in reports_on(answers, find_protocol(protocol)) if one.rater_id == rater)
 
 
 # ---------------------------------------------------------------- by hand
@@ -206,8 +203,8 @@ def test_excluded_raters_are_judged_and_judge_nobody() -> None:
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 26, (3, 12))
     answers = [answer(rater, i, int(scores[rater, i])) for rater in range(3) for i in range(12)]
-    without = {one.rater_id: one for one in rater_reports(answers[:24], DA)}
-    marked = {one.rater_id: one for one in rater_reports(answers, DA, excluded=[2])}
+    without = {one.rater_id: one for one in reports_on(answers[:24], DA)}
+    marked = {one.rater_id: one for one in reports_on(answers, DA, excluded=[2])}
     assert (marked[0], marked[1]) == (without[0], without[1])
     both = 0.5 * (scores[0] + scores[1])
     assert check(marked[2], "agreement").value == pytest.approx(stats.pearsonr(scores[2], both)[0])
@@ -233,13 +230,13 @@ def test_of_two_raters_who_differ_neither_is_accused(turned: bool) -> None:
     one = rng.integers(0, 101, 40)
     other = 100 - one if turned else rng.permutation(one)
     answers = [answer(rater, i, int(own[i])) for rater, own in ((1, one), (2, other)) for i in range(40)]
-    for report in rater_reports(answers, DA):
+    for report in reports_on(answers, DA):
         assert report.signs == ()
         assert "flagged" not in {one.state for one in report.checks}
         assert check(report, "reading").state == "unknown"
         assert "one other rater" in check(report, "reading").shown
     more = [answer(rater, i, int(one[i])) for rater in (3, 4) for i in range(40)]
-    signs = {report.rater_id: report.signs for report in rater_reports([*answers, *more], DA)}
+    signs = {report.rater_id: report.signs for report in reports_on([*answers, *more], DA)}
     assert signs == {1: (), 2: ("scale reversed" if turned else "at random",), 3: (), 4: ()}
 
 
@@ -273,7 +270,7 @@ def test_one_answer_is_too_little_for_every_check() -> None:
 
 
 def test_no_answers_are_no_reports() -> None:
-    assert rater_reports([], DA) == []
+    assert reports_on([], DA) == []
 
 
 # ---------------------------------------------------------------- told apart

@@ -87,12 +87,12 @@ def test_the_last_revision_counts_and_is_read_in_the_order_shown(database: Datab
     assignment.submit(database, rater, work.assignment_id, [3, 25], active_ms=1)
     assignment.submit(database, rater, work.assignment_id, [9, 1], revision=2)
     with database.session() as session:
-        (answer,) = read_answers(session, campaign_id)
+        answers = read_answers(session, load_ratings(session, session.get_one(Campaign, campaign_id)))
     shown = [int(text[-1]) for text in work.outputs]  # "o0-1" is the output of system 1
-    assert answer.groups == tuple((system,) for system in shown)
-    assert answer.steps == (9, 1)
-    assert answer.active_ms == 1
-    assert answer.words == 2 + 2  # "source 0", and one word of each output
+    assert answers.system.tolist() == shown
+    assert answers.step.tolist() == [9, 1]
+    assert answers.seconds.tolist() == [0.001]
+    assert answers.words.tolist() == [2 + 2]  # "source 0", and one word of each output
 
 
 def test_tutorial_items_are_not_in_the_report(database: Database) -> None:

@@ -14,6 +14,7 @@ from creamtea.human.formats.losses import repeats
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import read_answers
 from creamtea.human.quality.measures import measure
+from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -99,8 +100,8 @@ ben,A,1,TGT,eng,deu,50,news.1,False,[],3,4
     severity = (20 + 10 + 0 + 20) / 4
     assert cells("raters", "ann")["severity"]["value"] == severity
     with database.session() as session:
-        answers = read_answers(session, session.scalars(select(Campaign)).one().id)
-    measured = measure(answers, find_protocol("da"), {answer.rater for answer in answers})
+        answers = read_answers(session, load_ratings(session, session.scalars(select(Campaign)).one()))
+    measured = measure(answers, find_protocol("da"), set(answers.rater.tolist()))
     assert sorted((own.severity, own.shared, len(own.values)) for own in measured.values()) == [
         (-severity, 4, 4),
         (severity, 4, 5),  # the scores themselves are all there

@@ -10,8 +10,7 @@ from sqlalchemy import select
 from creamtea.human.formats.elsewhere import ImportFacts
 from creamtea.human.formats.exporting import export_campaign, import_campaign
 from creamtea.human.protocols import find_protocol
-from creamtea.human.quality.answers import read_answers
-from creamtea.human.quality.measures import measure
+from creamtea.human.quality.measures import measure, read_answers
 from creamtea.human.results.ratings import load_ratings, repeated_scores
 from creamtea.report.human.agreement import by_rater
 from creamtea.store.database import Database
@@ -36,7 +35,7 @@ def test_a_second_opinion_is_half_a_rating(other: Database, tmp_path: Path) -> N
     ]
     with other.session() as session:
         ratings = load_ratings(session, session.scalars(select(Campaign)).one())
-        answers = read_answers(session, session.scalars(select(Campaign.id)).one())
+        answers = read_answers(session, ratings)
         names = {rater.id: rater.pseudonym for rater in session.scalars(select(Rater))}
         repeated = repeated_scores(session, ratings)
     assert ratings.matrix().tolist() == [[60.0], [60.0]], "(30 + 90)/2, not (20 + 40 + 90)/3"

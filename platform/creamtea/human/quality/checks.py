@@ -1,20 +1,21 @@
 """Each check judges one measure of a rater against a bound, and says the bound and why it is there.
 
 The bounds were set on simulated raters (tests/human/test_quality.py) and on the annotators of three published
-campaigns (bench/rater_reports.py; `measured` has how many of them each check flags). A check without enough
+campaigns (bench/rater_reports.py; FLAGGED has how many of them each check flags). A check without enough
 to judge by says so; it never passes for want of data.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from creamtea.human.quality.comparison import Comparison
-from creamtea.human.quality.measured import flagged_in_words
+from creamtea.human.protocols import Protocol
 from creamtea.human.quality.measures import RUN_BY_CHANCE, Measures
+from creamtea.stats.estimate import Array
 from creamtea.stats.paired import sign_flip
 from creamtea.wording import counted
 
@@ -335,3 +336,111 @@ def _judged(
 ) -> Check:
     state: State = "flagged" if flagged else "ok"
     return Check(name, title, state, float(value), float(threshold), shown, bound, reason)
+
+
+# ---------------------------------------------------------------- the others
+
+Figure = Callable[[Measures], float | None]  # of one rater; None where there is nothing to measure it by
+
+
+@dataclass(frozen=True)
+class CountingRaters:
+    """The measures of those who count, by rater."""
+
+    measures: Mapping[int, Measures]
+    _known: dict[Figure, tuple[dict[int, float], Array]] = field(default_factory=dict, init=False, repr=False)
+
+    def without(self, rater: int, figure: Figure) -> Array:
+        """The figures of all others who have one, ascending. `figure` is a function of a module: it is known
+        again by its identity."""
+        if figure not in self._known:
+            of_rater = {
+                other: value for other, own in self.measures.items() if (value := figure(own)) is not None
+            }
+            self._known[figure] = of_rater, np.sort(np.array(list(of_rater.values()), dtype=np.float64))
+        of_rater, ascending = self._known[figure]
+        if rater not in of_rater:
+            return ascending
+        return np.delete(ascending, np.searchsorted(ascending, of_rater[rater]))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a check knows beside the rater: the protocol and the other raters who count."""
+
+    protocol: Protocol
+    counting: CountingRaters
+    rater: int
+
+    def others(self, figure: Figure) -> Array:
+        """The others' figures, ascending."""
+        return self.counting.without(self.rater, figure)
+
+    def usual(self, figure: Figure) -> float | None:
+        """The median over the others; None where nobody has the figure."""
+        known = self.others(figure)
+        return float(np.median(known)) if len(known) else None
+
+    @property
+    def one_other(self) -> bool:
+        """Whether a single other rater counts: where the two differ, either may be the one who errs."""
+        return len(self.counting.measures.keys() - {self.rater}) == 1
+
+    @property
+    def points_range(self) -> float:
+        scale = self.protocol.scale
+        return float(scale.highest - scale.lowest)
+
+
+# ---------------------------------------------------------------- false alarms
+
+# Measured on people: annotators whom the organisers of three published campaigns accepted, by
+# bench/rater_reports.py (docs/results/human-evaluation.md has the intervals). Crowd DA: WMT 2022
+# German-English, workers whom WMT's own control of quality had let through. ESA and MQM: the campaigns on
+# WMT 2023 English-German of Kocmi et al. 2024. Some of these annotators may well have scored without reading:
+# the rates are upper limits of false alarms.
+CAMPAIGNS = ("crowd DA", "ESA", "MQM")
+ANNOTATORS = (151, 33, 12)
+DESCRIBED = (7, 1, 0)  # by any of SIGNS
+# by the name of a check; one that a campaign gave nothing to judge by flags nobody
+FLAGGED: dict[str, tuple[int, int, int]] = {
+    "reading": (18, 5, 1),
+    "bad-references": (13, 0, 0),
+    "repeats": (16, 0, 0),
+    "speed": (0, 11, 4),  # with the texts; times that begin with the first click
+    "one-answer": (0, 0, 0),
+    "run": (7, 0, 0),
+    "spread": (5, 0, 0),
+    "agreement": (2, 0, 0),
+    "severity": (5, 0, 0),
+}
+NOT_JUDGED: dict[str, tuple[str, ...]] = {
+    "repeats": ("ESA", "MQM"),
+    "speed": ("crowd DA",),
+    "agreement": ("ESA", "MQM"),
+    "severity": ("ESA", "MQM"),
+}
+
+
+def flagged_in_words(check: str) -> str:
+    """How many accepted annotators a check flags, by campaign; "" for one that was judged on none."""
+    counts = FLAGGED.get(check)
+    if counts is None:
+        return ""
+    parts = [
+        f"{count} of {of} ({campaign})"
+        for campaign, count, of in zip(CAMPAIGNS, counts, ANNOTATORS, strict=True)
+        if campaign not in NOT_JUDGED.get(check, ())
+    ]
+    return f"flags {', '.join(parts)} accepted annotators" if parts else ""
+
+
+def described_in_words() -> str:
+    """How many accepted annotators got a description, together and by campaign."""
+    parts = ", ".join(
+        f"{campaign} {count} of {of}"
+        for campaign, count, of in zip(CAMPAIGNS, DESCRIBED, ANNOTATORS, strict=True)
+    )
+    share = 100 * sum(DESCRIBED) / sum(ANNOTATORS)
+    together = f"{sum(DESCRIBED)} of {sum(ANNOTATORS)}"
+    return f"{together} annotators whom published campaigns accepted ({share:.0f} %; {parts})"

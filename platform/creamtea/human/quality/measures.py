@@ -2,23 +2,120 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol
-from creamtea.human.quality.answers import RaterAnswer
+from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, Words
+from creamtea.human.words import words
 from creamtea.stats.estimate import Estimate
 from creamtea.stats.expected import expected_scores
 from creamtea.stats.raters import RaterAgreement, rater_agreement
 from creamtea.stats.reading import RatersScores, Reading, longest_runs, reading
 from creamtea.stats.repeated import one_rating_each
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.store.tables import Assignment, Item, shown_of
+from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER
 
-Array = NDArray[np.float64]
 RUN_BY_CHANCE = 0.001  # runs that chance makes more seldom are the rater's
+NONE = -1  # in a column of numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What raters answered last, by columns: answers as they were submitted, and the scores of each answer as
+    its outputs were shown. Systems with the same text share a place."""
+
+    # (answers,)
+    rater: Integers  # numbers of raters
+    item: Integers
+    segment: Integers  # of the test set
+    kind: Words
+    original: Integers  # of a control: the item that it was made from; else NONE
+    degraded: Integers  # of a bad reference: the position of the system whose text was spoilt; else NONE
+    words: Array  # to read, see `reading_words`
+    seconds: Array  # NaN where nobody measured
+    # (scores,)
+    answer: Integers  # rows of the answers' columns, ascending
+    place: Integers  # within its answer, ascending
+    system: Integers  # positions, ascending within a place
+    step: Integers
+
+    @property
+    def texts(self) -> Integers:
+        """The rows of scores that stand for a text each: those of its first system."""
+        changed = (np.diff(self.answer, prepend=NONE) != 0) | (np.diff(self.place, prepend=NONE) != 0)
+        return np.flatnonzero(changed)
+
+
+def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -> float:
+    """How many words a rater has to read at least: context, source, and of the outputs each word as often as
+    the output that has it most often. A word that outputs share is not counted again, because whoever
+    compares translations reads what they share once.
+    """
+    most: Counter[str] = Counter()
+    for text in outputs:
+        most |= Counter(words(text))
+    read = [*(piece for text in (*context, source) for piece in words(text)), *most.elements()]
+    return sum(map(_in_words, read))
+
+
+def _in_words(piece: str) -> float:
+    if not UNSPACED.match(piece):
+        return 1.0
+    return WORDS_PER_CHARACTER if KANA_OR_HAN.match(piece) else WORDS_PER_LETTER
+
+
+def read_answers(session: Session, ratings: Ratings) -> Answers:
+    """Every submitted answer of a campaign, of excluded raters too, except those to items that the organiser
+    wrote."""
+    campaign, given = Item.campaign_id == ratings.campaign.id, ratings.given
+    columns = (Item.id, Item.original_id, Item.degraded, Item.source, Item.context)
+    items = {
+        item.id: (
+            NONE if item.original_id is None else item.original_id,
+            NONE if item.degraded is None else item.degraded,
+            reading_words(item.source, item.context, shown_of(item.outputs, item.output_drawn)),
+        )
+        for item in session.execute(select(*columns, Item.outputs, Item.output_drawn).where(campaign))
+    }
+    orders = session.execute(
+        select(Assignment.id, Assignment.order)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(campaign, Item.kind.not_in(WRITTEN_KINDS), Assignment.submitted_at.is_not(None))
+        .order_by(Assignment.submitted_at, Assignment.id)
+    ).all()
+    shown = [
+        (answer, place, system, assignment)
+        for answer, (assignment, order) in enumerate(orders)
+        for place, group in enumerate(order)
+        for system in sorted(group)
+    ]
+    answer, place, system, assignment = np.array(shown, dtype=np.int64).reshape(-1, 4).T
+    # `given` is in the order of assignments and systems
+    systems = len(ratings.campaign.systems)
+    row = np.searchsorted(given.assignment * systems + given.system, assignment * systems + system)
+    first = row[np.flatnonzero(np.diff(answer, prepend=NONE))]
+    of_item = np.array([items[item] for item in given.item[first].tolist()]).reshape(-1, 3).T
+    return Answers(
+        rater=ratings.rater_ids[given.rater[first]],
+        item=given.item[first],
+        segment=given.segment[first],
+        kind=given.kind[first],
+        original=of_item[0].astype(np.int64),
+        degraded=of_item[1].astype(np.int64),
+        words=of_item[2],
+        seconds=given.seconds[first],
+        answer=answer,
+        place=place,
+        system=system,
+        step=given.step[row],
+    )
 
 
 @dataclass(frozen=True)
@@ -51,51 +148,72 @@ class Measures:
 
 
 def measure(
-    answers: Sequence[RaterAnswer], protocol: Protocol, counting: set[int], only: set[int] | None = None
+    answers: Answers, protocol: Protocol, counting: set[int], only: set[int] | None = None
 ) -> dict[int, Measures]:
-    """The measures of every rater with an answer (of `only` these). `counting`: the raters whose scores the
-    others are compared with (those who are not excluded)."""
+    """The measures of every rater with an answer (of `only` these), in the order of their first answers.
+    `counting`: the raters whose scores the others are compared with (those who are not excluded)."""
     size = float(protocol.scale.size)  # points per step
-    by_rater: dict[int, list[RaterAnswer]] = {}
-    for answer in answers:
-        by_rater.setdefault(answer.rater, []).append(answer)
-    if only is not None:
-        by_rater = {rater: own for rater, own in by_rater.items() if rater in only}
-    others = _against_others(answers, size, list(by_rater), counting)
-    expected = _expectations(answers, size, list(by_rater), counting)
-    return {
-        rater: _measures_of_rater(own, size, others[rater], expected[rater], protocol.scores_each)
-        for rater, own in by_rater.items()
-    }
+    raters = [rater for rater in dict.fromkeys(answers.rater.tolist()) if only is None or rater in only]
+    texts = answers.texts
+    of_answer = answers.answer[texts]  # (texts,)
+    who, step = answers.rater[of_answer], answers.step[texts]
+    rated = np.isin(answers.kind, SYSTEM_KINDS)[of_answer]
+    judged = who[rated], _numbers(answers.segment[of_answer[rated]]), answers.system[texts[rated]]
+    expected = expected_scores(*judged, size * step[rated], raters, counting)
+    others = _against_others(answers, texts[rated], size, raters, counting)
+    bad, repeats = _controls(answers, texts)
+    found = {}
+    for rater in raters:
+        own = np.flatnonzero(who == rater)
+        pairs = [np.searchsorted(own, both[who[both[:, 1]] == rater]) for both in (bad, repeats)]
+        known = ~np.isnan(expected[rater])
+        scores = RatersScores(
+            value=step[own].astype(np.float64),
+            answer=_numbers(of_answer[own]),
+            bad=pairs[0],
+            repeats=pairs[1],
+            shared=np.flatnonzero(rated[own])[known],
+            expected=expected[rater][known],
+        )
+        answered = np.flatnonzero(answers.rater == rater)
+        found[rater] = _measures_of_rater(
+            scores, rated[own], answers.seconds[answered], answers.words[answered], others[rater], protocol
+        )
+    return found
 
 
 def _measures_of_rater(
-    own: list[RaterAnswer], size: float, others: RaterAgreement, expected: Array, each: int
+    scores: RatersScores,
+    rated: Booleans,
+    seconds: Array,
+    to_read: Array,
+    others: RaterAgreement,
+    protocol: Protocol,
 ) -> Measures:
-    rated = [answer for answer in own if answer.kind.rates_systems]
-    values = size * np.array([step for answer in rated for step in answer.steps], dtype=np.float64)
-    timed = [answer for answer in own if answer.active_ms is not None]
-    seconds = np.array([answer.active_ms or 0 for answer in timed], dtype=np.float64) / 1000
-    words = np.array([answer.words for answer in timed], dtype=np.float64)
-    several = [answer for answer in own if len(answer.steps) > 1]
-    kinds = {steps: number for number, steps in enumerate(dict.fromkeys(answer.steps for answer in own))}
-    order = np.array([kinds[answer.steps] for answer in own])
+    """`rated` (texts,): those of items that rate systems. `seconds` and `to_read` (answers,)."""
+    size, each = float(protocol.scale.size), protocol.scores_each
+    values = size * scores.value[rated]
+    timed = ~np.isnan(seconds)
+    starts = np.flatnonzero(np.diff(scores.answer, prepend=NONE))
+    steps = [tuple(answer.tolist()) for answer in np.split(scores.value, starts[1:])]
+    several = [answer for answer in steps if len(answer) > 1]
+    kinds = {answer: number for number, answer in enumerate(dict.fromkeys(steps))}
+    order = np.array([kinds[answer] for answer in steps])
     run, by_chance = longest_runs(order)
-    bad, repeats = _control_differences(own, size)
-    scores = _scores(own, expected)
+    before, after = scores.value[scores.bad].T, scores.value[scores.repeats].T
     return Measures(
-        answers=len(own),
-        bad_differences=bad,
-        repeat_differences=repeats,
+        answers=len(steps),
+        bad_differences=size * (before[0] - before[1]),
+        repeat_differences=size * np.abs(after[1] - after[0]),
         repeat_by_chance=_mean_difference(values) if len(values) > 1 else None,
-        seconds=seconds,
+        seconds=seconds[timed],
         # at least a millisecond: a time of 0 is faster than any bound, not missing
-        words_per_minute=(60 * words / np.maximum(seconds, 1e-3))[words > 0],
+        words_per_minute=(60 * to_read[timed] / np.maximum(seconds[timed], 1e-3))[to_read[timed] > 0],
         several=len(several),
-        equal=sum(len(set(answer.steps)) == 1 for answer in several),
+        equal=sum(len(set(answer)) == 1 for answer in several),
         longest_run=run,
         run_by_chance=by_chance,
-        commonest=float(np.bincount(order).max()) / len(own),
+        commonest=float(np.bincount(order).max()) / len(steps),
         values=values,
         reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
         clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
@@ -107,73 +225,34 @@ def _measures_of_rater(
     )
 
 
-def _control_differences(own: list[RaterAnswer], size: float) -> tuple[Array, Array]:
-    """Original − bad reference and |repeat − original|, where the rater answered both."""
-    by_item = {answer.item: answer for answer in own}
-    bad, repeats = [], []
-    for answer in own:
-        original = by_item.get(answer.original) if answer.original is not None else None
-        if original is None:
-            continue
-        if answer.kind is ItemKind.BAD_REFERENCE and answer.degraded is not None:
-            before, after = original.step_of(answer.degraded), answer.step_of(answer.degraded)
-            if before is not None and after is not None:
-                bad.append(size * (before - after))
-        elif answer.kind is ItemKind.REPEAT:
-            for group, step in zip(answer.groups, answer.steps, strict=True):
-                before = original.step_of(group[0])
-                if before is not None:
-                    repeats.append(size * abs(step - before))
-    return np.array(bad, dtype=np.float64), np.array(repeats, dtype=np.float64)
+def _numbers(labels: Integers) -> Integers:
+    """(n,): equal numbers for equal labels, from 0 in their order."""
+    numbers: Integers = np.unique(labels, return_inverse=True)[1]
+    return numbers
 
 
-def _scores(own: list[RaterAnswer], expected: Array) -> RatersScores:
-    """All scores of a rater, with the places of the controls, and what others let expect of rated outputs
-    (`expected`, in their order)."""
-    first: dict[int, int] = {}  # item → where its scores begin
-    at = 0
-    for answer in own:
-        first[answer.item] = at
-        at += len(answer.steps)
-    by_item = {answer.item: answer for answer in own}
+def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:
+    """(pairs, 2) each: the texts of an original and its bad reference, and of an original and its repeat, by
+    their positions in `texts`, where the rater answered both."""
+    starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
+    text = np.searchsorted(texts, np.arange(len(answers.step)), side="right") - 1
+    answered = {key: at for at, key in enumerate(zip(answers.rater, answers.item, strict=True))}
     bad: list[tuple[int, int]] = []
     repeats: list[tuple[int, int]] = []
-    for answer in own:
-        original = by_item.get(answer.original) if answer.original is not None else None
-        if original is None or answer.kind not in (ItemKind.BAD_REFERENCE, ItemKind.REPEAT):
+    for control in np.flatnonzero(np.isin(answers.kind, CONTROL_KINDS)).tolist():
+        original = answered.get((answers.rater[control], answers.original[control]))
+        if original is None:
             continue
-        for place, group in enumerate(answer.groups):
-            spoilt = answer.kind is ItemKind.BAD_REFERENCE
-            system = answer.degraded if spoilt else group[0]
-            before = original.place_of(system)
-            if system in group and before is not None:
-                pair = (first[original.item] + before, first[answer.item] + place)
-                (bad if spoilt else repeats).append(pair)
-    rated = np.concatenate([np.full(len(answer.steps), answer.kind.rates_systems) for answer in own])
-    known = ~np.isnan(expected)
-    return RatersScores(
-        value=np.array([step for answer in own for step in answer.steps], dtype=np.float64),
-        answer=np.repeat(np.arange(len(own)), [len(answer.steps) for answer in own]),
-        bad=np.array(bad, dtype=np.int64).reshape(-1, 2),
-        repeats=np.array(repeats, dtype=np.int64).reshape(-1, 2),
-        shared=np.flatnonzero(rated)[known],
-        expected=expected[known],
-    )
-
-
-def _expectations(
-    answers: Sequence[RaterAnswer], size: float, raters: Sequence[int], counting: set[int]
-) -> dict[int, Array]:
-    """By rater, for the scores of rated items in their order."""
-    rows = [
-        (answer.rater, answer.segment, group[0], step)
-        for answer in answers
-        if answer.kind.rates_systems
-        for group, step in zip(answer.groups, answer.steps, strict=True)
-    ]
-    who, where, what, steps = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-    _, segment = np.unique(where, return_inverse=True)
-    return expected_scores(who, segment, what, size * steps, raters, counting)
+        before = slice(starts[original], starts[original + 1])
+        place = dict(zip(answers.system[before].tolist(), text[before].tolist(), strict=True))
+        spoilt = answers.kind[control] == ItemKind.BAD_REFERENCE
+        for row in range(starts[control], starts[control + 1]):
+            system = int(answers.system[row])
+            judged = system == answers.degraded[control] if spoilt else texts[text[row]] == row
+            if judged and system in place:
+                (bad if spoilt else repeats).append((place[system], int(text[row])))
+    both = [np.array(pairs, dtype=np.int64).reshape(-1, 2) for pairs in (bad, repeats)]
+    return both[0], both[1]
 
 
 def _mean_difference(values: Array) -> float:
@@ -184,26 +263,24 @@ def _mean_difference(values: Array) -> float:
 
 
 def _against_others(
-    answers: Sequence[RaterAnswer], size: float, asked: Sequence[int], counting: set[int]
+    answers: Answers, texts: Integers, size: float, asked: Sequence[int], counting: set[int]
 ) -> dict[int, RaterAgreement]:
-    """By rater of those `asked` for. An output is a distinct text of what a segment shows together, on one
-    item or on several; controls are left out."""
+    """By rater of those `asked` for, from the `texts` of items that rate systems. An output is a distinct
+    text of what a segment shows together, on one item or on several."""
     shown: dict[tuple[int, ...], int] = {}  # segment and systems
     numbers: dict[tuple[int, int], int] = {}  # of these, the first system of the text
     segments: list[int] = []  # of what is shown
-    raters, outputs, steps = [], [], []
-    for answer in answers:
-        if not answer.kind.rates_systems:
-            continue
-        together = (answer.segment, *sorted(system for group in answer.groups for system in group))
-        where = shown.setdefault(together, len(shown))
+    starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
+    outputs = []
+    for answer, system in zip(answers.answer[texts].tolist(), answers.system[texts].tolist(), strict=True):
+        systems = answers.system[starts[answer] : starts[answer + 1]]
+        segment = int(answers.segment[answer])
+        where = shown.setdefault((segment, *sorted(systems.tolist())), len(shown))
         if where == len(segments):
-            segments.append(answer.segment)
-        for group, step in zip(answer.groups, answer.steps, strict=True):
-            raters.append(answer.rater)
-            outputs.append(numbers.setdefault((where, min(group)), len(numbers)))
-            steps.append(step)
-    (who, what), points = one_rating_each(raters, outputs, value=size * np.array(steps, dtype=np.float64))
+            segments.append(segment)
+        outputs.append(numbers.setdefault((where, system), len(numbers)))
+    raters = answers.rater[answers.answer[texts]]
+    (who, what), points = one_rating_each(raters, outputs, value=size * answers.step[texts])
     owners = [where for where, _ in numbers]
     of_segment = [segments[where] for where in owners]
     agreements = rater_agreement(who, what, points, owners, asked, counting, of_segment)

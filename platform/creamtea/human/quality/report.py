@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.quality.answers import RaterAnswer, read_answers
-from creamtea.human.quality.checks import Check, judge
-from creamtea.human.quality.comparison import Comparison, CountingRaters
-from creamtea.human.quality.measures import Measures, measure
+from creamtea.human.protocols import Protocol
+from creamtea.human.quality.checks import Check, Comparison, CountingRaters, judge
+from creamtea.human.quality.measures import Answers, Measures, measure, read_answers
+from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 from creamtea.wording import counted
@@ -58,14 +57,12 @@ def _in_words(sign: str) -> str:
     return {STRAIGHT: "like straight-lining", RANDOM: "given at random"}.get(sign, sign)
 
 
-def rater_reports(
-    answers: Sequence[RaterAnswer], protocol: Protocol, excluded: Collection[int] = ()
-) -> list[RaterReport]:
+def rater_reports(answers: Answers, protocol: Protocol, excluded: Collection[int] = ()) -> list[RaterReport]:
     """A report for every rater with an answer, in the order of their first ones.
 
     A rater is compared with the others who are not excluded; an excluded rater has a report too.
     """
-    counting = {answer.rater for answer in answers} - set(excluded)
+    counting = set(answers.rater.tolist()) - set(excluded)
     measures = measure(answers, protocol, counting)
     others = CountingRaters({rater: own for rater, own in measures.items() if rater in counting})
     return [report_of(rater, own, Comparison(protocol, others, rater)) for rater, own in measures.items()]
@@ -119,5 +116,5 @@ def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
         excluded = session.scalars(
             select(Rater.id).where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
         ).all()
-        protocol = find_protocol(campaign.protocol, campaign.settings)
-        return rater_reports(read_answers(session, campaign_id), protocol, excluded)
+        ratings = load_ratings(session, campaign)
+        return rater_reports(read_answers(session, ratings), ratings.campaign.protocol, excluded)
