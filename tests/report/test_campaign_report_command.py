@@ -42,7 +42,7 @@ def run(filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Callab
 
 
 def test_the_terminal_has_every_table_and_the_texts(run: Callable[..., str]) -> None:
-    shown = run("tasting")
+    shown = run("tasting", "--full")
     for title in (
         "Against softmax-greedy",
         "Generalised to other raters",
@@ -63,6 +63,23 @@ def test_ratings_made_elsewhere_are_reported_with_their_names_as_text(run: Calla
     assert shown.startswith("[red]old[/red]  ")
     assert "[b]A[/b]" in shown
     assert "Metrics against human scores" not in shown
+
+
+def test_what_a_page_folds_is_named_only(run: Callable[..., str]) -> None:
+    shown = run("tasting")
+    for part in ("p, ranks", "With --full also: ", "Generalised to other raters; ", "WMT mode; "):
+        assert part in shown
+    assert "Krippendorff" not in shown
+    assert len(shown.splitlines()) < 60
+
+
+def test_json_has_the_reports_of_raters(run: Callable[..., str]) -> None:
+    values = json.loads(run("tasting", "--json"))
+    assert [(report["rater"], report["answers"]) for report in values["raters"]] == [
+        ("anna", 30),
+        ("ben", 30),
+    ]
+    assert {"flags", "looks", "suggestion", "checks"} < values["raters"][0].keys()
 
 
 @pytest.mark.slow

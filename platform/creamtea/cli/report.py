@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -159,6 +159,7 @@ class Printing:
         html: Path | None,
         export: Path | None,
         formats: list[Format] | None,
+        full: bool = True,
     ) -> None:
         asked = {
             "markdown": markdown,
@@ -172,14 +173,23 @@ class Printing:
         if formats and export is None:
             raise InputError("--format is of the files of --export FOLDER: give both")
         self._markdown, self._as_json, self._html, self._export = markdown, as_json, html, export
-        self._formats = formats or list(Format)
+        self._formats, self._full = formats or list(Format), full
         if html is not None:
             check_page(html)
 
-    def show(self, built: Document, outputs: Sequence[Outputs] = ()) -> None:
-        """`outputs`: those that a page holds beside the report."""
+    def show(
+        self,
+        built: Document,
+        outputs: Sequence[Outputs] = (),
+        values: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
+        """`outputs`: those that a page holds beside the report; `values`: what JSON holds beside it."""
         if self._as_json:
-            say(json.dumps(to_values(built), ensure_ascii=False, allow_nan=False, indent=1))
+            say(
+                json.dumps(
+                    to_values(built) | to_values(values()), ensure_ascii=False, allow_nan=False, indent=1
+                )
+            )
         elif self._html is not None:
             from creamtea.report.html import to_html
 
@@ -190,7 +200,7 @@ class Printing:
         elif self._markdown:
             hand_over(to_markdown(built), nl=False)
         else:
-            render(built, make_console())
+            render(built, make_console(), folded=self._full)
 
 
 def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:

@@ -6,7 +6,6 @@ A sentence says only what a test has said. Two systems that no test has compared
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
@@ -14,9 +13,9 @@ from creamtea.report import text
 from creamtea.report.columns import P50, RECALL_IDIOM, RECALL_WORDS, SPEED
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress
+from creamtea.report.human.verdicts import verdict_cell
 from creamtea.report.model import Block, Delta, Notes, Row, Section, Table
 from creamtea.report.tables import clusters, ranked
-from creamtea.stats.verdict import Outcome
 from creamtea.study.spec import Study
 
 TITLE = "What came out"
@@ -231,29 +230,27 @@ def campaign_answer(report: CampaignReport) -> Section:
 
 
 def _highest_mean(report: CampaignReport) -> Iterator[str]:
-    means = next((table for table in report.tables if table.key == "means"), None)
-    if means is None:
-        return
-    column = next(column for column in means.columns if column.key == "mean")
-    best = ranked(replace(means, columns=(column,))).rows[0]
-    if best.cells["mean"].value is not None:
-        cell = best.cells["mean"]
-        shown = f"{text.value(cell, column)} {text.interval(cell.low, cell.high, column)}".strip()
-        yield f"People put {best.name} first: {shown} ({column.title})."
+    judged = report.judged
+    for best in report.means[:1]:
+        if best.mean.value is not None:
+            column = judged.points("mean", judged.protocol.mean_title)
+            bounds = text.interval(best.mean.low, best.mean.high, column)
+            shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
+            yield f"People put {judged.systems[best.system]} first: {shown} ({column.title})."
 
 
 def _people(report: CampaignReport) -> Iterator[str]:
     """The verdicts of a campaign on its comparisons with the baseline."""
-    ratings, baseline = report.judged.ratings, report.judged.systems[report.judged.baseline]
-    compared = next((table for table in report.tables if table.key == "comparisons"), None)
-    if compared is None:
-        yield f"People: campaign {ratings.campaign.name} has no rating that counts yet."
+    judged, baseline = report.judged, report.judged.systems[report.judged.baseline]
+    if not report.means:
+        yield f"People: campaign {judged.ratings.campaign.name} has no rating that counts yet."
         return
     found: dict[str, list[str]] = {}
-    for row in compared.rows:
-        found.setdefault(row.cells["verdict"].words or Outcome.UNDECIDED.value, []).append(row.name)
+    for pair in report.pairs:
+        words = verdict_cell(judged, pair.verdict).words
+        found.setdefault(words, []).append(judged.systems[pair.system])
     listed = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in found.items())
-    yield f"People, against {baseline}: {listed} ({progress(ratings)})."
+    yield f"People, against {baseline}: {listed} ({progress(judged.ratings)})."
 
 
 def _idioms(table: Table) -> Iterator[str]:

@@ -51,15 +51,18 @@ def make_console() -> PrintingConsole:
     return console
 
 
-def render(report: Document, console: Console) -> None:
-    """Print every block; wide tables are split where the console is narrow.
+def render(report: Document, console: Console, folded: bool = True) -> None:
+    """Print every block, or without `folded` those that a page shows unasked.
 
-    Text of the study (names, messages) is never read as rich's markup.
+    Wide tables are split where the console is narrow. Text of the study (names, messages) is never read
+    as rich's markup.
     """
-    printer = _Printer(console)
+    printer = _Printer(console, folded)
     printer.head(report)
     for section in report.sections:
         printer.block(section)
+    if printer.left_out:
+        console.print(Text(f"With --full also: {'; '.join(printer.left_out)}.", "dim"))
     for note, count in printer.notes.notes.items():
         console.print(Text(f"({count}) {note}", style="yellow"))
 
@@ -73,8 +76,10 @@ def render_answer(report: Document, console: Console) -> None:
 
 
 class _Printer:
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, folded: bool = True) -> None:
         self.console = console
+        self.folded = folded
+        self.left_out: list[str] = []  # titles
         self.notes = text.Footnotes()
 
     def head(self, report: Document) -> None:
@@ -84,6 +89,10 @@ class _Printer:
         self._dim(report.about, "italic")
 
     def block(self, block: Block) -> None:
+        if not self.folded and isinstance(block, Section | Table | Texts | Facts) and block.folded:
+            parts = block.blocks if isinstance(block, Section) else ()
+            self.left_out += [part.title for part in parts if isinstance(part, Table)] or [block.title]
+            return
         match block:
             case Section():
                 self._section(block)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from sqlalchemy import select
 
 from creamtea.access import sessions, sign_in
 from creamtea.cli.campaign.running import rater_lines
@@ -21,6 +23,7 @@ from creamtea.human.rating.invitations import invite, links_csv, recruit, recrui
 from creamtea.regular import lines_of
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
+from creamtea.store.tables import Rater
 from creamtea.wording import counted
 
 
@@ -188,18 +191,30 @@ def report_raters(
     A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded by it.
     """
     # its statistics take a second to import
-    from creamtea.human.quality import described_in_words, reports_of
+    from creamtea.human.quality import described_in_words
 
     with existing_database() as database:
         campaign_id = campaigns.summary(database, name).id
-        chosen = dict(_found(database, name, rater or []))
-        pseudonyms = {one.id: one.pseudonym for one in raters.overview(database, campaign_id)}
-        reports = [
-            report
-            for report in reports_of(database, campaign_id)
-            if not rater or report.rater_id in chosen.values()
-        ]
-    values = [
+        chosen = [rater_id for _, rater_id in _found(database, name, rater or [])]
+        reports = rater_values(database, campaign_id, chosen)
+    lines = []
+    for report in reports:
+        lines.append(f"{report['rater']}: {report['suggestion']} ({counted(report['answers'], 'answer')})")
+        for check in report["checks"] if rater else ():
+            lines.append(f"  {check.title}: {check.state}: {check.shown}; flagged if {check.bound}")
+    if lines:
+        lines.append(f"a flag is a reason to look; a description is given to {described_in_words()}")
+    show(json_output, reports, lines or [f"campaign {name}: no answers yet"])
+
+
+def rater_values(database: Database, campaign_id: int, only: Collection[int] = ()) -> list[dict[str, Any]]:
+    """What `--json` shows of the reports of a campaign's raters, or of `only` these."""
+    from creamtea.human.quality import reports_of
+
+    with database.session() as session:
+        query = select(Rater.id, Rater.pseudonym).where(Rater.campaign_id == campaign_id)
+        pseudonyms = dict(session.execute(query).all())
+    return [
         {
             "rater": pseudonyms[report.rater_id],
             "answers": report.answers,
@@ -208,17 +223,9 @@ def report_raters(
             "suggestion": report.suggestion,
             "checks": report.checks,
         }
-        for report in reports
+        for report in reports_of(database, campaign_id)
+        if not only or report.rater_id in only
     ]
-    lines = []
-    for report in reports:
-        answers = counted(report.answers, "answer")
-        lines.append(f"{pseudonyms[report.rater_id]}: {report.suggestion} ({answers})")
-        for check in report.checks if rater else ():
-            lines.append(f"  {check.title}: {check.state}: {check.shown}; flagged if {check.bound}")
-    if lines:
-        lines.append(f"a flag is a reason to look; a description is given to {described_in_words()}")
-    show(json_output, values, lines or [f"campaign {name}: no answers yet"])
 
 
 def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:

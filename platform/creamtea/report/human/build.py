@@ -5,6 +5,8 @@ rows of the store -> `Ratings` (arrays) -> statistics -> tables of cells
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -97,6 +99,8 @@ def campaign_report(
     means = verdicts.system_means(whole)
     states = {standing.system: standing.look.state for standing in ended}
     pairs = verdicts.against_baseline(whole, complete, states)
+    order = [mean.system for mean in means]
+    pairs.sort(key=lambda pair: order.index(pair.system))
     tables = _comparisons(whole, means, pairs, complete)
     texts: list[Texts] = []
     if complete:
@@ -124,7 +128,22 @@ def campaign_report(
             texts.append(agreement.disagreements(session, whole, scores))
         texts.append(agreement.disputes(session, whole, outputs))
     shown = tuple(listed for listed in texts if listed.entries)
-    return CampaignReport(whole, tuple(means), tuple(pairs), tuple(tables), shown, styles)
+    return CampaignReport(
+        whole,
+        tuple(means),
+        tuple(pairs),
+        tuple(_by_score(table, means, whole) for table in tables),
+        shown,
+        styles,
+    )
+
+
+def _by_score(table: Table, means: list[verdicts.SystemMean], whole: Judged) -> Table:
+    """The table of systems in the order of their means; WMT's ranking has an order of its own."""
+    if table.heading != "system" or table.key in ("wmt", "pairs"):
+        return table
+    place = {whole.systems[mean.system]: at for at, mean in enumerate(means)}
+    return replace(table, rows=tuple(sorted(table.rows, key=lambda row: place[row.name])))
 
 
 def _material(session: Session, row: StudyRow | None) -> Material | None:

@@ -43,6 +43,7 @@ class SystemMean:
 
 
 def system_means(judged: Judged) -> list[SystemMean]:
+    """The best first; systems without a rating last."""
     ratings, used = judged.ratings, judged.weights > 0
     means = []
     for system in range(len(judged.systems)):
@@ -61,7 +62,7 @@ def system_means(judged: Judged) -> list[SystemMean]:
             ratio = baseline_ratio(*columns, weighing, judged.documents)
         scores = int((rated[ratings.unit] & (ratings.system == system)).sum())
         means.append(SystemMean(system, len(own), scores, mean, ratio))
-    return means
+    return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
 
 
 def means_table(judged: Judged, means: Sequence[SystemMean], key: str, title: str, about: str) -> Table:
