@@ -26,7 +26,7 @@ from creamtea.human.making.settings import AttentionItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
 from creamtea.human.quality import read_answers
 from creamtea.human.rating import RatingRefused, raters
-from creamtea.human.rating.model import TryAgain
+from creamtea.human.rating.page import TryAgain
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign

@@ -6,14 +6,14 @@ import csv
 import io
 
 import pytest
-from small_campaigns import make_campaign
+from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import select
 
 from creamtea.access import links, sessions
 from creamtea.errors import InputError
 from creamtea.human.rating import invitations, raters
 from creamtea.store.database import Database
-from creamtea.store.tables import AccessToken, Campaign, Rater
+from creamtea.store.tables import AccessToken, Campaign, Item, Rater
 
 PROLIFIC = {"PROLIFIC_PID": "5f3c1a", "STUDY_ID": "s-1", "SESSION_ID": "<b>"}
 
@@ -63,6 +63,18 @@ def test_more_raters_than_there_is_to_rate_are_told_before(database: Database, c
     assert [one.pseudonym for one in people(database)] == ["anna"]
     assert len(invitations.invite(database, campaign, "test", ["anna", "b", "c", "d"])) == 4
     assert len(invitations.invite(database, campaign, "test", 2, surplus=True)) == 2
+
+
+def test_room_is_what_nobody_has_rated_or_was_passed_over(database: Database, campaign: str) -> None:
+    anna = add_rater(database)
+    rate(database, anna, work_for(database, anna))  # one of four items; she goes on
+    raters.add(database, campaign, "test", pseudonym="waits")
+    with database.transaction() as session:
+        row, now = session.scalars(select(Campaign)).one(), database.now(session)
+        assert invitations.room(session, row, now) == 2
+        session.scalars(select(Item).order_by(Item.position.desc())).first().drawn = False
+        session.flush()
+        assert invitations.room(session, row, now) == 1
 
 
 def test_a_count_below_zero_is_told_as_it_was_given(database: Database, campaign: str) -> None:

@@ -16,17 +16,20 @@ from sqlalchemy import delete, select
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import RatingRefused, raters
+from creamtea.human.rating.places import finished_raters, load_outlook
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, AuditEvent, Campaign, Item, Rater, Rating
 
 PEOPLE, K = 4, 2
-ITEMS = [{"kind": "tutorial"}, {}, {}, {}, {"kind": "repeat", "original": 1}]
+CHECK = {"kind": "attention-check", "guidance": {"steps": {}, "spans": {}, "above": [], "warning": None}}
+ITEMS = [{"kind": "tutorial"}, {}, {}, {}, {"kind": "repeat", "original": 1}, CHECK]
 PAGES = [
     {"kind": "tutorial"},
     *({"page": 1, "document": "d0"}, {"page": 1, "document": "d0"}),
     *({"page": 3, "document": "d0"}, {"page": 3, "document": "d0"}),
     {"page": 5, "document": "d1"},
     *({"page": 6, "kind": "repeat", "original": 1}, {"page": 6, "kind": "repeat", "original": 2}),
+    CHECK,
 ]
 ACTS = ("draw", "draw", "rate", "rate", "revise", "skip", "lapse", "exclude", "include")
 
@@ -45,7 +48,9 @@ class People:
 
     def __init__(self, database: Database, unit: str) -> None:
         self.database = database
-        self.campaign = make_campaign(database, ITEMS if unit == "segment" else PAGES, k=K, unit=unit)
+        self.campaign = make_campaign(
+            database, ITEMS if unit == "segment" else PAGES, k=K, unit=unit, attention_every=2
+        )
         self.sizes = Counter(item["page"] for item in PAGES if "page" in item and unit == "document")
         self.ids = [add_rater(database, f"r{number}") for number in range(PEOPLE)]
         self.excluded: set[int] = set()
@@ -132,6 +137,18 @@ class People:
         for rater in self.excluded:
             assert self.rows(rater) == self.before[rater]
 
+    def check_who_is_finished(self) -> None:
+        """What is said of all raters at once is what the outlook of each says."""
+        with self.database.session() as session:
+            campaign, now = session.get_one(Campaign, self.campaign), self.database.now(session)
+            found = finished_raters(session, campaign, now)
+            for rater in self.ids:
+                ahead = load_outlook(session, campaign, rater, now)
+                to_come = ahead.tutorial or ahead.due or ahead.shortlist or ahead.later or ahead.at_most
+                begun = any(past.submitted_at is None and past.skipped_at is None for past in ahead.past)
+                over = not to_come and not begun and ahead.done(tutorial=False) > 0
+                assert (rater in found) == over, rater
+
     def finish(self) -> None:
         """Everybody who may goes on until nothing is left; then no place is free that somebody could take."""
         for _ in range(2):  # the second round takes what the first one's leases held
@@ -171,5 +188,7 @@ def _live_through(database: Database, steps: list[tuple[int, str]], unit: str) -
         for person, act in steps:
             people.act(person, act)
             people.check()
+            people.check_who_is_finished()
         people.finish()
         people.check()
+        people.check_who_is_finished()

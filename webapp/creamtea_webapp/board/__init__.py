@@ -22,7 +22,7 @@ import streamlit as st
 from creamtea.human.media.types import kind_of
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.rating import Guidance, Work
-from creamtea.human.rating.model import ShownSegment
+from creamtea.human.rating.page import ShownSegment
 from creamtea_webapp.gate.assets import UNTIL_THEN, publish
 from creamtea_webapp.gate.paths import address_of_media
 

@@ -1,12 +1,13 @@
-"""Assignment: who rates which item next, drafts, and saving scores exactly once.
+"""While people rate: who gets which item next, drafts, and saving scores exactly once.
 
-`drawing` gives out items, `places` and `orders` say which and how shown; `saving` stores; `revising` goes
-back; `ahead` shows organisers what raters will see; `locking` is what every transaction starts with.
+`drawing` gives out pages, `places` and `orders` say which and how shown, `saving` stores; `page` is what a
+rater sees and gives back. `raters` and `invitations` say who they are, `aiming` what is still worth rating,
+`progress` how far a campaign is.
 """
 
-from creamtea.human.rating.ahead import page_ahead
-from creamtea.human.rating.drawing import next_item, others_have_items
-from creamtea.human.rating.model import (
+from creamtea.human.rating.drawing import next_item, others_have_items, page_ahead
+from creamtea.human.rating.orders import draw_order, groups_of
+from creamtea.human.rating.page import (
     LEASE,
     ConsentMissing,
     Earlier,
@@ -16,9 +17,7 @@ from creamtea.human.rating.model import (
     TryAgain,
     Work,
 )
-from creamtea.human.rating.orders import draw_order, groups_of
-from creamtea.human.rating.revising import discard_draft, earlier, reopen
-from creamtea.human.rating.saving import MAX_TEXT, save_draft, skip, submit
+from creamtea.human.rating.saving import MAX_TEXT, discard_draft, earlier, reopen, save_draft, skip, submit
 
 __all__ = [
     "LEASE",

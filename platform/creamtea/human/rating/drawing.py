@@ -1,7 +1,8 @@
-"""Who rates which item next."""
+"""Who rates which item next; and a campaign as its raters will see it, for organisers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -9,25 +10,32 @@ from typing import Any
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
-from creamtea.human.rating import statements
 from creamtea.human.rating.aiming import take_turns
-from creamtea.human.rating.locking import (
+from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
+from creamtea.human.rating.page import (
+    LEASE,
+    OwnPage,
+    Whole,
+    Work,
     active_rater,
     campaign_of,
+    items_of_page,
+    leads,
     lock_campaign,
+    page_of,
     protocol_of,
+    to_show,
+    whole_of,
 )
-from creamtea.human.rating.model import LEASE, Work
-from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
-from creamtea.human.rating.page import OwnPage, items_of_page, leads, page_of, to_show
 from creamtea.human.rating.places import (
     Outlook,
+    items_in_all,
     keeps_place,
     load_outlook,
+    on_loan,
     places_taken,
+    takes_place,
 )
-from creamtea.human.rating.statements import takes_place
-from creamtea.human.rating.whole import Whole, whole_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
@@ -82,7 +90,7 @@ def others_have_items(database: Database, rater_id: int) -> bool:
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         values = {"campaign": campaign.id, "rater": rater_id, "now": database.now(session)}
-        return bool(session.scalar(statements.on_loan(), values))
+        return bool(session.scalar(on_loan(), values))
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
@@ -230,3 +238,33 @@ def _of_whole(whole: Whole | None, page: OwnPage, document: list[int | None] | N
     if whole is None:
         return []
     return whole.drafted(page) if document is None else document
+
+
+def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None:
+    """Return the page of this number from 0, practice first, as a rater who is alone sees it; None behind
+    the last one."""
+    rows = session.execute(
+        select(Item.id, Item.kind, Item.page, Item.position)
+        .where(Item.campaign_id == campaign.id)
+        .order_by(Item.kind != ItemKind.TUTORIAL, Item.position)
+    ).all()
+    firsts = [at for at, row in enumerate(rows) if row.page in (None, row.position)]
+    if not 0 <= number < len(firsts):
+        return None
+    at = firsts[number]
+    lead = session.get_one(Item, rows[at].id)
+    items = items_of_page(session, lead)
+    groups = [to_show(item) for item in items]
+    order = draw_order(
+        together(groups) if len(items) > 1 else groups[0], seed=f"{campaign.seed}/{lead.position}/ahead"
+    )
+    assignments = [
+        Assignment(id=item.id, item_id=item.id, order=order_on(order, of_item), comment="")
+        for item, of_item in zip(items, groups, strict=True)
+    ]
+    page = OwnPage(assignments, items)
+    outlook = Outlook([], [], [], [], [], 0, items_in_all(session, campaign))
+    work = as_work(campaign, page, outlook, whole_of(session, campaign, page))
+    practice = sum(row.kind == ItemKind.TUTORIAL for row in rows)
+    done, total = (at, practice) if work.tutorial else (at - practice, work.total)
+    return replace(work, done=done, left=total - done, total=total)

@@ -13,7 +13,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -22,11 +22,12 @@ from creamtea.access import audit, sessions
 from creamtea.errors import InputError
 from creamtea.human.rating import raters
 from creamtea.human.rating.page import leads
+from creamtea.human.rating.places import takes_place
 from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import SYSTEM_KINDS
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import AccessToken, Campaign, Item, Rater
+from creamtea.store.tables import AccessToken, Assignment, Campaign, Item, Rater
 from creamtea.wording import counted, option
 from creamtea.words import normalise
 
@@ -69,7 +70,7 @@ def invite(
             for rater in session.scalars(select(Rater).where(Rater.campaign_id == row.id))
         }
         new = sum(pseudonym not in known for pseudonym in named)
-        free = max(0, room(session, row))
+        free = max(0, room(session, row, now))
         if new > free and not surplus and row.state != "closed":
             raise InputError(
                 f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
@@ -92,14 +93,35 @@ def invite(
     return invitations
 
 
-def room(session: Session, campaign: Campaign) -> int:
-    """How many more raters than there are would each find a page to rate."""
-    pages = select(func.count()).where(Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS), leads())
-    taking_part = select(func.count()).where(
-        Rater.campaign_id == campaign.id, Rater.excluded_at.is_(None), Rater.forgotten_at.is_(None)
+def room(session: Session, campaign: Campaign, now: datetime) -> int:
+    """How many more raters than there are would each find a page to rate now."""
+    taken = (
+        select(Assignment.item_id, func.count().label("count"))
+        .where(takes_place())
+        .group_by(Assignment.item_id)
+        .subquery()
     )
-    places = (session.scalar(pages) or 0) * campaign.ratings_per_item
-    return places - (session.scalar(taking_part) or 0)
+    left = campaign.ratings_per_item - func.coalesce(taken.c.count, 0)
+    places = (
+        select(func.sum(left))
+        .outerjoin_from(Item, taken, taken.c.item_id == Item.id)
+        .where(
+            Item.campaign_id == campaign.id,
+            Item.kind.in_(SYSTEM_KINDS),
+            Item.drawn.is_not(False),  # a campaign that aims has passed it over
+            left > 0,
+            leads(),
+        )
+    )
+    begun = select(Assignment.rater_id).where(takes_place())
+    waiting = select(func.count()).where(
+        Rater.campaign_id == campaign.id,
+        Rater.excluded_at.is_(None),
+        Rater.forgotten_at.is_(None),
+        Rater.id.not_in(begun),
+    )
+    values = {"campaign": campaign.id, "now": now}
+    return (session.scalar(places, values) or 0) - (session.scalar(waiting, values) or 0)
 
 
 def links_csv(invitations: Sequence[Invitation], url: str) -> str:

@@ -1,9 +1,20 @@
-"""A page that a rater was given: one item, or the segments of a document, which stay together."""
+"""A rater's page: one item, or the segments of a document, which stay together; who may have it; what its
+rater is shown and gives back. Names of systems are in none of that.
+
+Every transaction that gives out or takes back a place starts with the lock of its campaign's row
+(`FOR NO KEY UPDATE` on PostgreSQL; on SQLite a write transaction holds the whole file), so that what it
+then counts stays true until it commits. Moments come from the database's clock.
+
+The score of a whole document is asked for once, on the page with the document's last segments. The page may
+hold only its end; then the segments before it are there to read, whoever rated them. A text is what a system
+says in the whole document: two systems with one text here and different ones before have a score each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
@@ -11,10 +22,142 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from creamtea.human.rating.model import RatingRefused, ShownSegment
+from creamtea.errors import CreamteaError, InputError
+from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.rating.orders import Order, groups_of, joint_order
-from creamtea.store.tables import Assignment, Item
+from creamtea.store.item_kinds import SYSTEM_KINDS
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 from creamtea.wording import counted
+
+LEASE = timedelta(hours=2)
+
+
+class RatingRefused(CreamteaError):
+    """What is not given out or not stored, with a reason for the rater. Nothing was changed."""
+
+
+class ConsentMissing(RatingRefused):
+    """The rater has not agreed to take part yet (`raters.welcome(...).consented`)."""
+
+    def __init__(self) -> None:
+        super().__init__("first read the introduction and agree to take part")
+
+
+class TryAgain(RatingRefused):
+    """A wrong answer to a loud attention check, which was counted but not stored: the organiser's warning."""
+
+
+@dataclass(frozen=True)
+class ShownSegment:
+    """A segment of a page as its rater sees it: the distinct outputs in the order drawn for this rater, and
+    what each is called. A letter stands for the same system on the whole page."""
+
+    source: str
+    context: list[str]  # source segments before this one that the page does not show, oldest first
+    outputs: list[str]
+    letters: list[str]  # one for each output; "" where the page shows one output at a time
+    proposals: list[list[dict[str, Any]]]  # of each output the errors that are marked beforehand
+    references: list[str] = field(default_factory=list)  # human translations of the source
+    media: list[dict[str, Any]] = field(default_factory=list)  # files beside the source (human/media)
+
+
+@dataclass(frozen=True)
+class ReadBefore:
+    """A segment of the document on an earlier page, with an output for each text whose whole is scored."""
+
+    source: str
+    outputs: list[str]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A page as its rater sees it: one item, or the segments of a document in their order.
+
+    `draft` has an answer for each shown output, those of the first segment first, as the protocol's widget
+    gives it, or None. `done`, `left` and `total` count items of the campaign, controls among them, or while
+    `tutorial` is true those of the tutorial. `left` is what this rater may still get at most, this page's
+    items among them: what others rate meanwhile leaves it. `total` stays the same.
+    """
+
+    assignment_id: int  # of the first item, which names the page
+    protocol: Protocol
+    tutorial: bool
+    document: bool  # whether the segments are a document's, however few
+    segments: list[ShownSegment]
+    draft: list[Any]
+    # where a score of the whole document is asked for: what each text is called ("" where there is one), the
+    # score so far, and the document's segments before the page; empty otherwise
+    document_letters: list[str]
+    document_draft: list[int | None]
+    document_before: list[ReadBefore]
+    comment: str
+    revision: int  # the one that a submit will store
+    done: int
+    left: int
+    total: int
+    seconds_left: int | None  # at this rater's median pace; None before there is one
+    source_language: str
+    target_language: str
+
+    @property
+    def source(self) -> str:
+        """The first segment's."""
+        return self.segments[0].source
+
+    @property
+    def context(self) -> list[str]:
+        """What comes before the page."""
+        return self.segments[0].context
+
+    @property
+    def outputs(self) -> list[str]:
+        """All of the page, those of the first segment first."""
+        return [text for segment in self.segments for text in segment.outputs]
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """What a tutorial item teaches, shown after the answer; lists are in the order of the shown outputs."""
+
+    accepted: list[tuple[int, int] | None]  # lowest and highest step; None: any
+    right: list[bool]  # whether the stored step is accepted
+    explanation: str
+    # of each output the errors that were expected (None: any), and which of them were marked
+    spans: list[list[dict[str, Any]] | None] = field(default_factory=list)
+    found: list[list[bool]] = field(default_factory=list)
+    marked: list[bool] = field(default_factory=list)  # whether all were marked, and none where there is none
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What is stored for a page's revision: for each item the score of each system by its position, in
+    steps."""
+
+    assignment_id: int
+    revision: int
+    of_items: list[dict[int, int]]
+    guidance: Guidance | None = None  # of a tutorial item
+    document: dict[int, int] = field(default_factory=dict)  # the scores of the whole document, likewise
+    differs: bool = field(default=False, compare=False)  # this revision was there, and other values were sent
+
+    @property
+    def steps(self) -> dict[int, int]:
+        """Of a page with one item."""
+        (steps,) = self.of_items
+        return steps
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A page that its rater has submitted; `number` counts items from 1 to the page's first."""
+
+    assignment_id: int
+    number: int
+    source: str  # of the first segment
+    revision: int  # the newest stored one
+    given: str  # what the rater answered
+    items: int = 1
+
 
 Answer = TypeVar("Answer")
 
@@ -147,3 +290,116 @@ def _own_with(column: InstrumentedAttribute[Any]) -> Select[Assignment, Item]:
         .where(column.in_(bindparam("values", expanding=True)), Assignment.rater_id == bindparam("rater"))
         .order_by(Item.position)
     )
+
+
+_WHY_NOT = {
+    "draft": "this evaluation has not begun",
+    "closed": "this evaluation is closed; what you saved is kept",
+}
+
+
+def lock_campaign(session: Session, rater_id: int) -> Campaign:
+    """Serialise the campaign's transactions: this must be the first statement of the transaction."""
+    return campaign_of(session, rater_id, lock=True)
+
+
+def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campaign:
+    """The rater's campaign; without `lock` as a session that only reads sees it."""
+    campaign = session.scalar(_campaign_of(lock), {"rater": rater_id})
+    if campaign is None:
+        raise RatingRefused("this link is no longer valid; ask for a new one")
+    return campaign
+
+
+@cache
+def _campaign_of(lock: bool) -> Select[Campaign]:
+    own = select(Rater.campaign_id).where(Rater.id == bindparam("rater")).scalar_subquery()
+    wanted = select(Campaign).where(Campaign.id == own)
+    return wanted.with_for_update(key_share=True) if lock else wanted
+
+
+def protocol_of(campaign: Campaign) -> Protocol:
+    """RatingRefused where the plug-in with the campaign's protocol is missing."""
+    try:
+        return find_protocol(campaign.protocol, campaign.settings)
+    except InputError:
+        raise RatingRefused("this evaluation cannot be shown at the moment; tell the organiser") from None
+
+
+def check_takes_part(campaign: Campaign, rater: Rater) -> None:
+    """RatingRefused unless the campaign takes ratings and the organiser wants this rater's."""
+    if campaign.state != "launched":
+        raise RatingRefused(_WHY_NOT[campaign.state])
+    if rater.forgotten_at is not None:
+        raise RatingRefused("you have left this evaluation; ask the organiser for a new link")
+    if rater.excluded_at is not None:
+        raise RatingRefused("the organiser has ended your part here; what you saved is kept")
+
+
+def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
+    """The rater, who takes part and has agreed to; RatingRefused otherwise. Read it after the lock."""
+    rater = session.get_one(Rater, rater_id)
+    check_takes_part(campaign, rater)
+    if rater.consented_at is None:
+        raise ConsentMissing
+    return rater
+
+
+@dataclass(frozen=True)
+class Whole:
+    """`groups`: the systems of each text; `letters`: what each is called, "" where there is one; `before`:
+    the segments on earlier pages with an output for each text."""
+
+    groups: Order
+    letters: list[str]
+    before: list[ReadBefore]
+
+    def drafted(self, page: OwnPage) -> list[int | None]:
+        """The scores that were begun, one for each text."""
+        steps = (page.first.draft or {}).get("document") or []
+        return list(steps) if len(steps) == len(self.groups) else [None] * len(self.groups)
+
+    def stored(self, session: Session, page: OwnPage, revision: int) -> list[int | None]:
+        """The scores of a revision, one for each text."""
+        rows = session.execute(
+            select(Rating.system, Rating.document_step).where(
+                Rating.assignment_id == page.first.id, Rating.revision == revision
+            )
+        )
+        steps = {row[0]: row[1] for row in rows}
+        return [steps.get(group[0]) for group in self.groups]
+
+
+def whole_of(session: Session, campaign: Campaign, page: OwnPage) -> Whole | None:
+    """What is asked for of the whole document on this page; None where nothing is."""
+    lead = page.lead
+    if not campaign.settings.get("document_score") or lead.page is None:
+        return None
+    rows = session.execute(
+        select(Item.segment_index, Item.source, Item.systems, Item.outputs)
+        .where(Item.campaign_id == campaign.id, Item.document == lead.document, Item.kind.in_(SYSTEM_KINDS))
+        .order_by(Item.segment_index, Item.position)
+    ).all()
+    if any(segment > page.items[-1].segment_index for segment, *_ in rows):
+        return None  # a later page has the end
+    sources: dict[int, str] = {}
+    texts: dict[tuple[int, int], str] = {}  # segment, system
+    for segment, source, systems, outputs in rows:
+        if segment < lead.segment_index:
+            sources[segment] = source
+            texts |= {(segment, system): text for system, text in zip(systems, outputs, strict=True)}
+    groups, letters = [], []
+    for at, together in enumerate(shown := page.systems()):
+        letter = chr(ord("A") + at) if len(shown) > 1 else ""
+        parts: dict[tuple[str, ...], list[int]] = {}
+        for system in together:
+            said = tuple(texts.get((segment, system), "") for segment in sources)
+            parts.setdefault(said, []).append(system)
+        for number, text in enumerate(sorted(parts), start=1):  # an order that tells nothing of systems
+            groups.append(parts[text])
+            letters.append(f"{letter}{number}" if len(parts) > 1 else letter)
+    before = [
+        ReadBefore(source, [texts.get((segment, group[0]), "") for group in groups])
+        for segment, source in sources.items()
+    ]
+    return Whole(groups, letters, before)

@@ -10,6 +10,9 @@ rated.
 
 Items of one page are given out together, so that what is said of an item here holds for pages: the first
 item of a page stands for it (`page.leads`).
+
+Each statement is written once, with names for what differs (`rater`, `campaign`, `now`, `k` ...): writing
+one takes SQLAlchemy longer than most of them take the database.
 """
 
 from __future__ import annotations
@@ -18,17 +21,18 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import groupby, takewhile
 from statistics import median
 from typing import Any
 
-from sqlalchemy import Row
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, bindparam, case, false, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
-from creamtea.human.rating import statements
 from creamtea.human.rating.orders import Order, joint_order
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Campaign, Item, Rater
+from creamtea.human.rating.page import leads
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
 _PACE = 20  # answers that the pace is the median of
@@ -80,13 +84,6 @@ class Outlook:
             for past in self.past
         )
 
-    def is_over(self) -> bool:
-        """Whether the rater has rated something, and nothing is left for them: neither open nor given out
-        and without an answer, whose lease may have run out."""
-        begun = any(past.submitted_at is None and past.skipped_at is None for past in self.past)
-        left = self.tutorial or self.due or self.shortlist or self.later or self.at_most or begun
-        return not left and self.done(tutorial=False) > 0
-
     def seconds_left(self, items: int) -> int | None:
         """The time that `items` more take at the median of the newest answers; None without one."""
         answered = sorted(
@@ -112,7 +109,7 @@ def places_taken(
 ) -> dict[int, int]:
     """How many places of some items are taken by other raters; items without any are left out."""
     values = {"items": list(items), "rater": but_rater, "campaign": campaign.id, "now": now}
-    return {row[0]: row[1] for row in session.execute(statements.places_taken(), values)}
+    return {row[0]: row[1] for row in session.execute(_places_taken(), values)}
 
 
 def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
@@ -134,7 +131,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
     every = attention_every(campaign)
     if attention and _answers(past) // every > _checks_had(past):
         due = [attention[0], *due]
-    tutorial = session.scalars(statements.tutorial(), {"campaign": campaign.id, "rater": rater_id})
+    tutorial = session.scalars(_tutorial(), {"campaign": campaign.id, "rater": rater_id})
     return Outlook(
         past=past,
         tutorial=list(tutorial),
@@ -146,14 +143,62 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
     )
 
 
+def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[int]:
+    """Return the raters who have rated something and for whom nothing is left: neither open nor given out and
+    without an answer, whose lease may have run out.
+
+    It says of all raters at once what `load_outlook` says of one.
+    """
+    own = select(Item.id, Item.kind, Item.original_id).where(
+        Item.campaign_id == campaign.id, leads(), Item.drawn.is_not(False)
+    )
+    items = session.execute(own).all()
+    counts = select(Assignment.item_id, func.count()).where(takes_place()).group_by(Assignment.item_id)
+    values = {"campaign": campaign.id, "now": now}
+    taken = {row[0]: row[1] for row in session.execute(counts, values)}
+    k = campaign.ratings_per_item
+    free = {row.id for row in items if row.kind in SYSTEM_KINDS and taken.get(row.id, 0) < k}
+    tutorial, checks = (
+        {row.id for row in items if row.kind == kind} for kind in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
+    )
+    controls = [(row.id, row.original_id) for row in items if row.kind in CONTROL_KINDS]
+    past: dict[int, list[Any]] = {}
+    for row in session.execute(
+        select(
+            *(Assignment.rater_id, Assignment.item_id, Item.kind),
+            *(Assignment.submitted_at, Assignment.skipped_at),
+        )
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Item.campaign_id == campaign.id)
+    ):
+        past.setdefault(row.rater_id, []).append(row)
+    every, finished = attention_every(campaign), set()
+    for rater_id, rows in past.items():
+        had = {row.item_id for row in rows}
+        held = {row.item_id for row in rows if row.skipped_at is None}
+        submitted = [ItemKind(row.kind) for row in rows if row.submitted_at is not None]
+        checks_had = sum(row.kind == ItemKind.ATTENTION for row in rows)
+        answers = sum(not kind.is_written for kind in submitted)
+        if not (
+            all(kind == ItemKind.TUTORIAL for kind in submitted)
+            or any(row.submitted_at is None and row.skipped_at is None for row in rows)
+            or tutorial - had
+            or free - had
+            or any(original in held and control not in had for control, original in controls)
+            or (checks - had and answers // every > checks_had)
+        ):
+            finished.add(rater_id)
+    return finished
+
+
 def items_in_all(session: Session, campaign: Campaign) -> int:
     """How many items a rater may get beside the tutorial, attention checks and controls among them."""
-    items, checks = session.execute(statements.sizes(), {"campaign": campaign.id}).one()
+    items, checks = session.execute(_sizes(), {"campaign": campaign.id}).one()
     return int(items + min(checks, items // attention_every(campaign)))
 
 
 def _past(session: Session, rater_id: int) -> list[Past]:
-    return [Past(*row) for row in session.execute(statements.assignments(), {"rater": rater_id})]
+    return [Past(*row) for row in session.execute(_assignments(), {"rater": rater_id})]
 
 
 def _open_items(
@@ -178,7 +223,7 @@ def _open_items(
         "document": document,
         "shortlist": SHORTLIST,
     }
-    rows = session.execute(statements.open_pages(aims, as_documents, in_context), values).all()
+    rows = session.execute(_open_pages(aims, as_documents, in_context), values).all()
     if as_documents:
         rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
     # another rater's document is for who finds no other, those whose turn is to come included
@@ -217,7 +262,7 @@ def attention_every(campaign: Campaign) -> int:
 
 def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
     """The checks that this rater never had, in an order in which raters begin at different ones."""
-    checks = session.scalars(statements.attention_checks(), {"campaign": campaign.id}).all()
+    checks = session.scalars(_attention_checks(), {"campaign": campaign.id}).all()
     had = {assignment.item_id for assignment in past}
     begin = rater_id % len(checks) if checks else 0
     return [check for check in [*checks[begin:], *checks[:begin]] if check not in had]
@@ -251,10 +296,212 @@ def _controls(
     )
     # of a page's first item with the rest of its page, as its distance from the control has them
     answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, _, item_id) in enumerate(submitted)}
-    rows = session.execute(statements.open_controls(), {"campaign": campaign.id, "rater": rater_id}).all()
+    rows = session.execute(_open_controls(), {"campaign": campaign.id, "rater": rater_id}).all()
     due: list[int] = []
     later: list[int] = []
     for control_id, original_id, distance, _ in rows:
         if original_id in answers_since:
             (due if answers_since[original_id] >= distance - 1 else later).append(control_id)
     return due, later, sum(row[3] for row in rows)
+
+
+def takes_place() -> ColumnElement[bool]:
+    """Of a statement with the parameters `campaign` and `now`."""
+    counted = select(Rater.id).where(Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None))
+    return and_(
+        Assignment.rater_id.in_(counted),
+        Assignment.skipped_at.is_(None),
+        or_(Assignment.submitted_at.is_not(None), Assignment.lease_until > bindparam("now")),
+    )
+
+
+@cache
+def _places_taken() -> Select[int, int]:
+    return (
+        select(Assignment.item_id, func.count())
+        .where(
+            Assignment.item_id.in_(bindparam("items", expanding=True)),
+            Assignment.rater_id != bindparam("rater"),
+            takes_place(),
+        )
+        .group_by(Assignment.item_id)
+    )
+
+
+@cache
+def _assignments() -> Select[Any]:
+    """The columns of `Past`."""
+    return (
+        select(
+            Assignment.id,
+            Assignment.item_id,
+            Item.position,
+            Item.page,
+            Item.kind,
+            Item.document,
+            Assignment.order,
+            Assignment.lease_until,
+            Assignment.submitted_at,
+            Assignment.skipped_at,
+            Assignment.active_ms,
+        )
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Assignment.rater_id == bindparam("rater"))
+        .order_by(Assignment.id)
+    )
+
+
+@cache
+def _sizes() -> Select[int, int]:
+    """How many items are there for every rater, and how many attention checks to choose from."""
+    return select(
+        func.count().filter(Item.kind.not_in(WRITTEN_KINDS)),
+        func.count().filter(Item.kind == ItemKind.ATTENTION),
+    ).where(Item.campaign_id == bindparam("campaign"))
+
+
+def _mine() -> Select[int]:
+    """The items that the rater was ever given."""
+    return select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater"))
+
+
+@cache
+def _tutorial() -> Select[int]:
+    return (
+        select(Item.id)
+        .where(
+            Item.campaign_id == bindparam("campaign"),
+            Item.kind == ItemKind.TUTORIAL,
+            Item.id.not_in(_mine()),
+        )
+        .order_by(Item.position)
+    )
+
+
+@cache
+def on_loan() -> Select[bool]:
+    """Whether others are on items that this rater never had: those come back if they are not answered."""
+    held = (
+        select(Assignment.id)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(
+            takes_place(),
+            Assignment.rater_id != bindparam("rater"),
+            Assignment.submitted_at.is_(None),
+            Item.kind.in_(SYSTEM_KINDS),
+            Item.id.not_in(_mine()),
+        )
+    )
+    return select(held.exists())
+
+
+@cache
+def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]:
+    """Id, how many items there are in all, and what their order and their turn are told by."""
+    taken = (
+        select(Assignment.item_id, func.count().label("count"))
+        .where(takes_place())
+        .group_by(Assignment.item_id)
+        .subquery()
+    )
+    control = aliased(Item)
+    controls = (
+        select(control.original_id, func.count().label("count"))
+        .where(control.campaign_id == bindparam("campaign"), control.kind.in_(CONTROL_KINDS))
+        .group_by(control.original_id)
+        .subquery()
+    )
+    sizes = _page_sizes()
+    # a page has as many controls as its first item, of its own size
+    items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
+    query = (
+        select(Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position)
+        .outerjoin(taken, taken.c.item_id == Item.id)
+        .outerjoin(controls, controls.c.original_id == Item.id)
+        .outerjoin(sizes, sizes.c.page == Item.page)
+        .where(
+            Item.campaign_id == bindparam("campaign"),
+            Item.kind.in_(SYSTEM_KINDS),
+            leads(),
+            Item.id.not_in(_mine()),
+            func.coalesce(taken.c.count, 0) < bindparam("k"),
+            Item.drawn.is_not(False),  # a campaign that aims has passed it over
+        )
+    )
+    present = Item.document == bindparam("document")
+    # of a campaign that aims: those whose turn has not come are among what may come, and not to be had yet
+    waits = Item.drawn.is_(None) if aims else false()
+    if as_documents:
+        begun = _begun_documents()
+        free = func.coalesce(begun.c.raters, 0) < bindparam("k")
+        query = query.outerjoin(begun, begun.c.document == Item.document).order_by(
+            case((waits, 2), (present, 0), (free, 1), else_=3)
+        )
+    elif in_context:
+        query = query.order_by(case((waits, 2), (present, 0), else_=1))
+    elif aims:
+        query = query.order_by(waits)
+    return query.order_by(Item.position).limit(bindparam("shortlist"))
+
+
+def _begun_documents() -> Subquery:
+    """How many other raters take a place in each document that anybody does."""
+    return (
+        select(Item.document, func.count(Assignment.rater_id.distinct()).label("raters"))
+        .join(Assignment, Assignment.item_id == Item.id)
+        .where(
+            Item.campaign_id == bindparam("campaign"),
+            Item.kind.in_(SYSTEM_KINDS),
+            leads(),
+            Assignment.rater_id != bindparam("rater"),
+            takes_place(),
+        )
+        .group_by(Item.document)
+        .subquery()
+    )
+
+
+def _page_sizes() -> Subquery:
+    """How many items each page has; items that are shown alone are left out."""
+    return (
+        select(Item.page, func.count().label("count"))
+        .where(Item.campaign_id == bindparam("campaign"), Item.page.is_not(None))
+        .group_by(Item.page)
+        .subquery()
+    )
+
+
+@cache
+def _attention_checks() -> Select[int]:
+    return (
+        select(Item.id)
+        .where(Item.campaign_id == bindparam("campaign"), Item.kind == ItemKind.ATTENTION)
+        .order_by(Item.position)
+    )
+
+
+@cache
+def _open_controls() -> Select[int, int, int, int]:
+    """Id, original, the distance between them, and how many items the control's page has."""
+    original, held, sizes = aliased(Item), aliased(Assignment), _page_sizes()
+    return (
+        select(
+            Item.id,
+            original.id,
+            Item.position - original.position,
+            func.coalesce(sizes.c.count, 1),
+        )
+        .join(original, original.id == Item.original_id)
+        .join(held, held.item_id == original.id)
+        .outerjoin(sizes, sizes.c.page == Item.page)
+        .where(
+            leads(),
+            held.rater_id == bindparam("rater"),
+            held.skipped_at.is_(None),
+            Item.campaign_id == bindparam("campaign"),
+            Item.kind.in_(CONTROL_KINDS),
+            Item.id.not_in(_mine()),
+            Item.drawn.is_not(False),  # its spoilt text is one that a campaign that aims has passed over
+        )
+        .order_by(Item.position)
+    )

@@ -1,7 +1,7 @@
 """Raters: added and invited by organisers, known by pseudonyms; excluded, included again, forgotten.
 
 Excluding sets one moment and adds a line to the log, including takes the moment away again: every other
-row stays as it is, so the results come back exactly. `assignment/places.py` says what exclusion does
+row stays as it is, so the results come back exactly. `rating/places.py` says what exclusion does
 to places.
 """
 
@@ -23,9 +23,14 @@ from creamtea.human.making.campaigns import count_pages, item_kinds
 from creamtea.human.making.questions import Answers, Question, checked_answers, without_own_words
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol
-from creamtea.human.rating.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
-from creamtea.human.rating.model import RatingRefused
-from creamtea.human.rating.places import items_in_all, load_outlook
+from creamtea.human.rating.page import (
+    RatingRefused,
+    campaign_of,
+    check_takes_part,
+    lock_campaign,
+    protocol_of,
+)
+from creamtea.human.rating.places import finished_raters, items_in_all
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_campaign
@@ -320,6 +325,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
     with database.session() as session:
         attention = attention_of(session, campaign_id)
         campaign, now = session.get_one(Campaign, campaign_id), database.now(session)
+        finished = finished_raters(session, campaign, now) if campaign.state == "launched" else set()
         rows = session.execute(
             select(Rater, counts.c.submitted, counts.c.skipped, counts.c.tutorial, counts.c.last)
             .outerjoin(counts, counts.c.rater_id == Rater.id)
@@ -335,10 +341,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
                 tutorial=examples or 0,
                 attention=attention.get(rater.id, Attention()),
                 last_submit=last,
-                finished=campaign.state == "launched"
-                and bool(submitted)
-                and rater.excluded_at is None
-                and load_outlook(session, campaign, rater.id, now).is_over(),
+                finished=rater.id in finished and rater.excluded_at is None,
             )
             for rater, submitted, skipped, examples, last in rows
         ]

@@ -103,7 +103,8 @@ def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
 
     with session.database().session() as reading:
-        free = invitations.room(reading, reading.get_one(Campaign, campaign.id))
+        now = session.database().now(reading)
+        free = invitations.room(reading, reading.get_one(Campaign, campaign.id), now)
     with st.expander("Many raters at once"):
         note(f"There is something to rate for {counted(max(0, free), 'more rater')}.")
         with st.form("many-raters", border=False):
