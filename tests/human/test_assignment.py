@@ -308,6 +308,16 @@ def test_a_raters_total_stays_and_who_has_nothing_left_is_finished(database: Dat
     assert all(person.finished for person in raters.overview(database, campaign))
 
 
+def test_who_has_an_attention_check_to_come_is_not_finished(database: Database) -> None:
+    check = {"kind": "attention-check", "guidance": {"steps": {}, "spans": {}, "above": [], "warning": None}}
+    campaign = make_campaign(database, [{}, check], attention_every=1)
+    anna = add_rater(database)
+    rate(database, anna, work_for(database, anna))
+    assert [person.finished for person in raters.overview(database, campaign)] == [False]
+    rate(database, anna, work_for(database, anna))
+    assert [person.finished for person in raters.overview(database, campaign)] == [True]
+
+
 def test_what_raters_will_see_is_shown_ahead_and_nothing_is_given_out(database: Database) -> None:
     items = [{}, {}, {"kind": "repeat", "original": 0}, {"kind": "tutorial", "source": "practice"}]
     campaign_id = make_campaign(database, items, state="draft")
