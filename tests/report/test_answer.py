@@ -39,8 +39,8 @@ def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
         "Also better than the baseline softmax-greedy: softmax-nvs.",
         "People, against softmax-greedy: undecided: softmax-nvs; worse: softmax-lexicon "
         "(120 of 120 item ratings (100 %) by 2 raters).",
-        "Fastest: softmax-nvs (10.0 ms; 33 % [31, 36] of softmax-greedy); it costs −1.5 BLEU [−2.5, −0.5] "
-        "against scones-greedy.",
+        "Fastest: softmax-nvs (10.0 ms; 33 % [31, 36] of softmax-greedy); its quality is −1.5 BLEU "
+        "[−2.5, −0.5] against scones-greedy.",
         "Idiom recall in context: softmax-lexicon 60.0 % [55.0, 64.0]; softmax-nvs 90.0 % [85.0, 94.0].",
     )
 
@@ -65,7 +65,7 @@ def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Data
         "scones-greedy has the highest score: 33.5 BLEU [32.0, 35.2]; +3.5 BLEU [2.5, 4.5] (significant) "
         "against the baseline softmax-greedy.",
         "Not told apart from it: softmax-nvs.",
-        "It is better than: softmax-lexicon, softmax-greedy.",
+        "It is better than softmax-lexicon, softmax-greedy.",
         "Also better than the baseline softmax-greedy: softmax-nvs.",
         REVERSIBLE,
     )
@@ -184,5 +184,5 @@ def test_a_campaigns_own_report_begins_with_what_people_say(tasted: Database) ->
     notes, *_ = build_human(tasted, "tasting").sections[0].blocks
     assert isinstance(notes, Notes)
     first, verdicts = notes.paragraphs
-    assert first.startswith("People put softmax-")
+    assert first.startswith("People rated softmax-")
     assert "worse: softmax-lexicon" in verdicts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -171,6 +172,9 @@ def test_a_timeline_has_a_row_for_each_step_that_ran_at_once() -> None:
         ("running (1)", "train: now", 5, 7, "2 min"),
     ]
     assert drawn.missing == ()
+    rows = [f"a ({number})" for number in range(1, 12)]
+    drawn = timeline([ran("x", 0, 1) for _ in rows], start, start)
+    assert json.dumps(rows) in json.dumps(drawn.spec)  # in the order of their numbers
     many = [ran("x", at / 100, (at + 1) / 100, kind=f"kind_{at % 10}") for at in range(MAX_BARS + 3)]
     drawn = timeline(many, start, start)
     assert drawn.missing == ("3 shorter steps",)

@@ -131,7 +131,8 @@ class _Answer:
                 words = f"Not told apart from it ({reason})" if reason else "Not told apart from it"
             found.setdefault(words, []).append(row.name)
         for words, names in found.items():
-            yield f"{words}: {_listed(names, len(rest))}."
+            colon = "" if words.endswith("than") else ":"
+            yield f"{words}{colon} {_listed(names, len(rest))}."
 
     def _clusters(self, column: Column) -> Iterator[str]:
         """The groups that the tests tell apart as a whole, where there are several."""
@@ -192,8 +193,8 @@ class _Answer:
         chosen = next((row for row in self.scored if row in tied), None)  # the best of the fastest
         delta = None if chosen in (None, best) else self._delta(chosen, best)
         if chosen is not None and delta is not None and self.metric is not None:
-            costs = "it costs" if len(tied) == 1 else f"{chosen.name} costs"
-            sentence += f"; {costs} {_tested(delta, self.metric)} against {best.name}"
+            has = "its quality is" if len(tied) == 1 else f"the quality of {chosen.name} is"
+            sentence += f"; {has} {_tested(delta, self.metric)} against {best.name}"
             sentence += f", which takes {shown(best)}" if best in timed else ""
         yield f"{sentence}."
 
@@ -236,7 +237,8 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             column = judged.points("mean", judged.protocol.mean_title)
             bounds = text.interval(best.mean.low, best.mean.high, column)
             shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
-            yield f"People put {judged.systems[best.system]} first: {shown} ({column.title})."
+            what = "" if column.title == "mean" else f" ({column.title})"
+            yield f"People rated {judged.systems[best.system]} highest on average: {shown}{what}."
 
 
 def _people(report: CampaignReport) -> Iterator[str]:

@@ -252,19 +252,18 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
         seconds[node.kind] += round((end - start).total_seconds())
     # the others share a colour
     main = {kind for kind, _ in seconds.most_common(len(vega.PALETTE) - 1)}
-    free: dict[str, datetime] = {}  # by lane: when its last step ended
+    free: dict[tuple[str, int], datetime] = {}  # by machine and its lane: when the last step there ended
     rows: list[dict[str, Any]] = []
     for node, start, end in sorted(longest, key=lambda run: run[1]):
         machine = str(node.facts.get("node") or "running")
-        names = (f"{machine} ({number})" for number in count(1))
-        lane = next(name for name in names if free.get(name, start) <= start)
+        lane = next((machine, at) for at in count(1) if free.get((machine, at), start) <= start)
         free[lane] = end
         begun, ended = ((moment - since).total_seconds() / 60 for moment in (start, end))
         kind = node.kind.replace("_", " ") if node.kind in main else "other"
         took = duration((end - start).total_seconds())
         rows.append(
             {
-                "lane": lane,
+                "lane": _lane(*lane),
                 "kind": kind,
                 "step": step_title(node),
                 "from": begun,
@@ -273,7 +272,7 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
             }
         )
     minutes = vega.quantity("from", "minutes since the study was submitted", zero=True, padding=0)
-    lanes = sorted(free)
+    lanes = [_lane(*lane) for lane in sorted(free)]
     styles = vega.styles(sorted((row["kind"] for row in rows), key="other".__eq__))
     encoding: Spec = {
         "x": minutes,
@@ -285,6 +284,10 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
     bars = {"mark": {"type": "bar", "stroke": vega.GREY, "strokeWidth": 0.5}, "encoding": encoding}
     left_out = (counted(len(runs) - len(longest), "shorter step"),) if len(runs) > len(longest) else ()
     return vega.low(vega.figure("timeline", "When and where steps ran", rows, [bars], left_out), lanes)
+
+
+def _lane(machine: str, number: int) -> str:
+    return f"{machine} ({number})"
 
 
 # ---------------------------------------------------------------- how trainings develop
