@@ -351,7 +351,10 @@ class Trainer:
         self.dev_summary = f", dev BLEU {result.bleu:.1f}"
         if result.errors is not None:
             self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
-        self.dev_summary += f", dev perplexity {result.perplexity:.4g}"
+        if math.isfinite(result.perplexity):
+            self.dev_summary += f", dev perplexity {result.perplexity:.4g}"
+        else:  # entmax may rule a reference's token out
+            self.dev_summary += f", dev loss {result.loss:.4g}"
         self.report_progress()
         self.clock = time.monotonic()
         self.checkpoint()
