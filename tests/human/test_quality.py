@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -306,14 +307,12 @@ RATERS = st.integers(0, 9)
 
 @given(st.dictionaries(RATERS, st.none() | st.integers(0, 3).map(float), max_size=10), RATERS)
 def test_the_others_figures_are_those_of_a_list(figures: dict[int, float | None], rater: int) -> None:
-    """Each of the others looked at anew, with the library's median; the numbers stand for measures."""
-    counting = CountingRaters(cast(Any, figures))
+    """Each of the others looked at anew, with the library's median; with one figure each."""
+    counting = CountingRaters(
+        {rater: cast(Any, SimpleNamespace(spread=value)) for rater, value in figures.items()}
+    )
     others = [value for other, value in figures.items() if other != rater and value is not None]
     comparison = Comparison(find_protocol("da"), counting, rater)
     for _ in range(2):  # the second time from what is known
-        assert comparison.others(itself).tolist() == sorted(others)
-        assert comparison.usual(itself) == (median(others) if others else None)
-
-
-def itself(figure: Any) -> Any:
-    return figure
+        assert comparison.others("spread").tolist() == sorted(others)
+        assert comparison.usual("spread") == (median(others) if others else None)

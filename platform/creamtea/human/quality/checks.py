@@ -7,14 +7,14 @@ to judge by says so; it never passes for want of data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from creamtea.human.protocols import Protocol
-from creamtea.human.quality.measures import RUN_BY_CHANCE, Measures
+from creamtea.human.quality.measures import MIN_CLUES, MIN_ITEMS, RUN_BY_CHANCE, Measures
 from creamtea.stats.estimate import Array
 from creamtea.stats.paired import sign_flip
 from creamtea.wording import counted
@@ -23,9 +23,7 @@ State = Literal["ok", "flagged", "unknown"]
 
 MIN_BAD = 5  # pairs: with 4 even a perfect rater has p = 1/16
 MIN_REPEATS = 5  # outputs
-MIN_ITEMS = 10  # for times, equal scores and runs
 MIN_SHARED = 10  # outputs
-MIN_CLUES = 10  # pairs of controls, and scores of which others let expect something
 
 LEVEL = 0.05
 WEAK = 0.5  # of the others' signs of reading
@@ -102,42 +100,10 @@ def reading(own: Measures, comparison: Comparison) -> Check:
     return _judged("reading", title, strength, weak, flagged, shown, bound, reason)
 
 
-# ---------------------------------------------------------------- figures of a rater, for their medians
-
-
-def _strength(rater: Measures) -> float | None:
-    return rater.reading.strength if rater.clues >= MIN_CLUES else None
-
-
-def _repeat_difference(rater: Measures) -> float | None:
-    return float(rater.repeat_differences.mean()) if len(rater.repeat_differences) else None
-
-
-def _speed(rater: Measures) -> float | None:
-    speeds = rater.words_per_minute
-    return float(np.median(speeds)) if len(speeds) >= MIN_ITEMS else None
-
-
-def _share_equal(rater: Measures) -> float | None:
-    return rater.equal / rater.several if rater.several else None
-
-
-def _commonest(rater: Measures) -> float:
-    return rater.commonest
-
-
-def _spread(rater: Measures) -> float | None:
-    return rater.spread
-
-
-def _correlation(rater: Measures) -> float | None:
-    return rater.agreement.value
-
-
 def _strength_of_others(comparison: Comparison) -> tuple[float | None, float]:
     """The median of the others' signs of reading, and what is weak beside them: less than half of it, and
     below the 5 % of a normal distribution with their median and median deviation."""
-    strengths = comparison.others(_strength)
+    strengths = comparison.others("strength")
     if not len(strengths):
         return None, 0.0
     usual = float(np.median(strengths))
@@ -171,18 +137,17 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
     title = "repeat consistency"
     bound = "at least the difference of two of the rater's scores picked at random"
     reason = "a rater who reads scores a repeated text more consistently than that"
-    differences, chance = own.repeat_differences, own.repeat_by_chance
-    if (few := _few(len(differences), MIN_REPEATS, "repeated outputs", "no controls")) is not None:
-        return _unknown("repeats", title, few, bound, reason)
-    mean = float(differences.mean())
-    usual = comparison.usual(_repeat_difference)
+    mean, chance = own.repeat_difference, own.repeat_by_chance
+    few = _few(len(own.repeat_differences), MIN_REPEATS, "repeated outputs", "no controls")
+    if few is not None or mean is None:
+        return _unknown("repeats", title, few or "", bound, reason)
+    usual = comparison.usual("repeat_difference")
     shown = f"{mean:.2f} points" + ("" if usual is None else f"; others {usual:.2f}")
     if not chance:
         why = f"{shown}; all scores are equal, so that repeats say nothing"
         return _unknown("repeats", title, why, bound, reason)
-    threshold = chance
     shown += f", by chance {chance:.2f}"
-    return _judged("repeats", title, mean, threshold, mean >= threshold, shown, bound, reason)
+    return _judged("repeats", title, mean, chance, mean >= chance, shown, bound, reason)
 
 
 def speed(own: Measures, comparison: Comparison) -> Check:
@@ -190,15 +155,15 @@ def speed(own: Measures, comparison: Comparison) -> Check:
     reads, the times are of something else (Appraise's begin with the first click), and judge nobody."""
     title, bound = "time", f"median above {MAX_SPEED:.0f} words per minute"
     reason = "twice the mean speed of silent reading of English prose, 238 words per minute (Brysbaert 2019)"
-    speeds = own.words_per_minute
-    if (few := _few(len(speeds), MIN_ITEMS, "timed items", "no times")) is not None:
+    speeds, value = own.words_per_minute, own.speed
+    if value is None:
+        few = _few(len(speeds), MIN_ITEMS, "timed items", "no times") or ""
         return _unknown("speed", title, few, bound, reason, MAX_SPEED)
-    usual = comparison.usual(_speed)
+    usual = comparison.usual("speed")
     if usual is not None and usual > MAX_SPEED:
         short = f"the others' times are too short for reading ({usual:.0f} words per minute)"
         why = f"{short}, so times are not judged"
         return _unknown("speed", title, why, bound, reason, MAX_SPEED)
-    value = float(np.median(speeds))
     above = int((speeds > MAX_SPEED).sum())
     shown = (
         f"{np.median(own.seconds):.1f} s per item, {value:.0f} words per minute; {above} of "
@@ -209,7 +174,7 @@ def speed(own: Measures, comparison: Comparison) -> Check:
 
 def equal_scores(own: Measures, comparison: Comparison) -> Check:
     """The share of items whose different outputs all got the same score."""
-    usual = comparison.usual(_share_equal)
+    usual = comparison.usual("share_equal")
     threshold = max(EQUAL_SHARE, (usual or 0.0) + ABOVE_OTHERS)
     title, bound = "equal scores", f"more than {_percent(threshold)} of the items"
     reason = (
@@ -226,7 +191,7 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
 
 def one_answer(own: Measures, comparison: Comparison) -> Check:
     """The share of the commonest answer."""
-    usual = comparison.usual(_commonest)
+    usual = comparison.usual("commonest")
     threshold = max(ONE_ANSWER, min((usual or 0.0) + ABOVE_OTHERS, NEARLY_ALL))
     title, bound = "one answer", f"at least {_percent(threshold)} of the items"
     reason = (
@@ -259,7 +224,7 @@ def longest_run(own: Measures) -> Check:
 def spread(own: Measures, comparison: Comparison) -> Check:
     """The standard deviation of the scores beside the others'."""
     # without others, or beside one who may use too much of it: a twentieth of the scale
-    usual = None if comparison.one_other else comparison.usual(_spread)
+    usual = None if comparison.one_other else comparison.usual("spread")
     threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
     title, bound = "use of the scale", f"standard deviation below {threshold:.2f} points"
     reason = (
@@ -276,7 +241,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
 
 def agreement(own: Measures, comparison: Comparison) -> Check:
     """Correlation with the mean of the others on the same outputs."""
-    usual = comparison.usual(_correlation)
+    usual = comparison.usual("correlation")
     threshold = OF_USUAL * max(usual or 0.0, 0.0)
     title, bound = "agreement", f"95 % interval of the correlation with the others below {threshold:.2f}"
     reason = "half of what is usual in the campaign; few shared outputs prove nothing"
@@ -340,23 +305,20 @@ def _judged(
 
 # ---------------------------------------------------------------- the others
 
-Figure = Callable[[Measures], float | None]  # of one rater; None where there is nothing to measure it by
-
 
 @dataclass(frozen=True)
 class CountingRaters:
-    """The measures of those who count, by rater."""
+    """The measures of those who count, by rater. Each figure is computed once for all comparisons, so that a
+    report costs no more where there are many raters."""
 
     measures: Mapping[int, Measures]
-    _known: dict[Figure, tuple[dict[int, float], Array]] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, tuple[dict[int, float], Array]] = field(default_factory=dict, init=False, repr=False)
 
-    def without(self, rater: int, figure: Figure) -> Array:
-        """The figures of all others who have one, ascending. `figure` is a function of a module: it is known
-        again by its identity."""
+    def without(self, rater: int, figure: str) -> Array:
+        """The figure, a field of `Measures`, of all others who have it, ascending."""
         if figure not in self._known:
-            of_rater = {
-                other: value for other, own in self.measures.items() if (value := figure(own)) is not None
-            }
+            figures = {other: getattr(own, figure) for other, own in self.measures.items()}
+            of_rater = {other: value for other, value in figures.items() if value is not None}
             self._known[figure] = of_rater, np.sort(np.array(list(of_rater.values()), dtype=np.float64))
         of_rater, ascending = self._known[figure]
         if rater not in of_rater:
@@ -372,11 +334,11 @@ class Comparison:
     counting: CountingRaters
     rater: int
 
-    def others(self, figure: Figure) -> Array:
+    def others(self, figure: str) -> Array:
         """The others' figures, ascending."""
         return self.counting.without(self.rater, figure)
 
-    def usual(self, figure: Figure) -> float | None:
+    def usual(self, figure: str) -> float | None:
         """The median over the others; None where nobody has the figure."""
         known = self.others(figure)
         return float(np.median(known)) if len(known) else None

@@ -23,6 +23,8 @@ from creamtea.store.tables import Assignment, Item, shown_of
 from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER
 
 RUN_BY_CHANCE = 0.001  # runs that chance makes more seldom are the rater's
+MIN_ITEMS = 10  # for times, equal scores and runs
+MIN_CLUES = 10  # pairs of controls, and scores of which others let expect something
 NONE = -1  # in a column of numbers
 
 
@@ -145,6 +147,28 @@ class Measures:
     def spread(self) -> float | None:
         """The standard deviation of the scores."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
+
+    @property
+    def strength(self) -> float | None:
+        return self.reading.strength if self.clues >= MIN_CLUES else None
+
+    @property
+    def repeat_difference(self) -> float | None:
+        return float(self.repeat_differences.mean()) if len(self.repeat_differences) else None
+
+    @property
+    def speed(self) -> float | None:
+        """The median."""
+        speeds = self.words_per_minute
+        return float(np.median(speeds)) if len(speeds) >= MIN_ITEMS else None
+
+    @property
+    def share_equal(self) -> float | None:
+        return self.equal / self.several if self.several else None
+
+    @property
+    def correlation(self) -> float | None:
+        return self.agreement.value
 
 
 def measure(

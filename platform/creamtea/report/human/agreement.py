@@ -15,7 +15,7 @@ from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings
 from creamtea.report.cells import Material
 from creamtea.report.human.tables import (
     MAX_TEXTS,
-    Judged,
+    RatedCampaign,
     count,
     estimate,
     number,
@@ -81,7 +81,7 @@ def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
     return ScoresByRater(matrix, cells // systems, cells % systems)
 
 
-def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
+def agreement(judged: RatedCampaign, outputs: ScoresByRater) -> list[Table]:
     """Nothing where no output has two raters."""
     matrix, units = outputs.scores, outputs.unit
     if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
@@ -107,11 +107,11 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
     return [together, _each_rater(judged, matrix, units)]
 
 
-def _outputs(judged: Judged, note: str) -> Column:
+def _outputs(judged: RatedCampaign, note: str) -> Column:
     return Column("outputs", judged.protocol.judged, 0, note=note)
 
 
-def _each_rater(judged: Judged, matrix: Array, units: Integers) -> Table:
+def _each_rater(judged: RatedCampaign, matrix: Array, units: Integers) -> Table:
     columns = [
         _outputs(judged, "that somebody else rated too"),
         judged.points(
@@ -138,7 +138,7 @@ def _each_rater(judged: Judged, matrix: Array, units: Integers) -> Table:
     return table("raters", "Raters", about, "rater", columns, rows)
 
 
-def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> Texts:
+def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) -> Texts:
     """The outputs whose ratings lie furthest apart, with their texts. Of a pair only the first: what one
     output gains, the other loses."""
     rows = np.arange(len(outputs.unit))
@@ -215,24 +215,16 @@ def metric_scores(session: Session, ratings: Ratings, material: Material) -> lis
         column = metric.column()
         scores = np.full((len(units), len(campaign.systems)), np.nan)
         for index, system in enumerate(campaign.systems):
-            if (step := _score_step(material, system, campaign.test_set, column.key)) is not None:
-                _fill(session, step, units, scores[:, index])
+            steps = material.of("score", system=system, test_set=campaign.test_set, metric=column.key)
+            if steps:  # the first is of the variant's first seed, whose outputs people rate
+                _fill(session, steps[0].node.key, units, scores[:, index])
         if not np.isnan(scores).all():
             measured.append(MetricScores(column, scores[of_unit]))
     return measured
 
 
-def _score_step(material: Material, system: str, test_set: str, metric: str) -> str | None:
-    """The first in the plan's order: of the variant's first seed, whose outputs people rate
-    (human/making/campaigns.py)."""
-    measured = material.of("score", system=system, test_set=test_set, metric=metric)
-    return measured[0].node.key if measured else None
-
-
 def _fill(session: Session, step: str, segments: Integers, column: Array) -> None:
     """Scores of a step for ascending segment indices, written into the column (segments,)."""
-    if not len(segments):
-        return
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
@@ -245,19 +237,16 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     column[unit[rated]] = value[rated]
 
 
-def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[Table]:
-    """Nothing for ratings without a study, or a study without segment scores."""
-    if not metrics:
-        return []
+def metric_tables(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> list[Table]:
     return [_by_system(judged, metrics), _metric_agreement(judged, metrics)]
 
 
-def _aimed(judged: Judged) -> bool:
+def _aimed(judged: RatedCampaign) -> bool:
     """Whether the campaign rated some outputs with a chance only."""
     return bool((judged.ratings.chance < 1).any())
 
 
-def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
+def _by_system(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
     """Means of human scores and metrics over the same outputs."""
     columns = [
         judged.points("people", "human score", better="higher"),
@@ -287,7 +276,7 @@ def _mean(values: Array, weights: Array) -> float | None:
     return float((values[known] * weights[known]).sum()) / total if total > 0 else None
 
 
-def _metric_agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
+def _metric_agreement(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
     rows = []
     for metric in metrics:
         matrices = judged.matrix, metric.quality
@@ -320,7 +309,7 @@ def _metric_agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
 GAP = Column("gap", "gap", 1, note="standard score of the raters less that of the metric")
 
 
-def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScores]) -> Texts:
+def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Texts:
     """For each metric the outputs whose standard scores differ most, with their texts."""
     largest = []
     for metric in metrics:
@@ -378,7 +367,7 @@ CLUSTERS = {  # by `WmtRule.line`
 }
 
 
-def _wmt_columns(judged: Judged, rule: WmtRule) -> list[Column]:
+def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
     side = "one-sided" if rule.test == "Mann-Whitney" else "two-sided"
     beaten = f"systems that it beats: {side} {rule.test} p < {SIGNIFICANT:g}"
     beaten += ", with a higher mean" if rule.higher_mean else ""
@@ -395,7 +384,7 @@ def _wmt_columns(judged: Judged, rule: WmtRule) -> list[Column]:
     ]
 
 
-def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
+def wmt_mode(judged: RatedCampaign, rule: WmtRule | None = None) -> Table:
     """z-scores, rank ranges and clusters by the rules of WMT's findings papers.
 
     `rule`: None for the campaign's. References do not compete (settings of an import).

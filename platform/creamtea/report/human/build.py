@@ -21,7 +21,7 @@ from creamtea.report.answer import campaign_answer
 from creamtea.report.cells import Material
 from creamtea.report.human import agreement, errors, verdicts
 from creamtea.report.human.campaign import CampaignReport
-from creamtea.report.human.tables import Judged, judged, only_random
+from creamtea.report.human.tables import RatedCampaign, judged, only_random
 from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.stats.verdict import deciding_test
 from creamtea.stats.wmt import RULES
@@ -95,16 +95,18 @@ def campaign_report(
     styles = vega.styles(whole.systems) | own
     if not len(ratings.value):
         return CampaignReport(whole, (), (), (), (), styles)
-    ended = standings(session, ratings, whole.baseline, whole.delta) if ratings.campaign.settings.aim else []
+    aims, ended = ratings.campaign.settings.aim, ratings.submitted >= ratings.wanted
+    looked_at = aims or (complete and not ended)
+    found = standings(session, ratings, whole.baseline, whole.delta) if looked_at else []
     means = verdicts.system_means(whole)
-    states = {standing.system: standing.look.state for standing in ended}
+    states = {standing.system: standing.look.state for standing in found if aims}
     pairs = verdicts.against_baseline(whole, complete, states)
     order = [mean.system for mean in means]
     pairs.sort(key=lambda pair: order.index(pair.system))
     tables = _comparisons(whole, means, pairs, complete)
     texts: list[Texts] = []
     if complete:
-        tables += verdicts.looks(session, whole)
+        tables += [verdicts.looks(whole, found)] if looked_at else []
         tables += verdicts.clusters(whole, pairs)
         if whole.protocol.marks_errors:
             given = payloads(session, ratings)
@@ -115,8 +117,8 @@ def campaign_report(
             tables.append(errors.post_edits(whole))
         if (documents := errors.whole_documents(whole)) is not None:
             tables.append(documents)
-        found, examples = errors.origins(session, whole)
-        tables += found
+        blamed, examples = errors.origins(session, whole)
+        tables += blamed
         texts += [examples] if examples is not None else []
         outputs = agreement.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreement.agreement(whole, outputs)
@@ -124,7 +126,7 @@ def campaign_report(
             tables.append(agreement.wmt_mode(whole, RULES[wmt] if wmt else None))
         if material is not None:
             scores = agreement.metric_scores(session, ratings, material)
-            tables += agreement.metric_tables(whole, scores)
+            tables += agreement.metric_tables(whole, scores) if scores else []
             texts.append(agreement.disagreements(session, whole, scores))
         texts.append(agreement.disputes(session, whole, outputs))
     shown = tuple(listed for listed in texts if listed.entries)
@@ -138,7 +140,7 @@ def campaign_report(
     )
 
 
-def _by_score(table: Table, means: list[verdicts.SystemMean], whole: Judged) -> Table:
+def _by_score(table: Table, means: list[verdicts.SystemMean], whole: RatedCampaign) -> Table:
     """The table of systems in the order of their means; WMT's ranking has an order of its own."""
     if table.heading != "system" or table.key in ("wmt", "pairs"):
         return table
@@ -157,7 +159,7 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
         return None
 
 
-def _verdicts(whole: Judged) -> str:
+def _verdicts(whole: RatedCampaign) -> str:
     """Say what decides, in the words of the registration."""
     campaign = whole.ratings.campaign
     decides = deciding_test(campaign.settings.aim)
@@ -176,7 +178,7 @@ def _verdicts(whole: Judged) -> str:
 
 
 def _comparisons(
-    whole: Judged, means: list[verdicts.SystemMean], pairs: list[verdicts.Pair], complete: bool
+    whole: RatedCampaign, means: list[verdicts.SystemMean], pairs: list[verdicts.Pair], complete: bool
 ) -> list[Table]:
     name = whole.systems[whole.baseline]
     tables = [

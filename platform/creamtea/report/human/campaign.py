@@ -12,7 +12,7 @@ from creamtea.human.results.ratings import Ratings
 from creamtea.report import vega
 from creamtea.report.cells import absent
 from creamtea.report.columns import meanings
-from creamtea.report.human.tables import Judged, estimate, p_value
+from creamtea.report.human.tables import RatedCampaign, estimate, p_value
 from creamtea.report.human.verdicts import Pair, SystemMean, verdict_cell
 from creamtea.report.model import (
     Block,
@@ -51,7 +51,7 @@ OPEN = (
 class CampaignReport:
     """What raters say of the systems of one campaign."""
 
-    judged: Judged
+    judged: RatedCampaign
     means: tuple[SystemMean, ...]  # none before the first rating that counts, nor pairs, nor tables
     pairs: tuple[Pair, ...]  # with the baseline
     tables: tuple[Table, ...]
@@ -91,7 +91,7 @@ def progress(ratings: Ratings) -> str:
     return f"{ratings.submitted:,} of {counted(ratings.wanted, 'item rating')}{share} {by}"
 
 
-def signature(whole: Judged) -> str:
+def signature(whole: RatedCampaign) -> str:
     facts = whole.ratings.campaign
     shown, between = facts.settings.show_reference, facts.settings.differ_between
     return "|".join(
@@ -111,7 +111,7 @@ def signature(whole: Judged) -> str:
     )
 
 
-def _notes(whole: Judged) -> list[str]:
+def _notes(whole: RatedCampaign) -> list[str]:
     ratings = whole.ratings
     out = ratings.left_out
     if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
@@ -220,7 +220,14 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str, styles: vega
     names = [row.name for row in means.rows]
     y = vega.named("system", names)
     style = vega.by_style("system", {name: styles[name] for name in names}, legend={})
-    tooltip = _percent_tooltip(title)
+    tooltip = vega.tooltip(
+        ("system", "system", ""),
+        ("percent", title, ".1f"),
+        ("low", "delta method, from", ".1f"),
+        ("high", "to", ".1f"),
+        ("paired_low", "paired t, from", ".1f"),
+        ("paired_high", "to", ".1f"),
+    )
 
     def between(low: str, high: str) -> Spec:
         x = vega.quantity(low, title, zero=False)
@@ -262,17 +269,6 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str, styles: vega
         names,
     )
     return replace(drawn, about="Thick: delta method. Thin: paired t.")
-
-
-def _percent_tooltip(title: str) -> list[Spec]:
-    return vega.tooltip(
-        ("system", "system", ""),
-        ("percent", title, ".1f"),
-        ("low", "delta method, from", ".1f"),
-        ("high", "to", ".1f"),
-        ("paired_low", "paired t, from", ".1f"),
-        ("paired_high", "to", ".1f"),
-    )
 
 
 def people_against_metric(

@@ -30,7 +30,7 @@ from creamtea.blame.marks import Output, better_of, has_marks, low_scores, marks
 from creamtea.contract.columns import Column
 from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import spans_of
-from creamtea.report.human.tables import Judged, count, estimate, number, table
+from creamtea.report.human.tables import RatedCampaign, count, estimate, number, table
 from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
 from creamtea.stats.paired import compare_paired
 from creamtea.stats.proportion import clustered_interval
@@ -60,7 +60,7 @@ PROPOSED = (
 SEVERITIES = ("minor", "major", "critical")
 
 
-def marked_errors(judged: Judged, given: Sequence[dict[str, Any] | None]) -> Table:
+def marked_errors(judged: RatedCampaign, given: Sequence[dict[str, Any] | None]) -> Table:
     """Means over the ratings that count; every rating weighs the same. `given`: the ratings' payloads."""
     totals = [Counter[str]() for _ in judged.systems]
     for system, payload in zip(judged.ratings.system.tolist(), given, strict=True):
@@ -88,7 +88,9 @@ def marked_errors(judged: Judged, given: Sequence[dict[str, Any] | None]) -> Tab
     return table("marked", "Marked errors", about, "system", MARKED, rows)
 
 
-def proposed_errors(session: Session, judged: Judged, given: Sequence[dict[str, Any] | None]) -> Table | None:
+def proposed_errors(
+    session: Session, judged: RatedCampaign, given: Sequence[dict[str, Any] | None]
+) -> Table | None:
     """What became of the errors that were marked beforehand; None where none were."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     proposals: dict[int, Any] = dict(
@@ -139,7 +141,7 @@ EDITED = (
 )
 
 
-def post_edits(judged: Judged) -> Table:
+def post_edits(judged: RatedCampaign) -> Table:
     """Means over the ratings that count; every rating weighs the same."""
     ratings, rows = judged.ratings, []
     stored = np.argsort(ratings.id)
@@ -162,7 +164,7 @@ def post_edits(judged: Judged) -> Table:
 # ---------------------------------------------------------------- whole documents
 
 
-def whole_documents(judged: Judged) -> Table | None:
+def whole_documents(judged: RatedCampaign) -> Table | None:
     """Means over documents of the means over raters, and differences paired over documents; None without a
     score."""
     ratings = judged.ratings
@@ -256,7 +258,7 @@ class _Case:
     cluster: int  # what intervals take as one: the segment, or its document
 
 
-def origins(session: Session, judged: Judged) -> tuple[list[Table], Texts | None]:
+def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts | None]:
     """Nothing before `creamtea blame` has run on the campaign."""
     cases = list(_cases(session, judged))
     if not cases:
@@ -271,7 +273,7 @@ def origins(session: Session, judged: Judged) -> tuple[list[Table], Texts | None
     return tables, _examples(session, judged, cases)
 
 
-def _cases(session: Session, judged: Judged) -> Iterator[_Case]:
+def _cases(session: Session, judged: RatedCampaign) -> Iterator[_Case]:
     """Marks as they count now, of the outputs that were looked into."""
     campaign = judged.ratings.campaign
     rows = session.scalars(
@@ -310,21 +312,17 @@ def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
             [found[origin] for found in of_cluster.values()],
             [found.total() for found in of_cluster.values()],
         )
-    cells["proved"] = _proved(cases)
-    if all(case.evidence.named(FULL) is None for case in cases):
-        cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
-    return cells
-
-
-def _proved(cases: Sequence[_Case]) -> Cell:
-    """Of the marks, how many are of an output whose exact search was proved."""
+    # of the marks, how many are of an output whose exact search was proved
     tried: dict[int, list[bool]] = defaultdict(list)
     for case in cases:
         if case.evidence.proved is not None:
             tried[case.cluster].append(case.evidence.proved)
-    if not tried:
-        return Cell("absent", "exact search cannot use the system's precision")
-    return _share([sum(found) for found in tried.values()], [len(found) for found in tried.values()])
+    cells["proved"] = Cell("absent", "exact search cannot use the system's precision")
+    if tried:
+        cells["proved"] = _share([sum(one) for one in tried.values()], [len(one) for one in tried.values()])
+    if all(case.evidence.named(FULL) is None for case in cases):
+        cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
+    return cells
 
 
 def _share(counts: Sequence[int], sizes: Sequence[int]) -> Cell:
@@ -335,11 +333,17 @@ def _share(counts: Sequence[int], sizes: Sequence[int]) -> Cell:
 # ---------------------------------------------------------------- what would have mended them
 
 
-def _repairs(judged: Judged, by_system: dict[int, list[_Case]]) -> Table:
+def _repairs(judged: RatedCampaign, by_system: dict[int, list[_Case]]) -> Table:
     names: dict[str, None] = {}
     for cases in by_system.values():
         for case in cases:
-            names |= dict.fromkeys(_alternatives(case.evidence))
+            # other decodings, in the order in which they were tried: neither the output nor what others gave
+            names |= {
+                name: None
+                for candidate in case.evidence.candidates
+                for name in candidate.names
+                if name != OUTPUT and not name.startswith((of_system(""), POST_EDIT, REFERENCE))
+            }
     columns: list[Column] = []
     for place, name in enumerate(names):
         columns += [
@@ -353,16 +357,6 @@ def _repairs(judged: Judged, by_system: dict[int, list[_Case]]) -> Table:
             cells |= _repaired(cases, name, place)
         rows.append(Row(judged.systems[system], cells))
     return table("repairs", "What would have mended them", ABOUT_REPAIRS, "system", columns, rows)
-
-
-def _alternatives(evidence: Evidence) -> list[str]:
-    """Other decodings, in the order in which they were tried: neither the output nor what others gave."""
-    return [
-        name
-        for candidate in evidence.candidates
-        for name in candidate.names
-        if name != OUTPUT and not name.startswith((of_system(""), POST_EDIT, REFERENCE))
-    ]
 
 
 def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
@@ -388,7 +382,7 @@ def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
 # ---------------------------------------------------------------- examples
 
 
-def _examples(session: Session, judged: Judged, cases: Sequence[_Case]) -> Texts:
+def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -> Texts:
     """The first of each system and origin; undecided ones have nothing to show."""
     shown: list[_Case] = []
     taken: Counter[tuple[int, Origin]] = Counter()
@@ -417,7 +411,7 @@ def _examples(session: Session, judged: Judged, cases: Sequence[_Case]) -> Texts
     return Texts("origin_examples", "Marked errors and their origins", about, entries, folded=True)
 
 
-def _entry(judged: Judged, case: _Case, source: str) -> Entry:
+def _entry(judged: RatedCampaign, case: _Case, source: str) -> Entry:
     campaign, finding = judged.ratings.campaign, case.finding
     output, right, instead = case.evidence.named(OUTPUT), finding.better, finding.instead
     assert output is not None
@@ -429,19 +423,17 @@ def _entry(judged: Judged, case: _Case, source: str) -> Entry:
         Passage(f"output, {_rank(output)}", output.text, target),
         Passage("marked", finding.marked or "an omission", target if finding.marked else ""),
         Passage("needed", " ".join(finding.needed) or "nothing", target if finding.needed else ""),
-        Passage(f"better: {_names(right)}, {_rank(right)}", right.text, target),
+        Passage(f"better: {', '.join(right.names)}, {_rank(right)}", right.text, target),
     ]
     if instead not in (output, right):
         words = "prefers" if finding.origin is Origin.MODEL else "would write"
         who = "the model" if finding.origin is not Origin.SELECTION else "the same search"
-        passages.append(Passage(f"{who} {words} ({_names(instead)}), {_rank(instead)}", instead.text, target))
+        passages.append(
+            Passage(f"{who} {words} ({', '.join(instead.names)}), {_rank(instead)}", instead.text, target)
+        )
     segment = campaign.settings.segment_name(case.output[0])
     name = f"{judged.systems[case.output[1]]}, {segment}: {finding.origin.value}"
     return Entry(name, (), tuple(passages))
-
-
-def _names(candidate: Candidate) -> str:
-    return ", ".join(candidate.names)
 
 
 def _rank(candidate: Candidate) -> str:

@@ -23,7 +23,7 @@ MAX_TEXTS = 8  # in a list of outputs, of a metric or of raters
 
 
 @dataclass(frozen=True)
-class Judged:
+class RatedCampaign:
     """A campaign's ratings with what the comparisons are made by."""
 
     ratings: Ratings
@@ -68,21 +68,21 @@ class Judged:
         return self.protocol.points.text(self.delta)
 
 
-def judged(ratings: Ratings, study_baseline: str | None) -> Judged:
+def judged(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
     """The baseline is the one that the campaign registered, the study's, or the first system; δ the one that
     it registered, or the protocol's convention."""
     campaign = ratings.campaign
     named = campaign.settings.baseline or study_baseline
     baseline = campaign.systems.index(named) if named in campaign.systems else 0
     delta = campaign.settings.delta or campaign.protocol.usual_delta
-    return Judged(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
+    return RatedCampaign(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
 
 
-def only_random(whole: Judged) -> Judged:
+def only_random(whole: RatedCampaign) -> RatedCampaign:
     """The part that was drawn at random, by itself: every unit weighs the same."""
     chosen = whole.ratings.random
     matrix = np.where(chosen[:, None], whole.matrix, np.nan)
-    return Judged(whole.ratings, matrix, chosen.astype(np.float64), whole.baseline, whole.delta)
+    return RatedCampaign(whole.ratings, matrix, chosen.astype(np.float64), whole.baseline, whole.delta)
 
 
 def shown_texts(
@@ -101,13 +101,13 @@ def shown_texts(
     return texts
 
 
-def output_name(judged: Judged, unit: int, system: int) -> str:
+def output_name(judged: RatedCampaign, unit: int, system: int) -> str:
     """As "segment 12, beam"."""
     segment = judged.ratings.campaign.settings.segment_name(int(judged.ratings.segment_index[unit]))
     return f"{segment}, {judged.systems[system]}"
 
 
-def passages(judged: Judged, source: str, output: str) -> tuple[Passage, ...]:
+def passages(judged: RatedCampaign, source: str, output: str) -> tuple[Passage, ...]:
     """A rated output below its source."""
     campaign = judged.ratings.campaign
     return (

@@ -9,11 +9,10 @@ from types import MappingProxyType
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
-from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.rating.aiming import Standing, standings
-from creamtea.report.human.tables import Judged, count, estimate, number, p_value, table
+from creamtea.human.rating.aiming import Standing
+from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.aiming import State
 from creamtea.stats.correction import holm
@@ -42,7 +41,7 @@ class SystemMean:
     ratio: Ratio | None
 
 
-def system_means(judged: Judged) -> list[SystemMean]:
+def system_means(judged: RatedCampaign) -> list[SystemMean]:
     """The best first; systems without a rating last."""
     ratings, used = judged.ratings, judged.weights > 0
     means = []
@@ -65,7 +64,9 @@ def system_means(judged: Judged) -> list[SystemMean]:
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
 
 
-def means_table(judged: Judged, means: Sequence[SystemMean], key: str, title: str, about: str) -> Table:
+def means_table(
+    judged: RatedCampaign, means: Sequence[SystemMean], key: str, title: str, about: str
+) -> Table:
     """One row per system: its mean in points, and as a percentage of the baseline with both intervals."""
     name = judged.systems[judged.baseline]
     columns = [
@@ -120,7 +121,7 @@ class Pair:
 
 
 def compared(
-    judged: Judged,
+    judged: RatedCampaign,
     positions: Sequence[tuple[int, int]],
     flips: bool,
     known: Sequence[Pair] = (),
@@ -130,7 +131,9 @@ def compared(
     pairs are not done again. `states`: by system, how its comparison ended in a campaign that aims."""
     done = {(pair.baseline, pair.system): pair.comparison for pair in known}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
-    decisive = holm([_decisive(comparison) for comparison in comparisons])
+    # where all differences are equal there is no t, but sign flips
+    tests = [one.t_test if one.t_test.p_value is not None else one.sign_flip for one in comparisons]
+    decisive = holm([test.p_value for test in tests])
     ranks = holm([comparison.signed_rank.p_value for comparison in comparisons])
     signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
@@ -161,13 +164,7 @@ def compared(
     ]
 
 
-def _decisive(comparison: PairedComparison) -> float | None:
-    """The p-value that decides: where all differences are equal there is no t, but sign flips."""
-    own = comparison.t_test.p_value
-    return comparison.sign_flip.p_value if own is None else own
-
-
-def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedComparison:
+def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> PairedComparison:
     """Where all differences are equal the verdict needs the sign flips: then they are always done."""
     columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights_of(baseline, system)
     comparison = compare_paired(*columns, flips=FLIPS if flips else 1, clusters=judged.documents)
@@ -176,18 +173,20 @@ def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedC
     return comparison
 
 
-def against_baseline(judged: Judged, flips: bool, states: Mapping[int, State] = NO_STATES) -> list[Pair]:
+def against_baseline(
+    judged: RatedCampaign, flips: bool, states: Mapping[int, State] = NO_STATES
+) -> list[Pair]:
     places = [(judged.baseline, other) for other in judged.others]
     return compared(judged, places, flips, states=states)
 
 
-def other_pairs(judged: Judged, known: Sequence[Pair]) -> list[Pair]:
+def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
     """The pairs without the baseline, corrected over all pairs of the campaign; `known`: those with it."""
     pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=True, known=known)
     return [pair for pair in pairs if judged.baseline not in (pair.baseline, pair.system)]
 
 
-def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
+def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
     columns = [
         ITEMS,
         DOCUMENTS,
@@ -202,6 +201,8 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         Column("verdict", "verdict", 0),
     ]
     sign_tests = holm([_sign_test(judged, pair) if judged.protocol.relative else None for pair in pairs])
+    unit, _, scores = judged.ratings.side_by_side()
+    scores = scores[judged.weights[unit] > 0]  # items without a weight are left out, as by the tests
     rows = []
     for pair, sign_p in zip(pairs, sign_tests, strict=True):
         comparison = pair.comparison
@@ -216,22 +217,26 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         if pair.sign_flip is not None:
             cells["p_sign_flip"] = p_value(pair.sign_flip, comparison.sign_flip.reason)
         if judged.protocol.relative:
-            cells |= _tallies(judged, pair)
+            # single ratings: each row of a rater on an item has a score of both systems
+            differences = scores[:, pair.system] - scores[:, pair.baseline]
+            tallies = {"wins": differences > 0, "ties": differences == 0, "losses": differences < 0}
+            cells |= {name: count(int(rated.sum())) for name, rated in tallies.items()}
             cells["p_sign"] = p_value(sign_p, "no item was won or lost")
         cells["verdict"] = verdict_cell(judged, pair.verdict)
         rows.append(Row(judged.systems[pair.system], cells, f"against {judged.systems[pair.baseline]}"))
     return table(key, title, about, "system", columns, rows)
 
 
-def verdict_cell(judged: Judged, verdict: Verdict) -> Cell:
+def verdict_cell(judged: RatedCampaign, verdict: Verdict) -> Cell:
     """The verdict in words; its note has the number of items that would decide an undecided pair."""
+    delta = judged.shown_delta()
     if verdict.outcome is Outcome.NO_LARGER_DIFFERENCE:
-        return Cell("ok", words=_decided(judged, verdict.outcome))
+        return Cell("ok", words=verdict.outcome.value.replace("δ", delta))
     if verdict.outcome is not Outcome.UNDECIDED:
-        note = f"there is a difference, and it is smaller than {judged.shown_delta()}"
+        note = f"there is a difference, and it is smaller than {delta}"
         return Cell("ok", note if verdict.within_delta else "", words=verdict.outcome.value)
     if verdict.for_these_raters is not None:
-        decided = _decided(judged, verdict.for_these_raters)
+        decided = verdict.for_these_raters.value.replace("δ", delta)
         note = "too few raters, or too much difference, to generalise: add raters rather than items"
         return Cell("ok", note, words=f"undecided (these raters: {decided})")
     if verdict.items_needed is None:
@@ -244,23 +249,7 @@ def verdict_cell(judged: Judged, verdict: Verdict) -> Cell:
     return Cell("ok", note, value=float(verdict.items_needed), words="undecided")
 
 
-def _decided(judged: Judged, outcome: Outcome) -> str:
-    return outcome.value.replace("δ", judged.shown_delta())
-
-
-# ---------------------------------------------------------------- preferences
-
-
-def _tallies(judged: Judged, pair: Pair) -> dict[str, Cell]:
-    """Single ratings: each row of a rater on an item has a score of both systems. Items without a weight
-    are left out, as by the tests beside."""
-    unit, _, scores = judged.ratings.side_by_side()
-    differences = (scores[:, pair.system] - scores[:, pair.baseline])[judged.weights[unit] > 0]
-    wins, losses, ties = (int(rated.sum()) for rated in (differences > 0, differences < 0, differences == 0))
-    return {"wins": count(wins), "ties": count(ties), "losses": count(losses)}
-
-
-def _sign_test(judged: Judged, pair: Pair) -> float | None:
+def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
     """Two-sided binomial test of the items won against those lost, by the mean over raters; of the documents
     where the other tests are over these."""
     differences = judged.matrix[:, pair.system] - judged.matrix[:, pair.baseline]
@@ -277,13 +266,21 @@ def _sign_test(judged: Judged, pair: Pair) -> float | None:
 # ---------------------------------------------------------------- items and raters
 
 
-def clusters(judged: Judged, pairs: Sequence[Pair]) -> list[Table]:
+def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
     """The differences from the baseline with raters drawn too; nothing where no pair has several raters."""
-    rows = [
-        Row(judged.systems[pair.system], _cluster_cells(judged, pair.crossed, pair.crossed_p))
-        for pair in pairs
-        if pair.crossed.raters > 1
-    ]
+    rows = []
+    for pair in pairs:
+        crossed, difference = pair.crossed, pair.crossed.difference
+        if crossed.raters > 1:
+            cells = {
+                "items": count(crossed.items),
+                "raters": count(crossed.raters),
+                "difference": estimate(difference),
+                "p_cluster": p_value(pair.crossed_p, difference.reason),
+            }
+            if not judged.protocol.relative:
+                cells["percent"] = estimate(crossed.ratio)
+            rows.append(Row(judged.systems[pair.system], cells))
     if not rows:
         return []
     columns = [
@@ -300,19 +297,6 @@ def clusters(judged: Judged, pairs: Sequence[Pair]) -> list[Table]:
         "then wide. p: after Holm's correction."
     )
     return [table("clusters", "Generalised to other raters", about, "system", columns, rows)]
-
-
-def _cluster_cells(judged: Judged, crossed: CrossedComparison, p: float | None) -> dict[str, Cell]:
-    difference, ratio = crossed.difference, crossed.ratio
-    cells = {
-        "items": count(crossed.items),
-        "raters": count(crossed.raters),
-        "difference": estimate(difference),
-        "p_cluster": p_value(p, difference.reason),
-    }
-    if not judged.protocol.relative:
-        cells["percent"] = estimate(ratio)
-    return cells
 
 
 # ---------------------------------------------------------------- before the end
@@ -335,14 +319,28 @@ AIMED = (
 )
 
 
-def looks(session: Session, judged: Judged) -> list[Table]:
-    """Nothing for a campaign that is complete and did not aim."""
-    ratings = judged.ratings
-    aims = ratings.campaign.settings.aim
-    if ratings.submitted >= ratings.wanted and not aims:
-        return []
-    found = standings(session, ratings, judged.baseline, judged.delta)
-    rows = [Row(judged.systems[one.system], _standing_cells(judged, one)) for one in found]
+def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
+    """What may be said before the end, of the comparisons as they stand."""
+    aims, few = judged.ratings.campaign.settings.aim, f"from {BURN_IN} complete ones on"
+    rows = []
+    for standing in found:
+        look = standing.look
+        looked = look.low is not None or look.state.settled
+        words = look.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
+        if look.state is State.HOPELESS:
+            ended = standing.complete == standing.planned
+            words = "not decided" if ended else "open; what is planned is unlikely to decide it"
+        difference = Estimate(look.mean, look.low, look.high) if looked else Estimate(reason=few)
+        cells = {
+            "units": count(standing.complete),
+            "planned": count(standing.planned),
+            "difference": estimate(difference),
+            "p_any": p_value(look.p_value if looked else None, few),
+            "state": Cell("ok", words=words),
+        }
+        if aims:
+            cells["unbiased"] = number(standing.unbiased, "not before the end")
+        rows.append(Row(judged.systems[standing.system], cells))
     columns = [
         Column("units", "complete", 0, note="documents, or segments where they stand alone"),
         Column("planned", "planned", 0),
@@ -354,25 +352,4 @@ def looks(session: Session, judged: Judged) -> list[Table]:
         Column("state", "so far", 0),
     ]
     title = f"If you look before the end, against {judged.systems[judged.baseline]}"
-    return [table("looks", title, LOOKED + (AIMED if aims else ""), "system", columns, rows)]
-
-
-def _standing_cells(judged: Judged, standing: Standing) -> dict[str, Cell]:
-    found, few = standing.look, f"from {BURN_IN} complete ones on"
-    looked = found.low is not None or found.state.settled
-    words = found.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
-    if found.state is State.HOPELESS:
-        ended = standing.complete == standing.planned
-        words = "not decided" if ended else "open; what is planned is unlikely to decide it"
-    cells = {
-        "units": count(standing.complete),
-        "planned": count(standing.planned),
-        "difference": estimate(
-            Estimate(found.mean, found.low, found.high) if looked else Estimate(reason=few)
-        ),
-        "p_any": p_value(found.p_value if looked else None, few),
-        "state": Cell("ok", words=words),
-    }
-    if judged.ratings.campaign.settings.aim:
-        cells["unbiased"] = number(standing.unbiased, "not before the end")
-    return cells
+    return table("looks", title, LOOKED + (AIMED if aims else ""), "system", columns, rows)
