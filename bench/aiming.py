@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from creamtea.access import audit
-from creamtea.human.formats import exporting
-from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats import exchange
+from creamtea.human.formats.base import ImportFacts
 from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.aiming import SETTLED_SHARE, State, look
 from creamtea.stats.correction import holm
@@ -72,7 +72,7 @@ def published(path: Path, protocol: str, statistics: Path | None) -> Published:
         database = open_database(f"sqlite:///{Path(folder) / 'scratch.db'}")
         try:
             facts = ImportFacts(name="published", protocol=protocol, statistics=statistics)
-            exporting.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
+            exchange.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
             with database.session() as session:
                 ratings = load_ratings(session, session.scalars(select(Campaign)).one())
         finally:

@@ -124,8 +124,8 @@ def studies() -> Iterator[Callable[[random.Random], str]]:
 @contextmanager
 def imports() -> Iterator[Callable[[random.Random], str]]:
     from creamtea.errors import InputError
-    from creamtea.human.formats.elsewhere import ImportFacts
-    from creamtea.human.formats.exporting import IMPORTS, export_campaign, import_campaign
+    from creamtea.human.formats.base import ImportFacts
+    from creamtea.human.formats.exchange import BUILT_IN, export_campaign, import_campaign
     from creamtea.store.database import open_database
 
     with tempfile.TemporaryDirectory() as name:
@@ -145,12 +145,12 @@ def imports() -> Iterator[Callable[[random.Random], str]]:
         marked = folder / "marked.jsonl"
         marked.write_text("".join(f"{json.dumps(row)}\n" for row in MARKED), encoding="utf-8")
         import_campaign(database, marked, "jsonl", ImportFacts("marked", "mqm", "test", "en", "de"), "fuzz")
-        others = {kind: folder / f"other-{kind}" for kind in IMPORTS if kind not in bases}
+        others = {kind: folder / f"other-{kind}" for kind in BUILT_IN if kind not in bases}
         for kind, base in others.items():
             export_campaign(database, "marked", kind, base, "fuzz")
 
         def case(rng: random.Random) -> str:
-            kind = rng.choice(IMPORTS)
+            kind = rng.choice(BUILT_IN)
             origin = folder / f"spoilt.{kind}"
             name = f"c{rng.getrandbits(62)}"
             told = facts(name)

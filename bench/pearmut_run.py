@@ -39,9 +39,8 @@ from playwright.sync_api import Page, sync_playwright
 from rated import Rated
 from rating_page import launched
 
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign
-from creamtea.human.formats.pearmut_import import read_pearmut
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, find_format
 from creamtea.store.database import Database, open_database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.schema import upgrade
@@ -234,7 +233,7 @@ def mark(
 def compare(done: dict[str, list[dict[str, Any]]], folder: Path, name: str) -> list[str]:
     """What the import says otherwise than what was done."""
     facts = ImportFacts(name, campaign_file=folder / "campaign.json")
-    content, not_kept = read_pearmut(folder / "annotations.json", facts, datetime.now(UTC))
+    content, not_kept = find_format("pearmut").read(folder / "annotations.json", facts, datetime.now(UTC))
     found, expected = as_imported(content), as_done(done)
     differences = [
         f"{name}: {key}: done {expected.get(key)}, imported {found.get(key)}"
@@ -262,7 +261,7 @@ def after_a_reset(address: str, campaign: dict[str, Any], folder: Path) -> list[
     query = urlencode({"campaign_id": campaign["campaign_id"]})
     download(f"{address}/download-annotations?{query}", folder / "reset.json")
     facts = ImportFacts("reset", campaign_file=folder / "campaign.json")
-    content, _ = read_pearmut(folder / "reset.json", facts, datetime.now(UTC))
+    content, _ = find_format("pearmut").read(folder / "reset.json", facts, datetime.now(UTC))
     raters = sorted(person.pseudonym for person in content.raters)
     return [] if raters == sorted(others) else [f"after the reset of {first}: answers of {raters}"]
 

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from creamtea.access import audit
-from creamtea.human.formats import exporting
-from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats import exchange
+from creamtea.human.formats.base import ImportFacts
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import Answers, RaterReport, rater_reports, read_answers
 from creamtea.human.quality.checks import Comparison, CountingRaters
@@ -139,7 +139,7 @@ def answers_of(path: Path, protocol: str, **files: Any) -> Answers:
         database = open_database(f"sqlite:///{Path(folder) / 'scratch.db'}")
         try:
             facts = ImportFacts(name="published", protocol=protocol, **files)
-            exporting.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
+            exchange.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
             with database.session() as session:
                 return read_answers(session, load_ratings(session, session.scalars(select(Campaign)).one()))
         finally:

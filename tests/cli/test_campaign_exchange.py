@@ -75,7 +75,7 @@ def test_scores_of_appraise(creamtea: Any) -> None:
         ),
         (
             ["import", "x", "--from", "ratings.csv", "--sources", "s"],
-            "are only for Appraise scores: --format appraise",
+            "--sources is only for --format appraise",
         ),
         (["import", "x", "--from", "ratings.csv", "--source-language", "en"], "give both or neither"),
         (

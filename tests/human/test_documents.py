@@ -15,8 +15,8 @@ from small_campaigns import add_rater
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import campaigns
 from creamtea.human.making.documents import ABSENT, Documents, domain_settings, read_documents

@@ -13,8 +13,8 @@ from sqlalchemy import select, update
 from creamtea.access import audit
 from creamtea.document.canonical import digest
 from creamtea.errors import InputError
-from creamtea.human.formats import exporting
-from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats import exchange
+from creamtea.human.formats.base import ImportFacts
 from creamtea.human.making import campaigns, launching
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -152,8 +152,8 @@ def test_the_same_request_has_the_same_items_digest(draft: Database) -> None:
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_an_export_carries_what_was_registered(draft: Database, tmp_path: Path, kind: str) -> None:
     launching.launch(draft, "c")
-    exporting.export_campaign(draft, "c", kind, tmp_path / "out", "olga")
-    exporting.import_campaign(draft, tmp_path / "out", kind, ImportFacts("copy"), "olga")
+    exchange.export_campaign(draft, "c", kind, tmp_path / "out", "olga")
+    exchange.import_campaign(draft, tmp_path / "out", kind, ImportFacts("copy"), "olga")
     with draft.session() as session:
         copy = find_campaign(session, "copy")
         assert copy.study_id is None

@@ -9,8 +9,8 @@ import pytest
 from small_campaigns import add_rater, make_campaign, ratings, work_for
 
 from creamtea.human import rating as assignment
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, Taxonomy
 from creamtea.human.rating import RatingRefused

@@ -20,8 +20,8 @@ from sqlalchemy import select
 from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.making import campaigns, launching
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings

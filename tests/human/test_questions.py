@@ -10,7 +10,7 @@ from small_campaigns import make_campaign
 from sqlalchemy import select, update
 
 from creamtea.errors import InputError
-from creamtea.human.formats.exporting import export_campaign
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making.questions import (
     Question,
     WrongAnswers,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lab_package import creamtea, install
 
-KINDS = {"focal", "best_of", "frequent", "ter", "repetitions", "reversed", "two-scales"}
+KINDS = {"focal", "best_of", "frequent", "ter", "repetitions", "reversed", "two-scales", "blanks"}
 
 
 @pytest.fixture
@@ -65,6 +65,25 @@ print(json.dumps({
     assert (said["widget"], said["scripts"]) == ("twoScales", [True])
     assert said["missing"] == "give adequacy and fluency"
     assert said["wrong"] == "fluency is a whole number from 1 to 5, not 9"
+
+
+def test_the_format_of_the_page_is_read_written_and_recognised(lab: Path, tmp_path: Path) -> None:
+    home, scores = tmp_path / "home", tmp_path / "scores.txt"
+    scores.write_text("ann A 0 70\nann B 0 55\nben A 1 90 very good\n", encoding="utf-8")
+    read = creamtea(lab, home, "campaign", "import", "first", "--from", str(scores), "--json")
+    assert read.returncode == 0, read.stderr
+    imported = json.loads(read.stdout)
+    assert (imported["ratings"], imported["systems"], imported["items"]) == (3, 2, 3)
+    assert [(part["count"], part["what"]) for part in imported["not_kept"]] == [(1, "comments")]
+    out = tmp_path / "out"
+    written = creamtea(lab, home, "campaign", "export", "first", "--format", "blanks", "-o", str(out))
+    assert written.returncode == 0, written.stderr
+    assert (out / "scores.txt").read_text() == "ann A 0 70\nann B 0 55\nben A 1 90\n"
+    scores.write_text("one two\n", encoding="utf-8")
+    refused = creamtea(lab, home, "campaign", "import", "again", "--from", str(scores))
+    assert "blanks: RATER SYSTEM SEGMENT SCORE" in refused.stderr
+    listed = creamtea(lab, home, "campaign", "import", "again", "--from", str(out), "--format", "blank")
+    assert "it is one of csv, jsonl, appraise, mqm, mt-metrics-eval, pearmut, blanks" in listed.stderr
 
 
 def test_a_newer_plugin_changes_the_keys_of_its_steps_only(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from human_rows import add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Notes, Table, Texts
 from creamtea.report.values import to_values

@@ -10,7 +10,7 @@ from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from ready_campaigns import launched_campaign
 
 from creamtea.errors import InputError
-from creamtea.human.formats.exporting import export_campaign
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making import campaigns
 from creamtea.store.database import Database, open_database
 from creamtea.store.queries import study_nodes

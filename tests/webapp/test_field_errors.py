@@ -84,7 +84,7 @@ def test_of_an_import(visit: Visit) -> None:
     app.file_uploader(key="import-sources").set_value([("s.txt", b"a\n", "text/plain")])
     app.text_input(key="import-source_language").set_value("")
     app = pressed(app, "Import")
-    assert place_of_error(app, "are only for Appraise") == "import-documents"
+    assert place_of_error(app, "is only for “Kind of file” appraise") == "import-documents"
     (texts,) = [one for one in app.expander if "Appraise" in one.label]
     assert texts.proto.expanded
 

@@ -211,7 +211,7 @@ def test_errors_count_by_the_taxonomy_that_is_given(ready: Database, visit: Visi
 @pytest.mark.parametrize(
     ("kind", "outputs", "told"),
     [
-        ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” are only for Appraise scores"),
+        ("csv", OUTPUTS, "“Sources” is only for “Kind of file” appraise"),
         ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
         ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
         (
@@ -266,7 +266,7 @@ def test_a_file_of_statistics_goes_with_the_crowds_scores(ready: Database, visit
     app.file_uploader(key="import-file").set_value([("x.csv", b"rater,segment,system,value\n", "text/csv")])
     app.file_uploader(key="import-statistics").set_value([("trk.txt", b'[1] "M03"\n', "text/plain")])
     ran(app.button[0].click().run())
-    assert "“Means and deviations of raters” and “First segment” are only for Appraise scores" in shown(app)
+    assert "“Means and deviations of raters” is only for “Kind of file” appraise" in shown(app)
     assert campaigns.summaries(ready) == []
 
 

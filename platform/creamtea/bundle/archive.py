@@ -17,8 +17,8 @@ from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
-from creamtea.human.formats.packed import UNREADABLE
 from creamtea.replacing import replacing
+from creamtea.unzip import UNREADABLE
 
 FORMAT = "creamtea bundle 1"
 MANIFEST = "manifest.json"

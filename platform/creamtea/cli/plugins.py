@@ -20,7 +20,7 @@ def plugins(
     everything: Annotated[bool, typer.Option("--all", help="List creamtea's own kinds, too.")] = False,
     as_json: workplace.AsJson = False,
 ) -> None:
-    """List the kinds of methods that plug-ins add, and the plug-ins that cannot be loaded.
+    """List the methods, protocols and formats that plug-ins add, and the plug-ins that cannot be loaded.
 
     A plug-in is an installed package with entry points of creamtea; docs/extending.md shows how to write one.
     """
@@ -36,12 +36,14 @@ def plugins(
 
 
 def _rows(everything: bool) -> list[dict[str, str]]:
+    from creamtea.human.formats.exchange import BUILT_IN, added_formats
     from creamtea.human.protocols import OWN, added_protocols
     from creamtea.methods.plugins import FAMILIES
 
     groups: list[tuple[str, Mapping[str, Any], Additions[Any]]] = [
         *((family.noun, family.built_in, family.added) for family in FAMILIES),
         ("rating protocol", OWN, added_protocols()),
+        ("format of ratings", BUILT_IN, added_formats()),
     ]
     rows = []
     for noun, built_in, added in groups:

@@ -17,11 +17,9 @@ from sqlalchemy import func, select
 
 from creamtea.errors import InputError
 from creamtea.human.formats.appraise import read_appraise
-from creamtea.human.formats.appraise_campaign import read_appraise_campaign
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.losses import NotKept
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import ImportFacts, NotKept
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols.spans import Mqm
 from creamtea.report.human.build import build_human
@@ -169,7 +167,7 @@ def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
     assert values == {("A", "ann"): -6.0, ("B", "ann"): 0.0, ("B", "bob"): 0.0} | values
     with pytest.raises(InputError, match="all scores are 0, and the ratings are 4 marked errors; mqm fits"):
         campaign(tmp_path, zeros)
-    kept = read_appraise_campaign(written(tmp_path, ESA), options(), NOW)
+    kept = find_format("appraise").read(written(tmp_path, ESA), options(), NOW)
     assert kept[1][1] == NotKept(4, "marked errors (--protocol esa keeps them)")
 
 
@@ -345,7 +343,7 @@ def test_a_protocol_that_the_file_contradicts(
 
 def test_scores_beside_errors_of_mqm_are_named(tmp_path: Path) -> None:
     text = f"r1,A,1,TGT,eng,deu,80,d,False,{TYPED},1,2\n"
-    content, not_kept = read_appraise_campaign(written(tmp_path, text), options(protocol="mqm"), NOW)
+    content, not_kept = find_format("appraise").read(written(tmp_path, text), options(protocol="mqm"), NOW)
     assert [row.value for row in rows_of(content)] == ["-5.0"]
     assert not_kept == (NotKept(1, "scores beside errors of MQM, from which its score follows"),)
 

@@ -8,9 +8,9 @@ from typing import Any
 from appraise_files import MTURK, blocks_of, campaign, options, written
 from sqlalchemy import select
 
-from creamtea.human.formats.appraise_campaign import SENT_TWICE
-from creamtea.human.formats.exporting import import_campaign
-from creamtea.human.formats.losses import repeats
+from creamtea.human.formats.appraise import SENT_TWICE
+from creamtea.human.formats.base import repeats
+from creamtea.human.formats.exchange import import_campaign
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import read_answers
 from creamtea.human.quality.measures import measure

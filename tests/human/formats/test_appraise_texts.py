@@ -11,10 +11,10 @@ import pytest
 from appraise_files import blocks_of, campaign, options, written
 
 from creamtea.errors import InputError
-from creamtea.human.formats.content import Content
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.losses import NotKept
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import NotKept
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.ratings import rows_of
+from creamtea.human.formats.record import Content
 from creamtea.human.formats.storing import collect
 from creamtea.report.human.build import build_human
 from creamtea.report.values import to_values

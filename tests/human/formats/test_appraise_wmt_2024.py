@@ -6,8 +6,8 @@ from pathlib import Path
 
 from appraise_files import blocks_of, options, written
 
-from creamtea.human.formats.exporting import import_campaign
-from creamtea.human.formats.losses import NotKept
+from creamtea.human.formats.base import NotKept
+from creamtea.human.formats.exchange import import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.report.human.build import build_human
 from creamtea.report.values import to_values

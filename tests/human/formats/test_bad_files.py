@@ -16,8 +16,8 @@ from rated import everything
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, Rater, Rating
 

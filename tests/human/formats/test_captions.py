@@ -10,8 +10,8 @@ import media_files as samples
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import campaigns
 from creamtea.human.making.settings import CampaignSettings

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.losses import APPRAISE, FORMATS, MQM, MT_METRICS_EVAL, PEARMUT, NotKept
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import APPRAISE, FORMATS, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts, NotKept
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.making.proposals import check_proposed
 from creamtea.human.protocols.taxonomy import GOOGLE, Taxonomy

@@ -10,12 +10,11 @@ import pytest
 from whole_campaign import SIZES, answer, everything
 
 from creamtea.errors import InputError
-from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.leaving_out import without_systems
-from creamtea.human.formats.losses import FORMATS, PARTS, NotKept, not_held, table
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import FORMATS, ImportFacts, NotKept
+from creamtea.human.formats.exchange import export_campaign, import_campaign, without_systems
+from creamtea.human.formats.losses import PARTS, not_held, table
+from creamtea.human.formats.ratings import rows_of
+from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.formats.storing import collect, store_campaign
 from creamtea.store.database import Database
 
@@ -144,7 +143,8 @@ def test_proposals_follow_their_systems_and_practice_goes() -> None:
 # whoever adds a field adds what formats make of it (`losses.PARTS`), then its name here
 KNOWN = {
     Content: "name study test_set protocol systems source_language target_language ratings_per_item seed "
-    "instructions settings state registered created_at launched_at closed_at raters items answers",
+    "instructions settings state registered created_at launched_at closed_at raters items answers "
+    "whole files",
     RaterContent: "pseudonym created_at consented_at excluded_at forgotten_at",
     ItemContent: "position page kind segment document source context references media systems outputs weight "
     "chance drawn output_chances output_drawn original degraded guidance proposals",

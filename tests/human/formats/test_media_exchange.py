@@ -14,8 +14,8 @@ from small_campaigns import add_rater, make_campaign, rate_all
 from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.media.keeping import store_media
 from creamtea.store.artefacts import ArtefactStore

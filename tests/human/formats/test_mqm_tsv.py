@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.losses import NotKept, repeats, repeats_kept
-from creamtea.human.formats.mqm_tsv import FIELDS, read_mqm
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import ImportFacts, NotKept, repeats
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.losses import repeats_kept
+from creamtea.human.formats.mqm_tsv import FIELDS
+from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.store.database import Database
 
@@ -39,10 +39,10 @@ def test_a_line_that_repeats_another_is_one_error(tmp_path: Path) -> None:
     omissions."""
     omission = "A|talk|1|84|ann|Gut so.|Good.|Accuracy/Omission|Major"
     lines = f"{omission}|12:01\n{omission}|12:01\n{omission}|12:02\n"
-    content, not_kept = read_mqm(written(tmp_path, lines), FACTS, NOW)
+    content, not_kept = find_format("mqm").read(written(tmp_path, lines), FACTS, NOW)
     assert [score.step for answer in content.answers for score in answer.scores] == [10000 - 100]
     assert repeats([3])[0] in not_kept
-    content, not_kept = read_mqm(written(tmp_path, f"{omission}\n{omission}\n"), FACTS, NOW)
+    content, not_kept = find_format("mqm").read(written(tmp_path, f"{omission}\n{omission}\n"), FACTS, NOW)
     assert [score.step for answer in content.answers for score in answer.scores] == [10000 - 100]
     assert not_kept == ()
     (note,) = repeats_kept(content)
@@ -84,7 +84,7 @@ def test_side_by_side_files(tmp_path: Path) -> None:
         "A|t|1|6|ann|Nein.|No.|Accuracy|HOTW-test|{}\n"
     )
     header = "\t".join(FIELDS).replace("doc_id\tseg_id", "docSegId\tglobalSegId") + "\tmetadata"
-    content, not_kept = read_mqm(written(tmp_path, lines, header), FACTS, NOW)
+    content, not_kept = find_format("mqm").read(written(tmp_path, lines, header), FACTS, NOW)
     assert [(item.segment, item.outputs) for item in content.items] == [(4, ("Goood.",))]
     assert {row.rater: row.payload["spans"] for row in rows_of(content)} == {
         "ann": [{"start": 0, "end": 4, "severity": "major", "category": ["Fluency", "Spelling"]}],
@@ -132,20 +132,20 @@ def test_segments_that_are_counted_within_documents(tmp_path: Path) -> None:
         "A|d|2|0|r1|Two.|Zwei.|No-error|No-error\n"
         "A|e|1|0|r1|One.|Eins.|No-error|No-error\n"
     )
-    content, not_kept = read_mqm(written(tmp_path, lines, HEADER), FACTS, NOW)
+    content, not_kept = find_format("mqm").read(written(tmp_path, lines, HEADER), FACTS, NOW)
     found = {item.segment: (item.document, item.source) for item in content.items}
     assert found == {0: ("d", "Two."), 1: ("d", "Ten."), 2: ("e", "One.")}
     assert [(part.count, part.what, part.note) for part in not_kept] == [
         (2, "numbers of segments within documents", False),
         (3, "segments numbered anew, document after document: the file counts them within documents", True),
     ]
-    zero, _ = read_mqm(written(tmp_path, lines[: lines.index("\n") + 1], HEADER), FACTS, NOW)
+    zero, _ = find_format("mqm").read(written(tmp_path, lines[: lines.index("\n") + 1], HEADER), FACTS, NOW)
     assert (zero.items[0].segment, zero.segment_name(0)) == (0, "segment 0")
 
 
 def test_lines_without_a_rater_have_metadata_of_a_segment(tmp_path: Path) -> None:
     lines = "A|d|1|1|r1|One.|Eins.|No-error|No-error|\nA|d|1|1||One.|Eins.|||{}\nB|d|1|1||One.|Ein.|||\n"
-    content, not_kept = read_mqm(written(tmp_path, lines, HEADER), FACTS, NOW)
+    content, not_kept = find_format("mqm").read(written(tmp_path, lines, HEADER), FACTS, NOW)
     assert [(item.systems, item.outputs) for item in content.items] == [
         (("A",), ("Eins.",)),
         (("B",), ("Ein.",)),
@@ -169,7 +169,7 @@ def test_lines_without_a_rater_have_metadata_of_a_segment(tmp_path: Path) -> Non
 def test_headers_that_files_have(tmp_path: Path, header: str) -> None:
     path = written(tmp_path, "A|d|1|7|r1|One.|<v>Eins</v>.|Other|Minor\n", header)
     path.write_text(path.read_text().removeprefix("\n"))
-    content, not_kept = read_mqm(path, FACTS, NOW)
+    content, not_kept = find_format("mqm").read(path, FACTS, NOW)
     assert (content.items[0].outputs, content.segment_name(content.items[0].segment)) == (
         ("Eins.",),
         "segment 7",
@@ -180,7 +180,7 @@ def test_headers_that_files_have(tmp_path: Path, header: str) -> None:
 def test_fields_in_another_order(tmp_path: Path) -> None:
     names = ["system", "doc", *reversed(FIELDS[2:]), "note"]
     path = written(tmp_path, "A|d|Minor|Other|<v>Eins</v>.|One.|r1|7|1|so\n", "\t".join(names))
-    content, not_kept = read_mqm(path, FACTS, NOW)
+    content, not_kept = find_format("mqm").read(path, FACTS, NOW)
     [row] = rows_of(content)
     assert (row.rater, row.value, row.document, row.source, row.output) == (
         "r1",
@@ -191,7 +191,9 @@ def test_fields_in_another_order(tmp_path: Path) -> None:
     )
     assert [part.count for part in not_kept] == [1]
     with pytest.raises(InputError, match="line 1: the header has no rater; allowed: system doc"):
-        read_mqm(written(tmp_path, LINES, "\t".join(FIELDS).replace("rater", "who")), FACTS, NOW)
+        find_format("mqm").read(
+            written(tmp_path, LINES, "\t".join(FIELDS).replace("rater", "who")), FACTS, NOW
+        )
 
 
 @pytest.mark.parametrize("plain", [True, False])
@@ -200,7 +202,7 @@ def test_cells_in_csv_quotes(tmp_path: Path, plain: bool) -> None:
     quoted = 'S|d|1|1|r2|"He said ""yes"" to it."|"Er sagte <v>""ja""</v> dazu."|Other|Major\n'
     lines = 'S|d|1|1|r1|He said "yes" to it.|Er sagte <v>"ja"</v> dazu.|Other|Major\n' if plain else ""
     lines += quoted + 'S|d|2|2|r1|"Yes."|"Ja", "nein"|No-error|No-error\n'
-    content, not_kept = read_mqm(written(tmp_path, lines), FACTS, NOW)
+    content, not_kept = find_format("mqm").read(written(tmp_path, lines), FACTS, NOW)
     assert [(item.source, item.outputs[0]) for item in content.items] == [
         ('He said "yes" to it.', 'Er sagte "ja" dazu.'),
         ('"Yes."', '"Ja", "nein"'),
@@ -218,7 +220,7 @@ def test_what_lines_say_and_nobody_keeps_is_named(tmp_path: Path) -> None:
         "A|d|1|1|r1|One.|Ein<v>s.|Other|Minor\n"
         "A|d|1|1|r1|One. |<v>Eins.</v>|No-error|No-error\n"
     )
-    _, not_kept = read_mqm(written(tmp_path, lines), FACTS, NOW)
+    _, not_kept = find_format("mqm").read(written(tmp_path, lines), FACTS, NOW)
     assert {(part.count, part.what, part.note) for part in not_kept} == {
         (1, "marks in the source beside one in the target", False),
         (1, "marks around nothing", False),
@@ -250,14 +252,14 @@ def test_what_lines_say_and_nobody_keeps_is_named(tmp_path: Path) -> None:
 )
 def test_a_line_that_cannot_be_read(tmp_path: Path, lines: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        read_mqm(written(tmp_path, lines), FACTS, NOW)
+        find_format("mqm").read(written(tmp_path, lines), FACTS, NOW)
 
 
 def test_another_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 1: found 1 field; allowed: system doc"):
-        read_mqm(written(tmp_path, LINES, "rater,score"), FACTS, NOW)
+        find_format("mqm").read(written(tmp_path, LINES, "rater,score"), FACTS, NOW)
     with pytest.raises(InputError, match="--format mqm are of mqm"):
-        read_mqm(written(tmp_path, LINES), ImportFacts("ted", "da"), NOW)
+        find_format("mqm").read(written(tmp_path, LINES), ImportFacts("ted", "da"), NOW)
 
 
 @pytest.mark.parametrize(

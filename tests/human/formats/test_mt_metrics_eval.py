@@ -11,8 +11,8 @@ from rated import Rated, everything
 from sqlalchemy import delete, select, update
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.store.database import Database
 from creamtea.store.tables import (

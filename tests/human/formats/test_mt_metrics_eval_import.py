@@ -11,11 +11,9 @@ import evalset
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.losses import NotKept
-from creamtea.human.formats.mt_metrics_eval_import import read_mt_metrics_eval
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import ImportFacts, NotKept
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
@@ -56,7 +54,7 @@ def test_the_folder_that_one_is_in_has_a_name(
 ) -> None:
     monkeypatch.chdir(written(tmp_path))
     with pytest.raises(InputError, match=r"^wmt: found sources"):
-        read_mt_metrics_eval(Path(), facts(source_language="x", target_language="y"), NOW)
+        find_format("mt-metrics-eval").read(Path(), facts(source_language="x", target_language="y"), NOW)
     import_campaign(database, Path(), "mt-metrics-eval", facts("mqm"), "test")
     with database.session() as session:
         (event,) = session.query(AuditEvent).all()
@@ -114,7 +112,7 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
             "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
         }.items()
     }
-    content, _ = read_mt_metrics_eval(written(tmp_path, **marked), facts("da", "da"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(written(tmp_path, **marked), facts("da", "da"), NOW)
     first = content.items[0]
     assert (first.source, first.outputs, first.document) == ("one", ("Eins",), "a")
 
@@ -124,18 +122,18 @@ def test_a_text_that_begins_with_that_character_comes_back(database: Database, t
     folder = written(tmp_path, **sources)
     import_campaign(database, folder, "mt-metrics-eval", facts("da", "da"), "test")
     export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
-    content, _ = read_mt_metrics_eval(tmp_path / "out", facts("da", "da"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(tmp_path / "out", facts("da", "da"), NOW)
     assert content.items[0].source == "\ufeffone"
 
 
 def test_scores_of_a_scale(tmp_path: Path) -> None:
-    content, _ = read_mt_metrics_eval(written(tmp_path), facts("da", "da"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(written(tmp_path), facts("da", "da"), NOW)
     assert sorted(score.step for answer in content.answers for score in answer.scores) == [50, 70]
     with pytest.raises(
         InputError, match=r"en-de\.wmt-z\.seg\.score, line 1.*1e-05.* not a value of the scale"
     ):
-        read_mt_metrics_eval(written(tmp_path), facts("wmt-z", "da"), NOW)
-    content, _ = read_mt_metrics_eval(written(tmp_path), facts("wmt-z"), NOW)
+        find_format("mt-metrics-eval").read(written(tmp_path), facts("wmt-z", "da"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(written(tmp_path), facts("wmt-z"), NOW)
     assert content.answers[0].scores[0].payload == {"score": "1e-05"}
 
 
@@ -154,7 +152,7 @@ def marked(folder: Path, rater: str = "ann", ending: str = "mqm.ann") -> Path:
 
 
 def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
-    content, not_kept = read_mt_metrics_eval(marked(tmp_path), facts("mqm"), NOW)
+    content, not_kept = find_format("mt-metrics-eval").read(marked(tmp_path), facts("mqm"), NOW)
     assert content.protocol == "mqm"
     rows = {(row.system, row.segment): row for row in rows_of(content)}
     assert rows["B", 0].payload == {
@@ -173,7 +171,7 @@ def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
     scores = "A None\nA None\nA 90\nB 40\nB None\nB None\n"
     folder = marked(tmp_path, ending="esa")
     (folder / "human-scores/en-de.esa.seg.score").write_text(scores)
-    content, _ = read_mt_metrics_eval(folder, facts("esa", "esa"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("esa", "esa"), NOW)
     assert {(row.system, row.value, len(row.payload["spans"])) for row in rows_of(content)} == {
         ("A", "90", 0),
         ("B", "40", 2),
@@ -183,25 +181,25 @@ def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
 def test_a_protocol_that_the_folder_contradicts(tmp_path: Path) -> None:
     folder = marked(tmp_path, ending="da")
     with pytest.raises(InputError, match=r"--protocol esa: mqm contradicts it: all scores are 0.*; mqm fits"):
-        read_mt_metrics_eval(marked(tmp_path), facts("mqm", "esa"), NOW)
+        find_format("mt-metrics-eval").read(marked(tmp_path), facts("mqm", "esa"), NOW)
     path = folder / "human-scores/en-de.da.seg.rating"
     path.write_text(path.read_text().replace('"Fluency/Grammar"', "null"))
     with pytest.raises(InputError, match=r"--protocol mqm: da contradicts it: it has 2 scores.*; esa fits"):
-        read_mt_metrics_eval(folder, facts("da", "mqm"), NOW)
+        find_format("mt-metrics-eval").read(folder, facts("da", "mqm"), NOW)
 
 
 def test_two_raters_of_one_segment(tmp_path: Path) -> None:
     marked(tmp_path)
     folder = marked(tmp_path, "bob", "mqm.bob")
-    content, _ = read_mt_metrics_eval(folder, facts("mqm"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
     assert (len(content.items), len(content.answers), content.ratings_per_item) == (6, 4, 2)
     (folder / "human-scores/en-de.mqm.seg.score").write_text("A None\nA None\nA 90\nB 4\nB None\nB None\n")
     with pytest.raises(InputError, match="found 2 raters' errors; allowed: those of one"):
-        read_mt_metrics_eval(folder, facts("mqm", "esa"), NOW)
+        find_format("mt-metrics-eval").read(folder, facts("mqm", "esa"), NOW)
     marked(tmp_path, "ann", "mqm.merged")  # the same ratings again
-    content, _ = read_mt_metrics_eval(folder, facts("mqm"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
     assert len(content.answers) == 4
-    content, _ = read_mt_metrics_eval(folder, facts("mqm.merged"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm.merged"), NOW)
     assert len(content.answers) == 2
 
 
@@ -214,7 +212,7 @@ def test_the_first_line_whose_errors_cost_nothing_that_is_known_is_named(tmp_pat
     ratings = "".join(f"{line}\n" * 3 for line in lines)
     folder = written(tmp_path, **outputs, **dict(zip(names, (ratings, scores), strict=True)))
     with pytest.raises(InputError, match=r"seg\.rating, line 1: .*awful"):
-        read_mt_metrics_eval(folder, facts("mqm"), NOW)
+        find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
 
 
 SEG = "human-scores/en-de.da.seg.score"
@@ -251,20 +249,20 @@ def test_folders_that_cannot_be_read(
     tmp_path: Path, change: dict[str, str], chosen: ImportFacts, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        read_mt_metrics_eval(written(tmp_path, **change), chosen, NOW)
+        find_format("mt-metrics-eval").read(written(tmp_path, **change), chosen, NOW)
 
 
 def test_a_name_of_two_words_is_one_system(tmp_path: Path) -> None:
     scores = "A 1\t-1\nA 1\tNone\nA 1\t-3\n"
     folder = written(tmp_path, **{"system-outputs/en-de/A 1.txt": "x\n" * 3, SEG: scores})
-    content, _ = read_mt_metrics_eval(folder, facts("da"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("da"), NOW)
     assert content.systems == ("A 1", "A", "B")
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="reads a folder"):
-        read_mt_metrics_eval(tmp_path / "file", facts(), NOW)
+        find_format("mt-metrics-eval").read(tmp_path / "file", facts(), NOW)
 
 
 DOMAINS = {

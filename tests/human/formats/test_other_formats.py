@@ -18,29 +18,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 
-from creamtea.human.formats.appraise_campaign import read_appraise_campaign
-from creamtea.human.formats.appraise_export import write_appraise
-from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.formats.counted import WITH_CONTROLS, counted_scores, first_opinions
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.folder import read_folder, write_folder
-from creamtea.human.formats.losses import (
-    APPRAISE,
-    MQM,
-    MT_METRICS_EVAL,
-    PARTS,
-    PEARMUT,
-    not_held,
-    wmt_rule,
+from creamtea.human.formats.base import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts
+from creamtea.human.formats.exchange import find_format
+from creamtea.human.formats.losses import PARTS, category_of, not_held, sanitised, wmt_rule, written_category
+from creamtea.human.formats.own import read_folder
+from creamtea.human.formats.pearmut.media import TAGS
+from creamtea.human.formats.record import (
+    WITH_CONTROLS,
+    AnswerContent,
+    Content,
+    ItemContent,
+    RaterContent,
+    ScoreContent,
+    counted_scores,
+    first_opinions,
+    known_test_set,
 )
-from creamtea.human.formats.mqm_tsv import read_mqm, write_mqm
-from creamtea.human.formats.mt_metrics_eval import sanitised, write_mt_metrics_eval
-from creamtea.human.formats.mt_metrics_eval_import import read_mt_metrics_eval
-from creamtea.human.formats.pearmut import category_of, written_category
-from creamtea.human.formats.pearmut_export import write_pearmut
-from creamtea.human.formats.pearmut_import import read_pearmut
-from creamtea.human.formats.pearmut_tags import TAGS
-from creamtea.human.formats.whole_test_set import known_test_set
 from creamtea.human.protocols import find_protocol
 from creamtea.store.item_kinds import ItemKind
 
@@ -79,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 def test_our_own_files_hold_everything(tmp_path: Path, protocol: str, kind: str, data: st.DataObject) -> None:
     before = data.draw(contents(protocol, LINES))
     out = folder(tmp_path)
-    write_folder(before, out, kind)
+    find_format(kind).write(before, out)
     ordered = sorted(before.answers, key=lambda answer: (answer.item, answer.rater))
     assert read_folder(out, kind) == dataclasses.replace(before, answers=tuple(ordered))
 
@@ -106,9 +99,9 @@ def test_appraise(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
     before = data.draw(contents(protocol, LINES, for_appraise))
     assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
     out = folder(tmp_path)
-    [file] = write_appraise(before, out)
+    [file], _ = find_format("appraise").write(before, out)
     facts = ImportFacts("drawn", protocol, "test", "en", "de")
-    after, not_kept = read_appraise_campaign(file, facts, START)
+    after, not_kept = find_format("appraise").read(file, facts, START)
     assert not_kept == ()
     columns = (
         "rater",
@@ -145,8 +138,8 @@ def test_appraise(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
 @given(before=contents("mqm"))
 def test_google_mqm(tmp_path: Path, before: Content) -> None:
     assume(any(True for _ in counted_scores(before)))
-    [file] = write_mqm(before, folder(tmp_path))
-    after, not_kept = read_mqm(file, FACTS, START)
+    [file], _ = find_format("mqm").write(before, folder(tmp_path))
+    after, not_kept = find_format("mqm").read(file, FACTS, START)
     # of documents that are rated in part, the numbers are those of the whole
     assert {part.what for part in not_kept} <= {"numbers of segments within documents"}
     columns = ("rater", "system", "segment", "document", "source", "output", "payload")
@@ -164,8 +157,8 @@ def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> 
     domains = {document: ("news", "chat")[at % 2] for at, document in enumerate(documents)}
     before = dataclasses.replace(before, settings={"domains": domains})
     out = folder(tmp_path)
-    write_mt_metrics_eval(before, whole, out)
-    after, not_kept = read_mt_metrics_eval(out, FACTS, START)
+    find_format("mt-metrics-eval").write(before, out)
+    after, not_kept = find_format("mt-metrics-eval").read(out, FACTS, START)
     assert after.settings["domains"] == domains
     said = {part.what for part in not_kept} - {"scores of documents, domains and systems"}
     if all(item.kind != "rated" or at == 0 for at, item in enumerate(before.items)):
@@ -192,8 +185,8 @@ def test_mt_metrics_eval_with_means(tmp_path: Path, before: Content) -> None:
     assume(given)
     whole = known_test_set(before)
     out = folder(tmp_path)
-    write_mt_metrics_eval(before, whole, out)
-    after, _ = read_mt_metrics_eval(out, FACTS, START)
+    find_format("mt-metrics-eval").write(before, out)
+    after, _ = find_format("mt-metrics-eval").read(out, FACTS, START)
     numbers = {line.index: at for at, line in enumerate(whole.lines)}
     assert {
         (counted.item.segment, counted.score.system): float(counted.score.payload["score"])
@@ -205,7 +198,7 @@ def test_mt_metrics_eval_with_means(tmp_path: Path, before: Content) -> None:
     }
     assert {person.pseudonym for person in after.raters} == {"da"}
     again = folder(tmp_path)
-    write_mt_metrics_eval(after, known_test_set(after), again)
+    find_format("mt-metrics-eval").write(after, again)
     name = "human-scores/en-de.{}.seg.score"
     assert (again / name.format("scores")).read_text() == (out / name.format("da")).read_text()
 
@@ -236,8 +229,8 @@ def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
     # Hypothesis draws constants of the source, too, such as the tags that Pearmut's page would run
     assume(not any(text.startswith(TAGS) for text in texts_of(before)))
     out = folder(tmp_path)
-    write_pearmut(before, out)
-    after, not_kept = read_pearmut(out, ImportFacts("drawn"), START)
+    find_format("pearmut").write(before, out)
+    after, not_kept = find_format("pearmut").read(out, ImportFacts("drawn"), START)
     assert not_kept == ()
 
     def in_units(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
@@ -289,8 +282,8 @@ def test_a_rater_of_practice_alone_is_lost_where_practice_is(tmp_path: Path) -> 
             for item, rater in ((0, "=x"), (0, ":"), (1, ";"))
         ),
     )
-    write_pearmut(before, tmp_path / "pearmut")
-    after, _ = read_pearmut(tmp_path / "pearmut", ImportFacts("drawn"), START)
+    find_format("pearmut").write(before, tmp_path / "pearmut")
+    after, _ = find_format("pearmut").read(tmp_path / "pearmut", ImportFacts("drawn"), START)
     assert {person.pseudonym for person in after.raters} == {"=x", ":", ";"}
     assert_lost(after, PEARMUT)
     for kind in (APPRAISE, MQM, MT_METRICS_EVAL):
@@ -308,12 +301,12 @@ FIGURES = {
     "human translations": lambda content: content.settings.get("references", []),
 }
 READERS: dict[str, Any] = {
-    APPRAISE: lambda out, protocol: read_appraise_campaign(
+    APPRAISE: lambda out, protocol: find_format("appraise").read(
         out / "scores.csv", dataclasses.replace(FACTS, protocol=protocol), START
     ),
-    MQM: lambda out, protocol: read_mqm(out / "mqm.tsv", FACTS, START),
-    MT_METRICS_EVAL: lambda out, protocol: read_mt_metrics_eval(out, FACTS, START),
-    PEARMUT: lambda out, protocol: read_pearmut(out, ImportFacts("drawn"), START),
+    MQM: lambda out, protocol: find_format("mqm").read(out / "mqm.tsv", FACTS, START),
+    MT_METRICS_EVAL: lambda out, protocol: find_format("mt-metrics-eval").read(out, FACTS, START),
+    PEARMUT: lambda out, protocol: find_format("pearmut").read(out, ImportFacts("drawn"), START),
 }
 
 
@@ -352,9 +345,9 @@ def test_what_decides_figures_comes_back_or_is_named(
     before = dataclasses.replace(before, settings=drawn)
     out = folder(tmp_path)
     if kind == MT_METRICS_EVAL:
-        write_mt_metrics_eval(before, known_test_set(before), out)
+        find_format("mt-metrics-eval").write(before, out)
     else:
-        {APPRAISE: write_appraise, MQM: write_mqm, PEARMUT: write_pearmut}[kind](before, out)
+        find_format(kind).write(before, out)
     after, _ = READERS[kind](out, protocol)
     named = [part.what for part in not_held(before, kind)]
     for word, value in FIGURES.items():

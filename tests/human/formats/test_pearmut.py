@@ -11,11 +11,10 @@ import pytest
 from rated import Rated
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.pearmut import Units
-from creamtea.human.formats.pearmut_import import read_pearmut
-from creamtea.human.formats.rows import RatingRow, rows_of
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.pearmut.layout import Units
+from creamtea.human.formats.ratings import RatingRow, rows_of
 from creamtea.human.protocols.spans import Span
 from creamtea.store.database import Database
 
@@ -73,7 +72,7 @@ def read(
         beside = folder / "campaign.json"
         beside.write_text(json.dumps(campaign), encoding="utf-8")
     facts = ImportFacts("fox", protocol, "test", "en", "de", campaign_file=beside)
-    content, not_kept = read_pearmut(path, facts, NOW)
+    content, not_kept = find_format("pearmut").read(path, facts, NOW)
     return list(rows_of(content)), {part.what: part.count for part in not_kept}
 
 
@@ -122,7 +121,7 @@ def test_a_protocol_that_the_answers_contradict(tmp_path: Path) -> None:
     scored = json.dumps(line([{"A": response(50, (0, 1, "minor"))}]))
     (tmp_path / "answers.jsonl").write_text(scored + "\n")
     with pytest.raises(InputError, match=r"mqm: .* contradicts it: it has 1 score above 0.*; esa fits"):
-        read_pearmut(tmp_path / "answers.jsonl", ImportFacts("fox", "mqm"), NOW)
+        find_format("pearmut").read(tmp_path / "answers.jsonl", ImportFacts("fox", "mqm"), NOW)
 
 
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
@@ -333,7 +332,7 @@ def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
     answers = {"annotation": [{"beam": response(50)}, {"beam": response(60)}], "user_id": "rater-1"}
     (tmp_path / "out/annotations.jsonl").write_text(json.dumps({**answers, "item": document, "item_i": 1}))
     import_campaign(other, tmp_path / "out", "pearmut", ImportFacts("back"), "test")
-    found, _ = read_pearmut(tmp_path / "out", ImportFacts("back"), NOW)
+    found, _ = find_format("pearmut").read(tmp_path / "out", ImportFacts("back"), NOW)
     assert [(row.item, row.segment, row.document, row.value) for row in rows_of(found)] == [
         (1, 0, "a", "50"),
         (3, 1, "a", "60"),
@@ -369,7 +368,7 @@ def checked(score: list[float] | None, raters: int, path: Path) -> tuple[set[str
         for rater in range(raters)
     ]
     path.write_text("\n".join(map(json.dumps, lines)))
-    content, left = read_pearmut(path, ImportFacts("x", protocol="da"), datetime.now(UTC))
+    content, left = find_format("pearmut").read(path, ImportFacts("x", protocol="da"), datetime.now(UTC))
     guidance = [item.guidance["steps"] for item in content.items if item.guidance]
     return {str(one) for one in left}, guidance
 

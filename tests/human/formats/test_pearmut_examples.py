@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.content import Content
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.pearmut_import import read_pearmut
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import find_format
+from creamtea.human.formats.record import Content
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ def read(
     lines = answered(written) if lines is None else lines
     (folder / "tea.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     facts = ImportFacts("tea", protocol, campaign_file=folder / "tea.json")
-    content, not_kept = read_pearmut(folder / "tea.jsonl", facts, NOW)
+    content, not_kept = find_format("pearmut").read(folder / "tea.jsonl", facts, NOW)
     return content, [str(part) for part in not_kept]
 
 
@@ -161,7 +161,7 @@ def test_a_campaign_is_no_answers(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"tea.json, line 1: a campaign of Pearmut, without answers: give them"
     ):
-        read_pearmut(tmp_path / "tea.json", ImportFacts("tea", "esa"), NOW)
+        find_format("pearmut").read(tmp_path / "tea.json", ImportFacts("tea", "esa"), NOW)
 
 
 def test_answers_before_version_1_are_refused(tmp_path: Path) -> None:
@@ -176,5 +176,5 @@ def test_answers_before_version_1_are_refused(tmp_path: Path) -> None:
 def test_a_download_may_be_indented(tmp_path: Path) -> None:
     lines = answered(campaign("DA", [item("1", "A"), item("2", "A")]))
     (tmp_path / "tea.json").write_text(json.dumps({"tea": lines}, indent=1))
-    content, left = read_pearmut(tmp_path / "tea.json", ImportFacts("tea", "da"), NOW)
+    content, left = find_format("pearmut").read(tmp_path / "tea.json", ImportFacts("tea", "da"), NOW)
     assert (kinds(content), left) == ({"rated": 2}, ())

@@ -13,9 +13,8 @@ import pytest
 from pearmut_files import as_done, as_imported
 from sqlalchemy import select
 
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.pearmut_import import read_pearmut
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
 from creamtea.human.making.attention import Attention, attention_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
@@ -42,7 +41,9 @@ def test_there_are_files_of_every_protocol() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_score_and_every_place_is_what_was_done(folder: str) -> None:
-    content, not_kept = read_pearmut(RECORDED / folder / "annotations.json", facts(folder), NOW)
+    content, not_kept = find_format("pearmut").read(
+        RECORDED / folder / "annotations.json", facts(folder), NOW
+    )
     assert as_imported(content) == as_done(done(folder))
     assert [part.what for part in not_kept] == ["actions (their times are kept)"]
     kinds = sorted(item.kind for item in content.items)

@@ -14,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign, rate_all
 
-from creamtea.human.formats.content import Content, ItemContent
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.media import named
-from creamtea.human.formats.pearmut_media import shown_source
-from creamtea.human.formats.pearmut_tags import Assets, TaggedFile, assets_of, parse
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.pearmut.media import Assets, TaggedFile, assets_of, parse, shown_source
+from creamtea.human.formats.record import Content, ItemContent, named
 from creamtea.human.formats.storing import collect
 from creamtea.human.media.keeping import store_media
 from creamtea.store.artefacts import ArtefactStore

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.losses import repeats
-from creamtea.human.formats.plain import read_ratings
-from creamtea.human.formats.rows import rows_of
+from creamtea.human.formats.base import ImportFacts, repeats
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.own import read_ratings
+from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.rating.progress import by_kind
 from creamtea.human.results.ratings import load_ratings

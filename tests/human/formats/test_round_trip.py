@@ -18,9 +18,9 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
-from creamtea.human.formats.rows import RatingRow, rows_of
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.ratings import RatingRow, rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.store.database import Database
@@ -232,7 +232,7 @@ def test_what_only_appraise_has_is_refused_elsewhere(
 ) -> None:
     make_campaign(database, 3, name="c")
     export_campaign(database, "c", "csv", tmp_path / "folder", "test")
-    with pytest.raises(InputError, match="only for Appraise scores: --format appraise"):
+    with pytest.raises(InputError, match="is only for --format appraise"):
         import_campaign(other, tmp_path / "folder", "csv", ImportFacts("own", **facts), "test")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality.measures import measure, read_answers
 from creamtea.human.results.ratings import load_ratings, repeated_scores

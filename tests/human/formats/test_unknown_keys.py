@@ -16,20 +16,10 @@ from drawn import START
 from whole_campaign import everything
 
 from creamtea.errors import InputError
-from creamtea.human.formats.appraise_campaign import read_appraise_campaign
-from creamtea.human.formats.appraise_export import write_appraise
-from creamtea.human.formats.content import Content
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.exporting import READERS
-from creamtea.human.formats.folder import read_folder, write_folder
-from creamtea.human.formats.losses import NotKept
-from creamtea.human.formats.mqm_tsv import read_mqm, write_mqm
-from creamtea.human.formats.mt_metrics_eval import write_mt_metrics_eval
-from creamtea.human.formats.mt_metrics_eval_import import read_mt_metrics_eval
-from creamtea.human.formats.pearmut_export import write_pearmut
-from creamtea.human.formats.pearmut_import import read_pearmut
-from creamtea.human.formats.plain import read_ratings
-from creamtea.human.formats.whole_test_set import known_test_set
+from creamtea.human.formats.base import ImportFacts, NotKept
+from creamtea.human.formats.exchange import find_format
+from creamtea.human.formats.own import read_folder, read_ratings
+from creamtea.human.formats.record import Content
 
 ODD = "oddity"
 RECORDED = Path(__file__).parent / "pearmut"
@@ -73,7 +63,7 @@ def assert_told(read: Callable[[], Imported]) -> None:
 
 
 def test_in_our_own_files(tmp_path: Path) -> None:
-    write_folder(campaign(), tmp_path, "jsonl")
+    find_format("jsonl").write(campaign(), tmp_path)
     sidecar = tmp_path / "campaign.json"
     for changed in with_one_more(json.loads(sidecar.read_text())):
         sidecar.write_text(json.dumps(changed))
@@ -89,34 +79,34 @@ def test_in_a_table(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(f"rater,segment,system,step,{ODD}\nann,1,A,5,x\n")
     assert_told(lambda: read_ratings(path, "csv", dataclasses.replace(FACTS, protocol="da"), START))
-    write_mqm(campaign(), tmp_path)
+    find_format("mqm").write(campaign(), tmp_path)
     tsv = tmp_path / "mqm.tsv"
     first, *lines = tsv.read_text().splitlines()
     tsv.write_text("\n".join([f"{first}\t{ODD}", f"{lines[0]}\tx", *lines[1:]]))
-    assert_told(lambda: read_mqm(tsv, FACTS, START))
+    assert_told(lambda: find_format("mqm").read(tsv, FACTS, START))
 
 
 def test_answers_of_raters_to_questions(tmp_path: Path) -> None:
-    write_folder(campaign(), tmp_path, "csv")
+    find_format("csv").write(campaign(), tmp_path)
     (tmp_path / "raters.csv").write_text("rater,Age?,Town?\nann,9,\nbob,,\n")
-    _, not_kept = READERS["csv"](tmp_path, ImportFacts("all"), START)
+    _, not_kept = find_format("csv").read(tmp_path, ImportFacts("all"), START)
     assert not_kept == (NotKept(1, "raters with answers to the campaign's questions (raters.csv)"),)
 
 
 def test_in_errors_of_appraise(tmp_path: Path) -> None:
-    [path] = write_appraise(campaign(), tmp_path)
+    [path], _ = find_format("appraise").write(campaign(), tmp_path)
     rows = list(csv.reader(io.StringIO(path.read_text(), newline="")))
     assert json.loads(rows[0][9])
     for changed in with_one_more(json.loads(rows[0][9])):
         with path.open("w", newline="") as file:
             csv.writer(file).writerows([[*rows[0][:9], json.dumps(changed), *rows[0][10:]], *rows[1:]])
-        _, not_kept = read_appraise_campaign(path, FACTS, START)
+        _, not_kept = find_format("appraise").read(path, FACTS, START)
         assert NotKept(1, f"values of '{ODD}' in errors") in not_kept
 
 
 def test_in_a_folder_of_mt_metrics_eval(tmp_path: Path) -> None:
     content = campaign()
-    write_mt_metrics_eval(content, known_test_set(content), tmp_path)
+    find_format("mt-metrics-eval").write(content, tmp_path)
     facts = dataclasses.replace(FACTS, protocol=None)
     path = next((tmp_path / "human-scores").glob("*.seg.rating"))
     lines = path.read_text().splitlines()
@@ -126,31 +116,31 @@ def test_in_a_folder_of_mt_metrics_eval(tmp_path: Path) -> None:
     for changed in with_one_more(json.loads(rating)):
         changed_line = "\t".join([system, json.dumps(changed), rater])
         path.write_text("\n".join([*lines[:at], changed_line, *lines[at + 1 :]]))
-        assert_told(lambda: read_mt_metrics_eval(tmp_path, facts, START))
+        assert_told(lambda: find_format("mt-metrics-eval").read(tmp_path, facts, START))
     path.write_text("\n".join(lines))
-    before = read_mt_metrics_eval(tmp_path, facts, START)[1]
+    before = find_format("mt-metrics-eval").read(tmp_path, facts, START)[1]
     assert not any("other files" in part.what for part in before)
     for name in ("ODDITY", f"human-scores/en-de.{ODD}.sys.score", f"sources/en-fr.{ODD}", f"{ODD}/x"):
         other = tmp_path / name
         other.parent.mkdir(exist_ok=True)
         other.write_text("x\n")
-        after = read_mt_metrics_eval(tmp_path, facts, START)[1]
+        after = find_format("mt-metrics-eval").read(tmp_path, facts, START)[1]
         assert NotKept(1, f"other files of the folder ({name})") in after
         other.unlink()
 
 
 def test_in_an_export_to_pearmut(tmp_path: Path) -> None:
-    write_pearmut(campaign(), tmp_path)
+    find_format("pearmut").write(campaign(), tmp_path)
     path, answers = tmp_path / "campaign.json", tmp_path / "annotations.jsonl"
     written = json.loads(path.read_text())
     for changed in with_one_more(written):
         path.write_text(json.dumps(changed))
-        assert_told(lambda: read_pearmut(tmp_path, ImportFacts("all"), START))
+        assert_told(lambda: find_format("pearmut").read(tmp_path, ImportFacts("all"), START))
     path.write_text(json.dumps(written))
     lines = answers.read_text().splitlines()
     for changed in with_one_more(json.loads(lines[0])):
         answers.write_text("\n".join([json.dumps(changed), *lines[1:]]))
-        assert_told(lambda: read_pearmut(tmp_path, ImportFacts("all"), START))
+        assert_told(lambda: find_format("pearmut").read(tmp_path, ImportFacts("all"), START))
 
 
 @pytest.mark.parametrize("folder", ["1.1.6-esa-foreign", "1.1.6-cesa", "1.1.6-da-foreign"])
@@ -162,16 +152,16 @@ def test_in_files_of_pearmut(tmp_path: Path, folder: str) -> None:
     for changed in with_one_more([told, entries]):
         beside.write_text(json.dumps(changed[0]))
         answers.write_text(json.dumps({name: changed[1]}))
-        assert_told(lambda: read_pearmut(answers, facts, START))
+        assert_told(lambda: find_format("pearmut").read(answers, facts, START))
 
 
 def test_outputs_that_an_export_does_not_show(tmp_path: Path) -> None:
-    write_pearmut(campaign(), tmp_path)
+    find_format("pearmut").write(campaign(), tmp_path)
     path = tmp_path / "campaign.json"
     written = json.loads(path.read_text())
     written["data"][0][0][0]["tgt"][ODD] = "x"
     path.write_text(json.dumps(written))
-    _, not_kept = read_pearmut(tmp_path, ImportFacts("all"), START)
+    _, not_kept = find_format("pearmut").read(tmp_path, ImportFacts("all"), START)
     assert NotKept(1, "outputs that an item of an export does not show") in not_kept
 
 
@@ -184,7 +174,7 @@ def test_lists_of_version_0_and_marks_where_no_output_is(tmp_path: Path) -> None
     path = tmp_path / "answers.jsonl"
     answer = {"A": {"score": 5, "error_spans": []}}
     path.write_text(json.dumps({"user_id": "ann", "item_i": 0, "annotation": [answer] * 2, "item": items}))
-    _, not_kept = read_pearmut(path, ImportFacts("all", "esa"), START)
+    _, not_kept = find_format("pearmut").read(path, ImportFacts("all", "esa"), START)
     assert {str(part) for part in not_kept} == {
         "lists of 'error_spans', as version 0 has them (1)",
         "pre-filled errors (2)",

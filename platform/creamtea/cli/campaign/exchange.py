@@ -12,10 +12,8 @@ import typer
 from creamtea.cli.campaign.shared import ACTOR, Name, names, show, with_options
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.errors import InputError
-from creamtea.human.formats import exporting
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.losses import NotKept
-from creamtea.human.formats.recognising import recognise
+from creamtea.human.formats import exchange
+from creamtea.human.formats.base import ImportFacts, NotKept
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.wording import counted
 
@@ -45,7 +43,7 @@ def export(
         Path, typer.Option("--output", "-o", metavar="DIR", help="A folder that is new or empty.")
     ],
     kind: Annotated[
-        str, typer.Option("--format", metavar="|".join(exporting.EXPORTS), help="What to write.")
+        str, typer.Option("--format", metavar="|".join(exchange.BUILT_IN), help="What to write.")
     ] = "csv",
     as_json: AsJson = False,
 ) -> None:
@@ -55,7 +53,7 @@ def export(
     tools, and the command says what of the campaign they cannot hold. docs/exchange.md describes the files.
     """
     with existing_database() as database:
-        done = exporting.export_campaign(database, name, kind, output, ACTOR, artefact_store())
+        done = exchange.export_campaign(database, name, kind, output, ACTOR, artefact_store())
     written = (
         f"campaign {name}: {counted(done.ratings, 'rating')}, {counted(len(done.files), 'file')} in {output}"
     )
@@ -81,7 +79,7 @@ class ImportOptions:
         str | None,
         typer.Option(
             "--format",
-            metavar="|".join(exporting.IMPORTS),
+            metavar="|".join(exchange.BUILT_IN),
             help="What is to be read, if not what it looks like.",
         ),
     ] = None
@@ -183,9 +181,9 @@ def import_(name: str, options: ImportOptions) -> None:
         segment_scores=options.segment_scores,
         first_segment=options.first_segment,
     )
-    kind = options.kind or recognise(options.origin)
+    kind = options.kind or exchange.recognise(options.origin)
     with opened_database() as database:
-        done = exporting.import_campaign(
+        done = exchange.import_campaign(
             database, options.origin, kind, facts, ACTOR, options.dry_run, artefact_store()
         )
     stored = (

@@ -32,23 +32,57 @@ character; those behind the text are omissions. What the rater deleted is not in
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from creamtea.error_spans import CodeUnits
 from creamtea.errors import InputError
-from creamtea.human.formats.columns import checked_name, checked_text, checked_whole
-from creamtea.human.formats.elsewhere import given_cost
-from creamtea.human.formats.files import csv_records, other_separator, read_text
-from creamtea.human.formats.losses import known_keys
-from creamtea.human.formats.statistics import RaterStatistics
+from creamtea.human.formats.base import (
+    APPRAISE,
+    FIRST_SEGMENT,
+    Format,
+    ImportFacts,
+    Read,
+    Written,
+    counts,
+    first_line,
+    known_keys,
+    repeats,
+)
+from creamtea.human.formats.columns import (
+    Place,
+    checked_name,
+    checked_text,
+    checked_whole,
+    csv_records,
+    other_separator,
+    read_text,
+    text_lines,
+)
+from creamtea.human.formats.losses import not_held
+from creamtea.human.formats.ratings import Evidence, GivenRating, Numbering, given_cost, made_elsewhere
+from creamtea.human.formats.record import (
+    WITH_CONTROLS,
+    AnswerContent,
+    Content,
+    CountedScore,
+    ItemContent,
+    counted_scores,
+)
+from creamtea.human.making.documents import domain_settings, read_documents
+from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.human.protocols.da import Da
+from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
+from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant
@@ -61,16 +95,18 @@ KINDS = {
     "CHK": ItemKind.REPEAT,
     "REP": ItemKind.REPEAT,
 }
+
 MTURK_TYPES = {"SYSTEM": "TGT", "BAD_REF": "BAD", "REPEAT": "REP", "REF": "REF"}
 MTURK_HEADER = "HITId"
-APPRAISE = ("user", "system", "segment", "type", "source language", "target language", "score")
+APPRAISE_FIELDS = ("user", "system", "segment", "type", "source language", "target language", "score")
 TIMES = ("start", "end")
 BATCH = ("batch", "number of the item", "place in the pair")  # --batch-info; the third only of pairs
 LAYOUTS = [
-    (*APPRAISE, *before, *TIMES, *BATCH[:more])
+    (*APPRAISE_FIELDS, *before, *TIMES, *BATCH[:more])
     for before in ((), ("document", "is document"), ("document", "is document", "errors"))
     for more in (0, 2, 3)
 ]
+
 MTURK = (
     "HIT",
     "user",
@@ -85,6 +121,7 @@ MTURK = (
     "score",
     "seconds",
 )
+
 # PAIR-HIT-DOCUMENT-ITEM.N_N of the documents of 2021, whose item is of one HIT and system
 MTURK_PLACE = re.compile(r"[^-]+-[^-]+-\d+-(?P<document>\d+)-\d+\.\d+_(?P<segment>\d+)")
 DAY = 24 * 3600
@@ -94,9 +131,7 @@ FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, 
 ERROR_KEYS = ("start_i", "end_i", "severity", "error_type", "score")
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
-
 HEADERS = ("username", "UserID")  # first words of the releases' headers
-
 T = TypeVar("T")
 
 
@@ -439,3 +474,474 @@ def occurrences(ratings: tuple[Rated, ...]) -> Iterator[tuple[Rated, int]]:
         key = (rating.rater, rating.kind, rating.document, str(rating.segment), rating.system)
         yield rating, seen[key]
         seen[key] += 1
+
+
+@dataclass(frozen=True)
+class RaterStatistics:
+    """Of all of a rater's scores, in points; `deviation` with n − 1."""
+
+    mean: float
+    deviation: float  # NaN of one score, which R prints as NA
+
+
+def read_statistics(path: Path) -> dict[str, RaterStatistics]:
+    """By the rater. Each has three values, as R prints them ([1] "name", [1] mean, [1] deviation, a line
+    each) or side by side (name, mean, deviation). InputError with the file and what was found."""
+    text = re.sub(r"^\[1\] ", "", read_text(path), flags=re.MULTILINE)
+    words = [word.strip('"') for word in re.split(r"[\s,]+", text) if word]
+    found: dict[str, RaterStatistics] = {}
+    for values in (words[at : at + 3] for at in range(0, len(words), 3)):
+        try:
+            name, mean, deviation = values
+            found[name] = RaterStatistics(float(mean), float(deviation.replace("NA", "nan")))
+        except ValueError:
+            raise InputError(
+                f"{path.name}: found {' '.join(values)[:60]!r}; allowed: a rater, the mean and the deviation"
+            ) from None
+    return found
+
+
+USUAL_PROTOCOL = "da"
+SENT_TWICE = "all that an earlier line says, but for the end"
+# kind, document, segment, system, and the number of the opinion (0: the first of a rater)
+Key = tuple[ItemKind, str, int, str, int]
+Segment = tuple[str, int]  # document, number
+
+
+def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
+    pairs = file.pairs
+    known = ", ".join("-".join(pair) for pair in pairs)
+    if pair is None and len(pairs) > 1:
+        raise InputError(
+            f"{file.name}: scores of several language pairs ({known}); choose one with "
+            f"{option('source-language')} and {option('target-language')}",
+            about="source-language",
+        )
+    wanted = pair or pairs[0]
+    ratings = tuple(rating for rating in file.placed.ratings if rating.pair == wanted)
+    if not ratings:
+        raise InputError(f"{file.name}: no scores of {'-'.join(wanted)}; it has {known}")
+    return ratings
+
+
+def _key(rating: Rated, opinion: int) -> Key:
+    return (rating.kind, rating.document, rating.segment, rating.system, opinion)
+
+
+def _original(key: Key) -> Key:
+    return (ItemKind.RATED, *key[1:4], 0)
+
+
+def _positions(keys: list[Key]) -> dict[Key, int]:
+    """Items in their order of appearance. The original of a control is an item, rated in the file or not."""
+    wanted: dict[Key, None] = {}
+    for key in keys:
+        if key[0].is_control:
+            wanted.setdefault(_original(key))
+        wanted.setdefault(key)
+    return {key: position for position, key in enumerate(wanted)}
+
+
+def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
+    kind, document, segment, system, _ = key
+    bad = kind is ItemKind.BAD_REFERENCE
+    index = texts.numbering.indices[document, segment]
+    return ItemContent(
+        position=positions[key],
+        kind=kind,
+        segment=index,
+        document=document,
+        source=texts.sources[index] if texts.sources else "",
+        systems=(system,),
+        outputs=("" if bad or system not in texts.outputs else texts.outputs[system][index],),
+        original=positions[_original(key)] if kind.is_control else None,
+        degraded=system if bad else None,
+    )
+
+
+def _given(
+    place: Place, rating: Rated, position: int, payload: dict[str, Any] | None, now: datetime
+) -> GivenRating:
+    end = rating.end or now
+    return GivenRating(
+        place=place,
+        rater=rating.rater,
+        item=position,
+        system=rating.system,
+        step=rating.score if payload is None else None,
+        payload=payload,
+        assigned_at=rating.start or now,
+        submitted_at=end,
+        rated_at=end,
+        active_ms=rating.active_ms,
+    )
+
+
+class _Errors:
+    """Marked errors with places that are characters of the output; those of a text that nobody has stay as
+    Appraise counts them. Errors that were marked beforehand become proposals of their items."""
+
+    def __init__(self) -> None:
+        self.proposals: dict[int, dict[str, list[dict[str, Any]]]] = {}
+        self.notes: Counter[str] = Counter()
+
+    def spans(self, item: ItemContent, rating: Rated) -> list[dict[str, Any]]:
+        output = item.outputs[0]
+        units = CodeUnits(output, trimmed=True) if output else None
+        taken: set[int] = set()  # proposals that errors of this rating came from
+        spans = []
+        for error in rating.errors:
+            span = dict(error)
+            if prefilled := span.pop("prefilled", False):
+                self.notes["errors that were marked beforehand, read as proposals"] += 1
+                if "end" in span:  # one past the last
+                    span["end"] = max(span["start"], span["end"] - 1)
+            if units is not None and "start" in span:
+                self._place(span, units)
+            if prefilled:
+                span["proposed"] = self._proposal(item, span, taken)
+            spans.append(span)
+        return spans
+
+    def _place(self, span: dict[str, Any], units: CodeUnits) -> None:
+        if span["start"] >= len(units):
+            self.notes["errors marked after the end of the text: read as omissions"] += 1
+            del span["start"], span["end"]
+            return
+        if span["end"] >= len(units):
+            self.notes["errors that end after the end of the text: they end with it here"] += 1
+        span["start"] = units.character(span["start"])
+        span["end"] = units.character(min(span["end"], len(units) - 1))
+
+    def _proposal(self, item: ItemContent, span: dict[str, Any], taken: set[int]) -> int:
+        """The number of the item's proposal at the place of an error, which may be a new one."""
+        known = self.proposals.setdefault(item.position, {}).setdefault(item.systems[0], [])
+        place = (span.get("start"), span.get("end"))
+        for number, proposal in enumerate(known):
+            if number not in taken and (proposal.get("start"), proposal.get("end")) == place:
+                break
+        else:
+            number = len(known)
+            known.append({name: span[name] for name in ("start", "end", "severity") if name in span})
+        taken.add(number)
+        return number
+
+
+class _Texts:
+    """Sources and outputs of the test set by their lines, and where the file's segments stand in it."""
+
+    def __init__(
+        self, facts: ImportFacts, systems: Sequence[str], file: AppraiseFile, ratings: Sequence[Rated]
+    ) -> None:
+        if unknown := sorted(set(facts.outputs) - set(systems)):
+            raise InputError(
+                f"{option('output-of')} {unknown[0]}: the file has no such system; it has "
+                f"{', '.join(systems)}",
+                about="output-of",
+            )
+        self._facts, self._file = facts, file
+        self._segments = sorted({(rating.document, rating.segment) for rating in ratings})
+        self.domains: Mapping[str, str] = {}
+        self.published = 0  # scores of --segment-scores
+        self._lines: dict[str, list[int]] | None = None  # of each document
+        self._size: tuple[str, int] | None = None  # of the test set, and which file says so
+        if facts.documents is not None:
+            self._read_documents(facts.documents)
+        elif facts.segment_scores is not None:
+            raise InputError(
+                f"{option('segment-scores')} says which lines of {option('documents')} the campaign has: "
+                "give both",
+                about="segment-scores",
+            )
+        self.sources = self._read_lines("sources", option("sources"), facts.sources)
+        self.outputs = {
+            system: self._read_lines("output-of", f"{option('output-of')} {system}", path)
+            for system, path in facts.outputs.items()
+        }
+        self.numbering = self._numbered()
+        self._check_inside()
+
+    # ------------------------------------------------------------ files
+
+    def _read_documents(self, path: Path) -> None:
+        found = read_documents(read_text(path), path.name, with_domains=True)
+        rated = {document for document, _ in self._segments}
+        missing, unrated = rated - found.lines.keys(), found.lines.keys() - rated
+        named = {meant(name, unrated): name for name in missing}  # "Café" may be in NFC here, in NFD there
+        self.domains = {named.get(name, name): domain for name, domain in found.domains.items()}
+        self._lines = {named.get(name, name): lines for name, lines in found.lines.items()}
+        self._size = option("documents"), len(found.names)
+        if self._facts.segment_scores is not None:
+            scored = self._rated_lines(self._facts.segment_scores, len(found.names))
+            kept = {name: [line for line in lines if line in scored] for name, lines in self._lines.items()}
+            self._lines = {name: lines for name, lines in kept.items() if lines}
+
+    def _rated_lines(self, path: Path, size: int) -> set[int]:
+        """The lines of the test set with a score of any system."""
+        rated: set[int] = set()
+        seen: Counter[str] = Counter()
+        for number, line in enumerate(text_lines(path), start=1):
+            words = line.split()
+            if len(words) != 2:
+                raise InputError(
+                    f"{path.name}, line {number}: found {line[:60]!r}; allowed: SYSTEM SCORE",
+                    about="segment-scores",
+                )
+            if words[1] != "None":
+                rated.add(seen[words[0]])
+                self.published += 1
+            seen[words[0]] += 1
+        for system, lines in seen.items():
+            if lines != size:
+                raise InputError(
+                    f"{path.name}: found {lines:,} scores of {system}; allowed: {size:,}, one for each line "
+                    f"of {option('documents')}",
+                    about="segment-scores",
+                )
+        return rated
+
+    def _read_lines(self, about: str, name: str, path: Path | None) -> list[str]:
+        if path is None:
+            return []
+        lines = text_lines(path)
+        if self._size is None:
+            self._size = name, len(lines)
+        elif len(lines) != self._size[1]:
+            raise InputError(
+                f"{name}: {path.name} has {counted(len(lines), 'line')}, and {self._size[0]} has "
+                f"{self._size[1]:,}; allowed: a line for each segment of the test set in both",
+                about=about,
+            )
+        return lines
+
+    # ------------------------------------------------------------ numbers
+
+    def _numbered(self) -> Numbering[Segment]:
+        told = self._facts.first_segment
+        by_number = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, told)
+        if self._lines is None:
+            unique = len({segment for _, segment in self._segments}) == len(self._segments)
+            return by_number if unique and not self._file.placed.per_document else self._anew()
+        if self._file.placed.per_document:
+            return self._by_document(1)
+        # numbers of the test set's lines tell by which number they begin
+        other = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, 1 - by_number.first)
+        for numbering in (by_number, other) if told is None else (by_number,):
+            if all(index in self._lines.get(key[0], ()) for key, index in numbering.indices.items()):
+                return numbering
+        return self._by_document(by_number.first)
+
+    def _anew(self) -> Numbering[Segment]:
+        """Without a file that says what lines a document has: a document after the other, as they appear."""
+        documents = list(dict.fromkeys(rating.document for rating in self._file.placed.ratings))
+        ordered = sorted(self._segments, key=lambda key: (documents.index(key[0]), key[1]))
+        many = len({name for name, _ in ordered}) > 1
+        if self._size is not None and (many or self._size[1] != len(ordered)):
+            raise InputError(
+                f"{self._size[0]}: {self._file.name} counts segments within documents: give "
+                f"{option('documents')}, which says what lines each document has",
+                about="documents",
+            )
+        return Numbering({key: at for at, key in enumerate(ordered)}, renumbered=len(ordered) if many else 0)
+
+    def _by_document(self, first: int) -> Numbering[Segment]:
+        """Each document's segments are its lines, in their order. InputError unless they are as many."""
+        assert self._lines is not None
+        longest: dict[str, int] = {}
+        for document, segment in self._segments:
+            longest[document] = max(longest.get(document, 0), segment - first + 1)
+            if document not in self._lines:
+                raise InputError(
+                    f"{option('documents')}: no document {document!r} in it, which the scores name",
+                    about="documents",
+                )
+        wrong = [
+            f"{document} ({counted(len(self._lines[document]), 'line')}, {counted(segments, 'segment')})"
+            for document, segments in longest.items()
+            if segments != len(self._lines[document])
+        ]
+        if wrong:
+            raise InputError(
+                f"{option('documents')}: {counted(len(wrong), 'document')} with another number of lines than "
+                f"of segments in {self._file.name}: {', '.join(wrong[:3])}{', …' if len(wrong) > 3 else ''}. "
+                "The n-th segment of a document is its n-th line: write - in the lines that the campaign "
+                f"does not have, or give {option('segment-scores')} (published ones tell these lines)",
+                about="documents",
+            )
+        return Numbering({key: self._lines[key[0]][key[1] - first] for key in self._segments})
+
+    def _check_inside(self) -> None:
+        """InputError for a segment that no line is of."""
+        name, size = self._size or ("", max(self.numbering.indices.values()) + 1)
+        test_set = f"the test set, of which {name} has {counted(size, 'line')}" if name else "the test set"
+        for (document, segment), index in self.numbering.indices.items():
+            if not 0 <= index < size:
+                of_document = f" of document {document!r}" if document else ""
+                raise InputError(
+                    f"segment {segment}{of_document} is not in {test_set}: "
+                    f"{option('first-segment')} says how the first segment is numbered, "
+                    f"{option('documents')} which lines a document has",
+                    about="first-segment",
+                )
+
+
+FILE = "scores.csv"
+TYPES = {ItemKind.BAD_REFERENCE: "BAD", ItemKind.REPEAT: "CHK"}
+
+
+def _row(content: Content, counted: CountedScore) -> list[Any]:
+    item, score = counted.item, counted.score
+    protocol = find_protocol(content.protocol, content.settings)
+    errors = [_error(span, counted.output, protocol) for span in spans_of(score.payload)]
+    return [
+        counted.answer.rater,
+        score.system,
+        item.segment + FIRST_SEGMENT[APPRAISE],
+        TYPES.get(ItemKind(item.kind), "TGT"),
+        content.source_language,
+        content.target_language,
+        score.step if isinstance(protocol, Da) else 0,  # of MQM, the errors are the rating
+        item.document,
+        False,
+        json.dumps(errors, ensure_ascii=False),
+        *_times(counted.answer),
+    ]
+
+
+def _error(span: Span, output: str, protocol: Protocol) -> dict[str, Any]:
+    """Places count as Appraise's page does; those of a text that nobody has are such already. `score`, which
+    Appraise does not have, is what an error costs, where that is not usual."""
+    places: tuple[int | str, int | str] = MISSING, MISSING
+    if span.start is not None and span.end is not None and not span.in_source:
+        counted = (
+            CodeUnits(output, trimmed=True).units(span.start, span.end) if output else (span.start, span.end)
+        )
+        places = counted or places
+    cost = protocol.written_cost(span) if isinstance(protocol, MarksErrors) else None
+    return {
+        "start_i": places[0],
+        "end_i": places[1],
+        "severity": span.severity,
+        "error_type": span.category or None,
+        **({} if cost is None else {"score": cost}),
+    }
+
+
+def _times(answer: AnswerContent) -> tuple[str, str]:
+    """Start and end; the start is when the item was given if that tells how long the rater was on it, else so
+    long before the end."""
+    start, end = answer.assigned_at, answer.submitted_at or answer.assigned_at
+    if milliseconds(start, end) != answer.active_ms:
+        start = end - timedelta(milliseconds=answer.active_ms or 0)
+    return f"{start.timestamp():.6f}", f"{end.timestamp():.6f}"
+
+
+class Appraise(Format):
+    name = APPRAISE
+    title = "scores of Appraise (CSV, as in the WMT releases)"
+    expected = "no header; 9, 11 or 12 fields with commas between, or MTurk's file that begins with HITId"
+    options = ("sources", "outputs", "documents", "segment_scores", "statistics", "first_segment")
+
+    def recognises(self, path: Path, text: str) -> bool:
+        first = first_line(text)
+        cells = [
+            cell.strip(' "') for cell in re.split("[,;\t]", first)
+        ]  # the reader says so if it is no comma
+        is_layout = len(cells) >= len(LAYOUTS[0]) and cells[3] in KINDS
+        return first.split()[:1] == [MTURK_HEADER] or is_layout or cells[0] in HEADERS
+
+    def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
+        """The campaign that the scores of one language pair make, and what is not kept. Moments that the file
+        lacks are `now`.
+
+        `facts.protocol` is one that `reads_appraise`: the files do not tell them apart. Segments keep their
+        numbers; where these are counted within documents (one number in two documents), the segments are
+        numbered anew, document after document. Raises InputError for facts that do not fit.
+        """
+        protocol = facts.protocol or USUAL_PROTOCOL
+        found = find_protocol(protocol)
+        if not found.reads_appraise:
+            known = " or ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
+            raise InputError(
+                f"{option('protocol')} {protocol}: Appraise's scores are of {known}", about="protocol"
+            )
+        statistics = None if facts.statistics is None else read_statistics(facts.statistics)
+        file = read_appraise(path, statistics)
+        ratings = _of_pair(file, facts.pair)
+        scores = sum(rating.score > 0 for rating in ratings)
+        errors = [error for rating in ratings for error in rating.errors]
+        categories = sum(bool(error["category"]) for error in errors)
+        Evidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
+        systems = tuple(sorted({rating.system for rating in ratings}))
+        texts = _Texts(facts.for_systems(systems), systems, file, ratings)
+        keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
+        positions = _positions([key for _, key in keyed])
+        items = {position: _item(key, positions, texts) for key, position in positions.items()}
+        reading = _Errors()
+        given = []
+        for rating, key in keyed:
+            item = items[positions[key]]
+            payload = None
+            if found.marks_errors:
+                own = {"score": rating.score} if isinstance(found, Da) else {}
+                payload = {**own, "spans": reading.spans(item, rating)}
+            given.append(_given(Place(file.name, rating.line), rating, item.position, payload, now))
+        listed = [replace(item, proposals=reading.proposals.get(item.position)) for item in items.values()]
+        content = made_elsewhere(facts, protocol, ratings[0].pair, systems, listed, given)
+        settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
+        if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
+            settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
+        settings |= domain_settings(texts.domains, content.test_set) | texts.numbering.settings
+        if reading.proposals:
+            settings["proposals_left"] = True
+        content = replace(content, settings=settings)
+        not_kept = counts(
+            {
+                **file.left_out.get(ratings[0].pair, {}),
+                f"marked errors ({option('protocol')} esa keeps them)": 0
+                if found.marks_errors
+                else len(errors),
+                "scores beside errors of MQM, from which its score follows": (
+                    scores if isinstance(found, Mqm) else 0
+                ),
+                "scores of other language pairs": len(file.placed.ratings) - len(ratings),
+                "numbers of batches and items (--batch-info)": sum(rating.batch for rating in ratings),
+                "numbers and times of Mechanical Turk's tasks": len(ratings) if file.crowd else 0,
+                f"scores of {option('segment-scores')}, which only tell the campaign's lines": (
+                    texts.published
+                ),
+            }
+        )
+        notes = {
+            "ratings of incomplete documents, read as the documents' beginnings": file.placed.guessed,
+            **reading.notes,
+        }
+        notices = (*texts.numbering.notes, *counts(notes, note=True))
+        return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept, *notices)
+
+    def write(self, content: Content, path: Path) -> Written:
+        """Write the file into the folder. InputError for a protocol or a document that the format
+        does not have."""
+        if not find_protocol(content.protocol).reads_appraise:
+            known = ", ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
+            raise InputError(
+                f"{option('format')} appraise: Appraise has no scores of {content.protocol}, only of {known};"
+                " export as csv or jsonl",
+                about="format",
+            )
+        for document in sorted({item.document for item in content.items}):
+            if PART in document or PRACTICE in document:
+                raise InputError(
+                    f"document {document!r}: in Appraise {PART!r} ends the name of a document and "
+                    f"{PRACTICE!r} marks practice; export as csv or jsonl"
+                )
+        rows = [_row(content, counted) for counted in counted_scores(content, WITH_CONTROLS)]
+        if not rows:
+            raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\r\n")
+        first = str(rows[0][0])
+        if first in HEADERS or first.split()[0] == MTURK_HEADER or first.startswith("\ufeff"):
+            writer.writerow([HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this rater is taken for a header
+        writer.writerows(rows)
+        return write_texts(path, {FILE: out.getvalue()}), not_held(content, APPRAISE)

@@ -6,60 +6,30 @@ docs/exchange.md shows the whole (`table`).
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from creamtea.human.formats.code_units import CodeUnits
-from creamtea.human.formats.content import Content
-from creamtea.human.formats.counted import WITH_CONTROLS, counted_scores
-from creamtea.human.formats.mt_metrics_eval import sanitised
-from creamtea.human.formats.pearmut import category_of, written_category
+from creamtea.error_spans import CodeUnits
+from creamtea.human.formats.base import (
+    APPRAISE,
+    FORMATS,
+    MQM,
+    MT_METRICS_EVAL,
+    PEARMUT,
+    NotKept,
+    counts,
+)
+from creamtea.human.formats.record import (
+    WITH_CONTROLS,
+    Content,
+    counted_scores,
+)
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
 from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 from creamtea.words import look
-
-
-@dataclass(frozen=True)
-class NotKept:
-    """How many of what an import or an export leaves behind. `once`: what a campaign has only once. `note`:
-    it is there, but not as its reader may expect."""
-
-    count: int
-    what: str
-    once: bool = False
-    note: bool = False
-
-    @property
-    def number(self) -> str:
-        return "" if self.once else f"{self.count:,}"
-
-    def __str__(self) -> str:
-        return self.what if self.once else f"{self.what} ({self.number})"
-
-
-def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
-    """Those of which there are any."""
-    return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
-
-
-def known_keys(
-    written: Mapping[str, Any], known: Collection[str], where: str, left: Counter[str]
-) -> dict[str, Any]:
-    """The values of the known keys; `left` counts the others by name."""
-    left.update(f"values of {str(key)[:60]!r} in {where}" for key in written if key not in known)
-    return {key: value for key, value in written.items() if key in known}
-
-
-def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
-    """Lines that are there again by accident, and are kept once; `said`: what they repeat."""
-    if not lines:
-        return ()
-    where = "line " if len(lines) == 1 else "lines "
-    where += ", ".join(f"{line:,}" for line in lines[:3]) + (", …" if len(lines) > 3 else "")
-    return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once ({where})"),)
 
 
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:
@@ -104,10 +74,6 @@ class Part:
     once: bool = False  # `count` is 1 or 0
 
 
-APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT = "appraise", "mqm", "mt-metrics-eval", "pearmut"
-FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
-
-
 def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
     """What of this campaign is not in an export of the format."""
     found = ((part.count(content), part) for part in PARTS if kind in part.without)
@@ -124,8 +90,6 @@ def table() -> str:
 
 
 # ---------------------------------------------------------------- how much there is
-
-
 def wmt_rule(content: Content) -> str:
     """The rule of WMT mode (`stats.wmt.RULES`)."""
     return content.settings.get("wmt") or "usual"
@@ -186,11 +150,15 @@ def _items_of(content: Content, kind: ItemKind) -> int:
     return sum(item.kind == kind for item in content.items)
 
 
-def _unrated(content: Content) -> int:
-    rated = {counted.item.position for counted in counted_scores(content, WITH_CONTROLS)}
-    originals = {item.original for item in content.items if item.position in rated}
-    kept = rated | originals
-    return sum(item.position not in kept for item in content.items if item.kind not in WRITTEN_KINDS)
+def _unrated(kinds: Collection[str]) -> Callable[[Content], int]:
+    """How many items of systems neither have a rating that counts, nor a control of these kinds with one."""
+
+    def count(content: Content) -> int:
+        rated = {counted.item.position for counted in counted_scores(content, kinds)}
+        kept = rated | {item.original for item in content.items if item.position in rated}
+        return sum(item.position not in kept for item in content.items if item.kind not in WRITTEN_KINDS)
+
+    return count
 
 
 def _equal_outputs(content: Content) -> int:
@@ -331,7 +299,8 @@ PARTS = (
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("items that nobody rated", _unrated, (APPRAISE, MQM)),
+    Part("items that nobody rated", _unrated(WITH_CONTROLS), (APPRAISE,)),
+    Part("items that nobody rated, or only as a repeat or bad reference", _unrated(SYSTEM_KINDS), (MQM,)),
     Part("weights of items", lambda content: sum(item.weight != 1 for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("chances of being rated, of a campaign that aims",
@@ -386,3 +355,23 @@ PARTS = (
     Part("categories of errors with a slash in the first name, or not of one or two different names",
          _odd_categories, (PEARMUT,)),
 )  # fmt: skip
+
+_NO_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]+|^\.+")
+
+
+def sanitised(name: str) -> str:
+    """A name without white space, slashes and leading dots: names are words of a line and parts of paths."""
+    return _NO_NAME.sub("_", name)
+
+
+def category_of(written: str | None) -> list[str]:
+    """ "Accuracy/Omission" as names from wide to narrow. A kind may have a slash in its name; a category
+    without kinds is written twice."""
+    names = written.split("/", 1) if written else []
+    return names[:1] if len(set(names)) == 1 else names
+
+
+def written_category(names: Sequence[str]) -> str | None:
+    """As `category_of` reads it; other names come back where there are more than two, where the first has a
+    slash, and where both are the same."""
+    return "/".join([*names] * 2 if len(names) == 1 else names) or None

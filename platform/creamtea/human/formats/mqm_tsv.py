@@ -26,13 +26,21 @@ from typing import Any, TypeVar
 
 from creamtea.error_spans import is_no_error, name_key
 from creamtea.errors import InputError
-from creamtea.human.formats.columns import checked_name, checked_text, checked_whole
-from creamtea.human.formats.content import Content, ItemContent
-from creamtea.human.formats.counted import CountedScore, first_opinions
-from creamtea.human.formats.elsewhere import FIRST_SEGMENT, ImportFacts, Numbering, made_elsewhere
-from creamtea.human.formats.files import Place, read_text
-from creamtea.human.formats.losses import MQM, NotKept, counts, repeats
-from creamtea.human.formats.rows import GivenRating
+from creamtea.human.formats.base import (
+    FIRST_SEGMENT,
+    MQM,
+    Format,
+    ImportFacts,
+    Read,
+    Written,
+    counts,
+    first_line,
+    repeats,
+)
+from creamtea.human.formats.columns import Place, checked_name, checked_text, checked_whole, read_text
+from creamtea.human.formats.losses import not_held
+from creamtea.human.formats.ratings import GivenRating, Numbering, made_elsewhere
+from creamtea.human.formats.record import Content, CountedScore, ItemContent, first_opinions
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.wording import counted, option
@@ -80,87 +88,6 @@ class _Noticed:
 
 
 # ---------------------------------------------------------------- reading
-
-
-def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[NotKept, ...]]:
-    """The campaign in the file, whose segments keep their numbers, and what is not kept.
-
-    InputError with file, line and what was found.
-    """
-    if facts.protocol not in (None, Mqm.name):
-        raise InputError(
-            f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
-            about="protocol",
-        )
-    noticed = _Noticed()
-    lines = list(_lines(path, noticed))
-    numbering = _numbered(lines, noticed)
-    items: dict[tuple[int, str], _Line] = {}
-    first: dict[tuple[int, str, str], _Line] = {}
-    errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
-    without: dict[tuple[int, str, str], int] = defaultdict(int)  # lines that say that there is no error
-    for line in lines:
-        if line.planted:
-            noticed.left["errors planted to test raters"] += 1
-            continue
-        index = numbering.indices[line.key]
-        known = items.setdefault((index, line.system), line)
-        if known.texts != line.texts:
-            if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
-                raise InputError(
-                    f"{line.place}: segment {line.segment} of {line.system} has another text than in line "
-                    f"{known.place.line}; allowed: one source and one output"
-                )
-            noticed.notes[
-                "texts with other white space at their ends than in an earlier line, which counts"
-            ] += 1
-        if line.rater is None:
-            noticed.left["lines of metadata, without a rater"] += 1
-            continue
-        key = (index, line.system, line.rater)
-        first.setdefault(key, line)
-        if line.error is not None:
-            within = _within(line.error, known)
-            noticed.left["places of errors in white space that an earlier line does not have"] += (
-                within != line.error
-            )
-            errors[key].append(within)
-        without[key] += line.error is None
-    if not first:
-        raise InputError(f"{path.name}: no ratings in it")
-    noticed.notes["lines that say no-error beside errors of their rater, which count"] += sum(
-        number for key, number in without.items() if errors[key]
-    )
-    systems = tuple(dict.fromkeys(system for _, system in items))
-    positions = {key: position for position, key in enumerate(items)}
-    ratings = [
-        GivenRating(
-            place=line.place,
-            rater=rater,
-            item=positions[index, system],
-            system=system,
-            payload={"spans": errors[index, system, rater]},
-            assigned_at=now,
-            submitted_at=now,
-            rated_at=now,
-        )
-        for (index, system, rater), line in first.items()
-    ]
-    content = [
-        ItemContent(
-            position=positions[key],
-            segment=key[0],
-            document=line.document,
-            source=line.source,
-            systems=(line.system,),
-            outputs=(line.target,),
-        )
-        for key, line in items.items()
-    ]
-    made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
-    made = replace(made, settings={**made.settings, **numbering.settings})
-    left = (*counts(noticed.left), *counts(noticed.notes, note=True), *numbering.notes)
-    return made, (*repeats(noticed.again), *left)
 
 
 def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
@@ -316,35 +243,6 @@ def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
 # ---------------------------------------------------------------- writing
 
 
-def write_mqm(content: Content, path: Path) -> list[Path]:
-    """Write the file into the folder, new or empty: a line an error, and No-error where a rater found none.
-
-    InputError for another protocol, for texts and names with a tab, a line end or a mark, and for outputs
-    that differ between items of a segment.
-    """
-    if content.protocol != Mqm.name:
-        raise InputError(
-            f"{option('format')} mqm: only campaigns of {Mqm.name} have such errors, not {content.protocol}; "
-            "export as csv or jsonl",
-            about="format",
-        )
-    numbers = _numbers_within_documents((item.document, item.segment) for item in content.items)
-    texts: dict[tuple[int, str], tuple[str, str]] = {}
-    lines = ["\t".join(FIELDS)]
-    for rated in first_opinions(content):
-        segment, system = rated.item.segment, rated.score.system
-        text = (rated.item.source, rated.output)
-        if texts.setdefault((segment, system), text) != text:
-            raise InputError(
-                f"{content.segment_name(segment)} of {system} has two texts in the campaign's items; "
-                "allowed: one source and one output, as this format asks; export as csv or jsonl"
-            )
-        lines += _written(rated, numbers[rated.item.document, segment], content.segment_name(segment))
-    if len(lines) == 1:
-        raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
-    return write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})
-
-
 def _numbers_within_documents(segments: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """(document, segment) → the segment's number in its document, from 1."""
     documents: dict[str, set[int]] = defaultdict(set)
@@ -382,3 +280,124 @@ def _with_mark(text: str, span: Span | None) -> str:
         return text
     end = span.end + 1
     return f"{text[: span.start]}{BEGIN}{text[span.start : end]}{END}{text[end:]}"
+
+
+class MqmTsv(Format):
+    name = MQM
+    title = "errors marked by MQM (TSV, as in Google's releases)"
+    expected = f"{' '.join(FIELDS)}, with tabs between"
+
+    def recognises(self, path: Path, text: str) -> bool:
+        cells = first_line(text).split("\t")
+        if list(map(name_key, cells[:2])) == list(map(name_key, FIELDS[:2])):
+            return True
+        return len(cells) >= len(FIELDS) and cells[3].strip().isdecimal()  # without a header
+
+    def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
+        """The campaign in the file, whose segments keep their numbers, and what is not kept.
+
+        InputError with file, line and what was found.
+        """
+        if facts.protocol not in (None, Mqm.name):
+            raise InputError(
+                f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
+                about="protocol",
+            )
+        noticed = _Noticed()
+        lines = list(_lines(path, noticed))
+        numbering = _numbered(lines, noticed)
+        items: dict[tuple[int, str], _Line] = {}
+        first: dict[tuple[int, str, str], _Line] = {}
+        errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
+        without: dict[tuple[int, str, str], int] = defaultdict(int)  # lines that say that there is no error
+        for line in lines:
+            if line.planted:
+                noticed.left["errors planted to test raters"] += 1
+                continue
+            index = numbering.indices[line.key]
+            known = items.setdefault((index, line.system), line)
+            if known.texts != line.texts:
+                if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
+                    raise InputError(
+                        f"{line.place}: segment {line.segment} of {line.system} has another text than in "
+                        f"line {known.place.line}; allowed: one source and one output"
+                    )
+                noticed.notes[
+                    "texts with other white space at their ends than in an earlier line, which counts"
+                ] += 1
+            if line.rater is None:
+                noticed.left["lines of metadata, without a rater"] += 1
+                continue
+            key = (index, line.system, line.rater)
+            first.setdefault(key, line)
+            if line.error is not None:
+                within = _within(line.error, known)
+                noticed.left["places of errors in white space that an earlier line does not have"] += (
+                    within != line.error
+                )
+                errors[key].append(within)
+            without[key] += line.error is None
+        if not first:
+            raise InputError(f"{path.name}: no ratings in it")
+        noticed.notes["lines that say no-error beside errors of their rater, which count"] += sum(
+            number for key, number in without.items() if errors[key]
+        )
+        systems = tuple(dict.fromkeys(system for _, system in items))
+        positions = {key: position for position, key in enumerate(items)}
+        ratings = [
+            GivenRating(
+                place=line.place,
+                rater=rater,
+                item=positions[index, system],
+                system=system,
+                payload={"spans": errors[index, system, rater]},
+                assigned_at=now,
+                submitted_at=now,
+                rated_at=now,
+            )
+            for (index, system, rater), line in first.items()
+        ]
+        content = [
+            ItemContent(
+                position=positions[key],
+                segment=key[0],
+                document=line.document,
+                source=line.source,
+                systems=(line.system,),
+                outputs=(line.target,),
+            )
+            for key, line in items.items()
+        ]
+        made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
+        made = replace(made, settings={**made.settings, **numbering.settings})
+        left = (*counts(noticed.left), *counts(noticed.notes, note=True), *numbering.notes)
+        return made, (*repeats(noticed.again), *left)
+
+    def write(self, content: Content, path: Path) -> Written:
+        """Write a line for each error, and No-error where a rater found none.
+
+        InputError for another protocol, for texts and names with a tab, a line end or a mark, and for outputs
+        that differ between items of a segment.
+        """
+        if content.protocol != Mqm.name:
+            raise InputError(
+                f"{option('format')} mqm: only campaigns of {Mqm.name} have such errors, not "
+                f"{content.protocol}; export as csv or jsonl",
+                about="format",
+            )
+        numbers = _numbers_within_documents((item.document, item.segment) for item in content.items)
+        texts: dict[tuple[int, str], tuple[str, str]] = {}
+        lines = ["\t".join(FIELDS)]
+        for rated in first_opinions(content):
+            segment, system = rated.item.segment, rated.score.system
+            text = (rated.item.source, rated.output)
+            if texts.setdefault((segment, system), text) != text:
+                raise InputError(
+                    f"{content.segment_name(segment)} of {system} has two texts in the campaign's items; "
+                    "allowed: one source and one output, as this format asks; export as csv or jsonl"
+                )
+            lines += _written(rated, numbers[rated.item.document, segment], content.segment_name(segment))
+        if len(lines) == 1:
+            raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
+        files = write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})
+        return files, not_held(content, MQM)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import insert, or_, select
@@ -13,27 +15,43 @@ from sqlalchemy.orm import Session
 
 from creamtea.access import audit
 from creamtea.errors import InputError
-from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.formats.losses import NotKept
+from creamtea.human.formats.base import NotKept
+from creamtea.human.formats.record import (
+    AnswerContent,
+    Content,
+    ItemContent,
+    RaterContent,
+    ScoreContent,
+    TestLine,
+    TestSetMetric,
+    WholeTestSet,
+    _documents,
+    known_test_set,
+    named,
+    rating_items,
+)
 from creamtea.human.making.campaigns import check_length
+from creamtea.human.making.outputs import first_node, read_lines
+from creamtea.human.media.captions import check_captions
+from creamtea.human.media.files import CheckedFile, FileStore, check_file, check_stored, check_total
 from creamtea.human.media.keeping import store_media
+from creamtea.human.media.types import CAPTIONS, file_name
 from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database
-from creamtea.store.queries import find_campaign
+from creamtea.store.queries import find_campaign, metrics_of, study_nodes
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StudyRow
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, SegmentScore, StudyRow
 
 BATCH = 2000  # rows per INSERT
 
 
 def _without(content: Any, *names: str) -> dict[str, Any]:
     """The fields of a dataclass but these."""
-    return {name: value for name, value in vars(content).items() if name not in names}
+    found = (field.name for field in fields(content))
+    return {name: getattr(content, name) for name in found if name not in names}
 
 
 # ---------------------------------------------------------------- out of the database
-
-
 def collect(database: Database, name: str) -> Content:
     """Everything of a campaign that an export holds, from one snapshot of the database.
 
@@ -58,6 +76,8 @@ def collect(database: Database, name: str) -> Content:
             raters=tuple(from_row(RaterContent, rater) for rater in raters),
             items=tuple(_item(item, campaign.systems, positions) for item in items),
             answers=tuple(_answers(session, campaign, positions, pseudonyms)),
+            whole=None,
+            files={},
         )
 
 
@@ -120,8 +140,6 @@ def _answers(
 
 
 # ---------------------------------------------------------------- into the database
-
-
 @dataclass(frozen=True)
 class Imported:
     """How much was stored, or would be, and how much of what was not."""
@@ -184,7 +202,7 @@ def store_campaign(
     """
     with database.transaction() as session:
         check_free(session, content.name)
-        campaign = Campaign(**_without(content, "study", "raters", "items", "answers"))
+        campaign = Campaign(**_without(content, "study", "raters", "items", "answers", "whole", "files"))
         campaign.state, campaign.closed_at = "closed", content.closed_at or database.now(session)
         session.add(campaign)
         session.flush()
@@ -260,3 +278,159 @@ def _store_answers(
         session.execute(insert(Rating), batch)
         stored += len(batch)
     return stored
+
+
+def whole_test_set(database: Database, content: Content) -> WholeTestSet:
+    """InputError where the study's outputs are not there, or are not those that were rated."""
+    with database.session() as session:
+        study_id = find_campaign(session, content.name).study_id
+        if study_id is None:
+            return known_test_set(content)
+        study = session.get_one(StudyRow, study_id)
+        lines = read_lines(session, study, content.test_set, content.systems)
+        documents = _documents(content, [line.index for line in lines])
+        test_lines = tuple(
+            TestLine(line.index, document, line.source, line.reference, line.outputs)
+            for line, document in zip(lines, documents, strict=True)
+        )
+        _check_same(content, test_lines)
+        metrics, left_out = _metrics(session, study_id, content, [line.index for line in lines])
+    return WholeTestSet(test_lines, tuple(metrics), tuple(left_out))
+
+
+def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
+    """The study may have run again since: scores of other texts must not stand beside these."""
+    by_index = {line.index: line for line in lines}
+    for item in rating_items(content):
+        line = by_index.get(item.segment)
+        for system, output in zip(item.systems, item.outputs, strict=True):
+            if line is None or line.outputs[content.systems.index(system)] != output:
+                raise InputError(
+                    f"item {item.position}: the study's output of system {system!r} for segment "
+                    f"{item.segment} is not the one that was rated; export as csv or jsonl, which "
+                    "hold the rated texts"
+                )
+
+
+def _metrics(
+    session: Session, study_id: int, content: Content, indices: Sequence[int]
+) -> tuple[list[TestSetMetric], list[str]]:
+    nodes = study_nodes(session, study_id, "score")
+    names = dict.fromkeys(
+        str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
+    )
+    metrics, left_out = [], []
+    for name in names:
+        firsts = [
+            first_node(nodes, system=system, test_set=content.test_set, metric=name)
+            for system in content.systems
+        ]
+        steps = [node for node in firsts if node is not None and node.state == "succeeded"]
+        keys = [step.key for step in steps]
+        if len(keys) < len(firsts):
+            left_out.append(f"metric {name}: not every system has it")
+            continue
+        kinds = [str(step.params["metric"]["kind"]) for step in steps]
+        values = metrics_of(session, keys)
+        systems = [
+            next(
+                (
+                    metric.value
+                    for metric in values.get(key, [])
+                    if (metric.name, metric.subject) == (kind, "")
+                ),
+                None,
+            )
+            for key, kind in zip(keys, kinds, strict=True)
+        ]
+        whole = [value for value in systems if value is not None]
+        segments = [_segment_scores(session, key, indices) for key in keys]
+        has_segments = all(scores is not None for scores in segments)
+        if len(whole) < len(systems):
+            left_out.append(f"metric {name}: not every system has a value")
+            continue
+        if not has_segments and any(scores is not None for scores in segments):
+            left_out.append(f"metric {name}, segments: not every system has them")
+        metrics.append(
+            TestSetMetric(
+                name, tuple(whole), tuple(scores for scores in segments if scores) if has_segments else ()
+            )
+        )
+    return metrics, left_out
+
+
+def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple[float, ...] | None:
+    rows = session.execute(select(SegmentScore.index, SegmentScore.value).where(SegmentScore.step_key == key))
+    values: dict[int, float] = dict(rows.all())
+    if any(index not in values for index in indices):
+        return None
+    return tuple(values[index] for index in indices)
+
+
+# ---------------------------------------------------------------- files beside sources
+
+
+@dataclass(frozen=True)
+class MediaFiles:
+    """The files of a campaign that is imported, by SHA-256; they are on this machine, and not kept yet."""
+
+    files: dict[str, CheckedFile] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """In bytes."""
+        return {digest: file.size for digest, file in self.files.items()}
+
+
+def check_kept(content: Content, store: FileStore | None) -> None:
+    """InputError unless the store has the files that the items name."""
+    for digest, media in named(content).items():
+        check_stored(_needed(store), digest, media)
+
+
+def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
+    """The files, into a new folder; none where no item names one."""
+    wanted = named(content)
+    if not wanted:
+        return []
+    store = _needed(store)
+    folder.mkdir()
+    written = []
+    for digest, media in wanted.items():
+        path = folder / file_name(digest, media)
+        with store.open(digest) as kept, path.open("wb") as copy:
+            while chunk := kept.read(1 << 20):
+                copy.write(chunk)
+        written.append(path)
+    return written
+
+
+def read_media_folder(content: Content, folder: Path, elsewhere: Mapping[str, Path]) -> MediaFiles:
+    """The files that the items name; `elsewhere` has those that are called otherwise, by SHA-256. InputError
+    for one that is missing, changed, or not allowed."""
+    found: dict[str, CheckedFile] = {}
+    for digest, media in named(content).items():
+        path = elsewhere.get(digest, folder / file_name(digest, media))
+        place = f"{path.parent.name}/{path.name}"
+        if not path.is_file():
+            raise InputError(f"{place}: missing, and an item names it: import the whole export")
+        file = (check_captions if media == CAPTIONS else check_file)(path, place)
+        with path.open("rb") as opened:
+            same = hashlib.file_digest(opened, "sha256").hexdigest() == digest
+        if not same or file.type != media:
+            raise InputError(f"{place}: not the file that was exported: its name is the SHA-256 of that one")
+        found[digest] = file
+    check_total((file.size for file in found.values()), folder.name)
+    return MediaFiles(found)
+
+
+def keep_media(media: MediaFiles, store: FileStore | None) -> None:
+    """Put the files of an import where the campaign's rows will say that they are."""
+    for file in media.files.values():
+        _needed(store).put_file(file.path)
+
+
+def _needed(store: FileStore | None) -> FileStore:
+    if store is None:
+        raise ValueError("a campaign with files beside its sources needs the artefact store")
+    return store

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from creamtea.human.formats.appraise_campaign import read_appraise_campaign
-from creamtea.human.formats.content import Content
-from creamtea.human.formats.elsewhere import ImportFacts
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import find_format
+from creamtea.human.formats.record import Content
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def options(**fields: Any) -> ImportFacts:
 
 
 def campaign(folder: Path, text: str, **fields: Any) -> Content:
-    return read_appraise_campaign(written(folder, text), options(**fields), NOW)[0]
+    return find_format("appraise").read(written(folder, text), options(**fields), NOW)[0]
 
 
 def blocks_of(value: Any) -> list[dict[str, Any]]:

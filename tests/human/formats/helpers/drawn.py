@@ -11,8 +11,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.formats.counted import CountedScore, counted_scores
+from creamtea.human.formats.record import (
+    AnswerContent,
+    Content,
+    CountedScore,
+    ItemContent,
+    RaterContent,
+    ScoreContent,
+    counted_scores,
+)
 from creamtea.human.protocols import find_protocol
 from creamtea.store.item_kinds import ItemKind
 

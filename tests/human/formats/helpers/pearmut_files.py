@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creamtea.human.formats.content import Content
-from creamtea.human.formats.counted import counted_scores
+from creamtea.human.formats.record import Content, counted_scores
 from creamtea.store.item_kinds import ItemKind
 
 Answers = dict[tuple[str, str, str], dict[str, Any]]  # user, source and output → score and errors

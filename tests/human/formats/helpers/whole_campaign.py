@@ -8,7 +8,7 @@ from typing import Any
 
 from drawn import START
 
-from creamtea.human.formats.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.taxonomy import GOOGLE
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.access.sessions import Identity
-from creamtea.human.formats.exporting import EXPORTS, export_campaign
+from creamtea.human.formats.exchange import export_campaign, usable_formats
 from creamtea.human.making import launching
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.preview import preview
@@ -171,7 +171,7 @@ def _close(name: str, database: Database, actor: str) -> Made:
 def _export(campaign: CampaignSummary) -> None:
     st.header("Export", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = st.selectbox("Format", EXPORTS, key="export-format", width=220)
+        kind = st.selectbox("Format", list(usable_formats()), key="export-format", width=220)
         st.button(
             "Prepare the files",
             key="export",
@@ -195,7 +195,7 @@ def _export(campaign: CampaignSummary) -> None:
 
 
 def _prepare(name: str, database: Database, actor: str) -> str:
-    kind = str(st.session_state.get("export-format", EXPORTS[0]))
+    kind = str(st.session_state.get("export-format", "csv"))
     with tempfile.TemporaryDirectory() as folder:
         done = export_campaign(database, name, kind, Path(folder) / "export", actor, session.artefacts())
         packed = Path(shutil.make_archive(f"{folder}/packed", "zip", f"{folder}/export")).read_bytes()

@@ -11,13 +11,12 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.errors import InputError
-from creamtea.human.formats import exporting
-from creamtea.human.formats.elsewhere import ImportFacts
-from creamtea.human.formats.packed import MAX_UNPACKED, unpack
-from creamtea.human.formats.recognising import recognise
+from creamtea.human.formats import exchange
+from creamtea.human.formats.base import ImportFacts
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
+from creamtea.unzip import MAX_UNPACKED, unpack
 from creamtea.wording import counted, option, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
@@ -26,15 +25,6 @@ from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong,
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.uploads import read_uploaded
 
-KINDS = {
-    "": "what the file looks like",
-    "csv": "ratings as CSV, or an export's zip with CSV",
-    "jsonl": "ratings as JSON Lines, or an export's zip with JSON Lines",
-    "appraise": "scores of Appraise (CSV, as in the WMT releases)",
-    "mqm": "errors marked by MQM (TSV, as in Google's releases)",
-    "mt-metrics-eval": "a zip of a folder of mt-metrics-eval (sources, human-scores, …)",
-    "pearmut": "answers given in Pearmut (annotations.json), or an export's zip",
-}
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language", "scores")
 TEXTS = ("sources", "output-of", "documents", "segment-scores", "first-segment", "rater-statistics")
@@ -52,7 +42,9 @@ def page() -> None:
             st.text_input("Campaign name", key="import-name")
             field_error("name")
         with right:
-            st.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
+            titles = {"": "what the file looks like"}
+            titles |= {name: found.title for name, found in exchange.usable_formats().items()}
+            st.selectbox(LABELS["format"], list(titles), format_func=titles.__getitem__, key="import-kind")
             field_error("format")
         st.file_uploader("File", ["csv", "jsonl", "json", "zip", "tsv", "txt"], key="import-file")
         field_error("file")
@@ -159,8 +151,8 @@ def _import(database: Database, actor: str) -> Made:
         )
         facts = _with_files(facts, folder / "texts")
         with uploaded_to(folder):
-            kind = kind or recognise(path)
-            done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
+            kind = kind or exchange.recognise(path)
+            done = exchange.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
     not_kept += f" Note: {'; '.join(map(str, done.notices))}." if done.notices else ""
     return Made(

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
-from creamtea.human.formats.content import AnswerContent, Content, ItemContent
-from creamtea.human.formats.counted import WITH_CONTROLS
-from creamtea.human.formats.pearmut import (
+from creamtea.human.formats.losses import written_category
+from creamtea.human.formats.pearmut.layout import (
     ANSWERS,
     CAMPAIGN,
     OWN,
     PROTOCOLS,
     Units,
     choices,
-    written_category,
 )
-from creamtea.human.formats.pearmut_checks import validation_of
-from creamtea.human.formats.pearmut_media import assets, own_media, shown_source
-from creamtea.human.formats.pearmut_tags import TAGS
+from creamtea.human.formats.pearmut.media import TAGS, assets, own_media, shown_source
+from creamtea.human.formats.record import WITH_CONTROLS, AnswerContent, Content, ItemContent
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.human.protocols.expected import ExpectedSpan
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
@@ -39,7 +37,7 @@ NOBODY = "open"  # the user for documents that nobody rated
 Document = tuple[ItemContent, ...]
 
 
-def write_pearmut(content: Content, path: Path) -> list[Path]:
+def write_campaign(content: Content, path: Path) -> list[Path]:
     """Write campaign.json, for `pearmut add`, and annotations.jsonl into the folder.
 
     InputError for a protocol that Pearmut does not have, for names of systems that its page takes for numbers
@@ -327,3 +325,36 @@ def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dic
     ]
     first, last = min(given.timestamp(), scored[0][0]), scored[-1][0]
     return [{"time": first, "action": "load"}, *actions, {"time": last, "action": "submit"}]
+
+
+# ---------------------------------------------------------------- out
+def validation_of(item: ItemContent) -> dict[str, Any]:
+    """By system, as Pearmut checks it. One comparison of an output at most, and no category of an error."""
+    guidance = item.guidance or {}
+    said = guidance.get("explanation") or guidance.get("warning")
+    above = {better: item.systems[worse] for better, worse in reversed(guidance.get("above", []))}
+    found: dict[str, dict[str, Any]] = {}
+    for at, (system, output) in enumerate(zip(item.systems, item.outputs, strict=True)):
+        steps, spans = guidance.get("steps", {}).get(str(at)), guidance.get("spans", {}).get(str(at))
+        found[system] = {
+            **({"warning": said} if said else {}),
+            **({"score": steps} if steps else {}),
+            **({"error_spans": [_written(span, Units(output)) for span in spans]} if spans else {}),
+            **({"score_greaterthan": above[at]} if at in above else {}),
+        }
+    return found
+
+
+def _written(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    expected = ExpectedSpan.model_validate(stored)
+    severity = {"severity": expected.severity} if expected.severity else {}
+    if expected.start is None or expected.end is None:
+        return {"start_i": len(units), "end_i": len(units), **severity}
+    places = {"start_i": expected.start, "end_i": expected.end}
+    return {
+        name: [
+            units.of_span(Span(start=low, end=low, severity="minor"))[0],
+            units.of_span(Span(start=high, end=high, severity="minor"))[1],
+        ]
+        for name, (low, high) in places.items()
+    } | severity

@@ -24,12 +24,11 @@ system's; with a `warning` it is loud.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from creamtea.human.formats.code_units import CodeUnits
+from creamtea.error_spans import CodeUnits
 from creamtea.human.formats.columns import MAX_INTEGER, Document, KindName, Segment
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span
 from creamtea.store.storable import check_text
@@ -216,16 +215,3 @@ def choices(protocol: MarksErrors) -> dict[str, Any]:
         "mqm_severities": [level.name.capitalize() for level in taxonomy.severities],
         **({"mqm_categories": categories} if isinstance(protocol, Mqm) else {}),
     }
-
-
-def category_of(written: str | None) -> list[str]:
-    """ "Accuracy/Omission" as names from wide to narrow. A kind may have a slash in its name; a category
-    without kinds is written twice."""
-    names = written.split("/", 1) if written else []
-    return names[:1] if len(set(names)) == 1 else names
-
-
-def written_category(names: Sequence[str]) -> str | None:
-    """As `category_of` reads it; other names come back where there are more than two, where the first has a
-    slash, and where both are the same."""
-    return "/".join([*names] * 2 if len(names) == 1 else names) or None

@@ -11,12 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from creamtea.errors import InputError
+from creamtea.human.formats.record import FOLDER, Content, ItemContent, named
 from creamtea.human.media.captions import check_captions
 from creamtea.human.media.files import (
     MAX_DESCRIPTION,
@@ -26,16 +28,15 @@ from creamtea.human.media.files import (
     check_file,
     inside,
 )
-from creamtea.human.media.types import kind_of
+from creamtea.human.media.types import CAPTIONS, file_name, kind_of
 
 TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
-KINDS = {"img": "image", "audio": "audio", "video": "video"}
+TAG_KINDS = {"img": "image", "audio": "audio", "video": "video"}
 EMPTY = ("img", "br", "source", "track")  # tags without an end
 DESCRIPTIONS = ("alt", "aria-label", "title")
 # attributes that say how a file looks, and those of captions
 OF_TRACKS = {"kind", "label", "src", "srclang", "default"}
 LOOKS = {"controls", "width", "height", "style", "class", "type", "preload"}
-
 Entries = tuple[dict[str, Any], ...]  # as `Item.media`
 
 
@@ -148,7 +149,7 @@ class _Parser(HTMLParser):
         if self.playing is not None:
             self.other |= tag != "source"
             self.playing[1].setdefault("src", found.get("src", ""))
-        elif tag in KINDS:
+        elif tag in TAG_KINDS:
             self.other |= bool(self.text)
             if tag in EMPTY:
                 self._add(tag, found)
@@ -170,7 +171,7 @@ class _Parser(HTMLParser):
 
     def _add(self, tag: str, found: dict[str, str]) -> None:
         description = next((found[name] for name in DESCRIPTIONS if found.get(name)), "")
-        self.files.append(TaggedFile(KINDS[tag], found.get("src", ""), description, found.get("track")))
+        self.files.append(TaggedFile(TAG_KINDS[tag], found.get("src", ""), description, found.get("track")))
         self._after_file = True
 
     def handle_data(self, data: str) -> None:
@@ -193,3 +194,43 @@ class _Parser(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self.other = True
+
+
+_TAGS = {
+    "image": '<img src="{}" alt="{}" style="max-width: 100%">',
+    "audio": '<audio controls src="{}" aria-label="{}"></audio>',
+    "video": '<video controls src="{}" aria-label="{}" style="max-width: 100%"></video>',
+}
+
+_TRACK = '<track kind="captions" label="Captions" src="{}" default>'  # before the end of the tag
+
+
+def assets(content: Content) -> dict[str, Any]:
+    """The part of `info`; nothing where no source has a file. Two campaigns may not have one destination."""
+    if not named(content):
+        return {}
+    name = hashlib.sha256(content.name.encode()).hexdigest()[:12]
+    return {"assets": {"source": FOLDER, "destination": f"assets/creamtea-{name}"}}
+
+
+def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
+    """The source as Pearmut shows it; `given` is what `assets` returned."""
+    if not item.media:
+        return item.source
+    folder = given["assets"]["destination"]
+    tags = []
+    for entry in item.media:
+        kind = kind_of(entry["type"])
+        address = f"{folder}/{file_name(entry['digest'], entry['type'])}"
+        tag = _TAGS[kind].format(address, escape(entry["description"]))
+        if captions := entry.get("captions"):
+            end = f"</{kind}>"
+            track = _TRACK.format(f"{folder}/{file_name(captions, CAPTIONS)}")
+            tag = tag.removesuffix(end) + track + end
+        tags.append(tag)
+    return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])
+
+
+def own_media(item: ItemContent) -> dict[str, Any]:
+    """What the key `creamtea` says of them."""
+    return {"source": item.source, "media": list(item.media)} if item.media else {}

@@ -1,0 +1,172 @@
+"""What formats have in common: what an import is told, what is not kept, and the class of a format.
+
+A format is a file of this folder, or of a plug-in: a class with its name, what its files look like, and how
+it reads and writes them (docs/extending.md has an example).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from creamtea.errors import InputError
+from creamtea.human.formats.record import Content
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols.taxonomy import Taxonomy
+from creamtea.wording import option
+from creamtea.words import meant
+
+
+@dataclass(frozen=True)
+class NotKept:
+    """How many of what an import or an export leaves behind. `once`: what a campaign has only once. `note`:
+    it is there, but not as its reader may expect."""
+
+    count: int
+    what: str
+    once: bool = False
+    note: bool = False
+
+    @property
+    def number(self) -> str:
+        return "" if self.once else f"{self.count:,}"
+
+    def __str__(self) -> str:
+        return self.what if self.once else f"{self.what} ({self.number})"
+
+
+def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
+    """Those of which there are any."""
+    return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
+
+
+def known_keys(
+    written: Mapping[str, Any], known: Collection[str], where: str, left: Counter[str]
+) -> dict[str, Any]:
+    """The values of the known keys; `left` counts the others by name."""
+    left.update(f"values of {str(key)[:60]!r} in {where}" for key in written if key not in known)
+    return {key: value for key, value in written.items() if key in known}
+
+
+def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
+    """Lines that are there again by accident, and are kept once; `said`: what they repeat."""
+    if not lines:
+        return ()
+    where = "line " if len(lines) == 1 else "lines "
+    where += ", ".join(f"{line:,}" for line in lines[:3]) + (", …" if len(lines) > 3 else "")
+    return (NotKept(len(lines), f"lines that say {said}: sent twice, and kept once ({where})"),)
+
+
+APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT = "appraise", "mqm", "mt-metrics-eval", "pearmut"
+FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
+
+
+@dataclass(frozen=True)
+class ImportFacts:
+    """What a file of ratings does not say of its campaign. Texts are files with one line per segment of the
+    test set."""
+
+    name: str
+    protocol: str | None = None  # None: the column says it
+    test_set: str | None = None  # None: the campaign's name
+    source_language: str | None = None
+    target_language: str | None = None
+    baseline: str | None = None  # None: the first system
+    delta: float | None = None  # points of the scale; None: the protocol's usual one
+    leave_out: tuple[str, ...] = ()  # systems
+    scores: str | None = None  # mt-metrics-eval: which scores of people
+    campaign_file: Path | None = None  # pearmut: the campaign's JSON
+    taxonomy: Taxonomy | None = None  # of marked errors; None: as they are called, with the usual weights
+    # of a file of Appraise
+    statistics: Path | None = None  # the raters' means and deviations, where its scores are z
+    sources: Path | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
+    documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
+    segment_scores: Path | None = None  # SYSTEM SCORE per line, which says what lines the campaign has
+    first_segment: int | None = None  # the number of a first segment; None: as the file's numbers tell
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """Source and target language; None where neither is given, InputError for one alone."""
+        if self.source_language and self.target_language:
+            return self.source_language, self.target_language
+        if self.source_language or self.target_language:
+            raise InputError(
+                f"{option('source-language')} and {option('target-language')} go together: give both or "
+                "neither",
+                about="source-language",
+            )
+        return None
+
+    def for_systems(self, systems: Sequence[str]) -> Self:
+        """With the systems' names as the file writes them, where a person's keyboard writes them otherwise.
+
+        InputError for a baseline that is none of the systems.
+        """
+        baseline = None if self.baseline is None else meant(self.baseline, systems)
+        if baseline is not None and baseline not in systems:
+            raise InputError(
+                f"{option('baseline')} {baseline}: no such system; there are {', '.join(systems)}",
+                about="baseline",
+            )
+        outputs = {meant(system, systems): path for system, path in self.outputs.items()}
+        leave_out = tuple(meant(system, systems) for system in self.leave_out)
+        return replace(self, baseline=baseline, outputs=outputs, leave_out=leave_out)
+
+    def find_protocol(self, name: str) -> Protocol:
+        """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
+        found = find_protocol(name)
+        if self.taxonomy is None:
+            return found
+        if found.usual_taxonomy is None:
+            raise InputError(
+                f"{option('taxonomy')} is for marked errors, and {name} has none: leave it out",
+                about="taxonomy",
+            )
+        return found.with_settings({"taxonomy": self.taxonomy.model_dump()})
+
+
+Read = tuple[Content, tuple[NotKept, ...]]  # the campaign, and what of the files it does not hold
+Written = tuple[list[Path], tuple[NotKept, ...]]  # the files, and what of the campaign they do not hold
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a file that is not blank."""
+    return text.lstrip("\ufeff \t\r\n").split("\n", 1)[0].rstrip("\r")
+
+
+class Format:
+    """Files of ratings: `read` makes a campaign of them, `write` makes them of a campaign."""
+
+    name: str  # as `--format` has it
+    title: str  # on pages
+    expected: str  # what such files begin with, for the message that a file is none of the known formats
+    options: ClassVar[Collection[str]] = ()  # fields of ImportFacts that other formats do not read
+    has_media: ClassVar[bool] = False  # whether exports have the files beside sources, in a folder
+    of_test_set: ClassVar[bool] = (
+        False  # whether `write` needs `Content.test_set_lines` of the whole test set
+    )
+
+    def recognises(self, path: Path, text: str) -> bool:
+        """Return True if the folder or file at `path` is of this format; `text` is the file's."""
+        return False
+
+    def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
+        """Return the campaign and what is not kept. Moments that the files do not give are `now`.
+
+        InputError with file, line, what was found and what is allowed.
+        """
+        raise InputError(f"{option('format')} {self.name}: it can only be written", about="format")
+
+    def write(self, content: Content, path: Path) -> Written:
+        """Write the campaign into a new folder. InputError for what the format cannot hold."""
+        raise InputError(f"{option('format')} {self.name}: it can only be read", about="format")
+
+
+# The number that a format gives a first segment. The database counts segments from 0, and reports name them
+# as the file does (`CampaignSettings.first_segment`).
+FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}

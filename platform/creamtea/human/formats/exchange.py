@@ -1,0 +1,340 @@
+"""Exports and imports by the name of a format, as the command line and the organiser's page ask for them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from creamtea.access import audit
+from creamtea.errors import InputError
+from creamtea.human.formats.appraise import Appraise
+from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
+from creamtea.human.formats.columns import read_text
+from creamtea.human.formats.losses import look_alikes, repeats_kept
+from creamtea.human.formats.mqm_tsv import MqmTsv
+from creamtea.human.formats.mt_metrics_eval import MtMetricsEval
+from creamtea.human.formats.own import RATERS_FILE, Own
+from creamtea.human.formats.pearmut import Pearmut
+from creamtea.human.formats.ratings import error_notices
+from creamtea.human.formats.record import FOLDER, AnswerContent, Content, ItemContent, named
+from creamtea.human.formats.storing import (
+    Imported,
+    MediaFiles,
+    amounts,
+    check_free,
+    check_kept,
+    check_lengths,
+    collect,
+    keep_media,
+    read_media_folder,
+    store_campaign,
+    whole_test_set,
+    write_media,
+)
+from creamtea.human.making.settings import settings_of
+from creamtea.human.media.files import FileStore
+from creamtea.human.protocols import find_protocol
+from creamtea.new_folder import new_folder, write_texts
+from creamtea.plugins import Additions, additions, installed
+from creamtea.spreadsheets import text_to_cell
+from creamtea.store.database import Database
+from creamtea.store.item_kinds import WRITTEN_KINDS
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Rater
+from creamtea.wording import file_name, option
+
+# ---------------------------------------------------------------- formats by their names
+
+GROUP = "creamtea.formats"
+BUILT_IN: dict[str, Format] = {
+    each.name: each
+    for each in (
+        *(Own("csv", "CSV"), Own("jsonl", "JSON Lines")),
+        *(Appraise(), MqmTsv(), MtMetricsEval(), Pearmut()),
+    )
+}
+# the option that gives a field of ImportFacts, where it is not called like the field
+OPTIONS = {"outputs": "output-of", "statistics": "rater-statistics"}
+
+
+def added_formats() -> Additions[Format]:
+    """Return the formats that plug-ins add, and those of them that are broken."""
+    return additions(GROUP, BUILT_IN, _checked)
+
+
+def _checked(name: str, loaded: Any) -> Format:
+    found = loaded() if isinstance(loaded, type) else loaded
+    if not isinstance(found, Format) or found.name != name:
+        raise TypeError(f"it is not the format {name!r}")
+    return found
+
+
+def usable_formats() -> dict[str, Format]:
+    """Return all formats by their names, but for those of plug-ins that are broken."""
+    return {**BUILT_IN, **added_formats().kinds}
+
+
+def find_format(name: str) -> Format:
+    """InputError for a format that nobody knows, and for a plug-in's that is broken."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    added = added_formats()
+    for broken in added.broken:
+        if broken.kind == name:
+            raise InputError(
+                f"{option('format')} {name}: {broken.plugin} cannot be used ({broken.reason}): update the "
+                "plug-in or uninstall it",
+                about="format",
+            )
+    if name not in added.kinds:
+        known = sorted({point.name for point in installed(GROUP)} - set(BUILT_IN))
+        raise InputError(
+            f"{option('format')} {name}: it is one of {', '.join([*BUILT_IN, *known])}", about="format"
+        )
+    return added.kinds[name]
+
+
+def recognise(path: Path) -> str:
+    """Return the name of the format of what is at `path`.
+
+    InputError, with what each format expects, for what has none of them.
+    """
+    text = "" if path.is_dir() else read_text(path)
+    if not path.is_dir() and not first_line(text):
+        raise InputError(f"{path.name}: an empty file")
+    formats = usable_formats()
+    # tables with the columns of an export are asked last: they recognise any file with some of the columns
+    for name, found in reversed(formats.items()):
+        if found.recognises(path, text):
+            return name
+    expected = "".join(f"\n  {name}: {found.expected}" for name, found in formats.items())
+    raise InputError(
+        f"{file_name(path)}: not one of the formats that can be read; say which is meant with "
+        f"{option('format')}:{expected}",
+        about="format",
+    )
+
+
+# ---------------------------------------------------------------- exports
+
+
+@dataclass(frozen=True)
+class Exported:
+    files: tuple[Path, ...]
+    ratings: int  # scores in every revision
+    not_kept: tuple[NotKept, ...] = ()  # what the format cannot hold of the campaign
+    left_out: tuple[str, ...] = ()  # metrics that not every system has
+
+
+def export_campaign(
+    database: Database, name: str, kind: str, path: Path, actor: str, store: FileStore | None = None
+) -> Exported:
+    """Write a campaign into the folder `path`, new or empty, in the format `kind`; the log gets a line.
+    `store` has the files beside its sources, where it has any.
+
+    No rater's name or sign-in is in any file. Raises InputError, and then the folder is as it was, for what
+    the format cannot hold, and where the folder cannot be written.
+    """
+    found = find_format(kind)
+    content = collect(database, name)
+    if found.has_media:
+        check_kept(content, store)
+    with new_folder(path, option("output")):
+        if found.of_test_set:
+            content = replace(content, whole=whole_test_set(database, content))
+        files, not_kept = found.write(content, path)
+        if isinstance(found, Own):
+            files += _write_answers(database, name, path)
+        if found.has_media:
+            files += write_media(content, store, path / FOLDER)
+        with database.transaction() as session:
+            campaign = find_campaign(session, name)
+            audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
+    left_out = content.whole.left_out if content.whole else ()
+    return Exported(tuple(files), content.ratings, not_kept, left_out)
+
+
+def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
+    """Write what raters said of themselves, one per row; no file where nothing was asked."""
+    with database.session() as session:
+        campaign = find_campaign(session, name)
+        questions = [question.ask for question in settings_of(campaign.settings).questions]
+        people = session.scalars(
+            select(Rater).where(Rater.campaign_id == campaign.id).order_by(Rater.pseudonym)
+        ).all()
+    if not questions:
+        return []
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\r\n")
+    table.writerow(["rater", *map(text_to_cell, questions)])
+    for person in people:
+        answers = [str((person.answers or {}).get(question, "")) for question in questions]
+        table.writerow([text_to_cell(cell) for cell in (person.pseudonym, *answers)])
+    return write_texts(folder, {RATERS_FILE: text.getvalue()})
+
+
+# ---------------------------------------------------------------- imports
+
+
+def import_campaign(
+    database: Database,
+    path: Path,
+    kind: str,
+    facts: ImportFacts,
+    actor: str,
+    dry_run: bool = False,
+    store: FileStore | None = None,
+) -> Imported:
+    """Store what is at `path` in the format `kind`, all of it or nothing; with `dry_run` only say what that
+    would be. `store` gets the files beside sources, where there are any.
+
+    InputError where `facts` say what the folder or the file says itself, or do not fit, and for settings that
+    no campaign has.
+    """
+    found = find_format(kind)
+    _check_options(found, facts)
+    facts.pair  # noqa: B018  # one language without the other
+    with database.session() as session:
+        now = database.now(session)
+        check_free(session, facts.name)
+    content, not_kept = found.read(path, facts, now)
+    settings_of(content.settings)
+    if facts.leave_out:
+        content, left = without_systems(content, facts.for_systems(content.systems).leave_out)
+        not_kept += left
+    check_lengths(content)
+    read_otherwise = (part for part in not_kept if part.note)
+    notices = (*read_otherwise, *look_alikes(content), *repeats_kept(content), *error_notices(content))
+    not_kept = tuple(part for part in not_kept if not part.note)
+    media = MediaFiles()
+    if named(content):
+        beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
+        media = read_media_folder(content, beside / FOLDER, content.files)
+    if dry_run:
+        return amounts(content, not_kept, notices)
+    keep_media(media, store)
+    return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, media.sizes)
+
+
+def _check_options(chosen: Format, facts: ImportFacts) -> None:
+    """InputError for options that only other formats read."""
+    for other in usable_formats().values():
+        for name in other.options:
+            if name not in chosen.options and getattr(facts, name) not in (None, {}):
+                about = OPTIONS.get(name, name.replace("_", "-"))
+                only = f"{option(about)} is only for {option('format')} {other.name}"
+                raise InputError(only, about=about)
+
+
+def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign without these systems, their ratings, the items that showed nothing else, raters who rated
+    nothing else, and practice and checks, whose answers speak of systems by number. Where scores are
+    relative, without every item that showed one: what is preferred to a system that is gone says nothing.
+    Positions and page orders of the rest stay.
+
+    InputError for a system that the campaign does not have, and where none would be left.
+    """
+    known = ", ".join(content.systems)
+    for name in names:
+        if name not in content.systems:
+            raise InputError(
+                f"{option('leave-out')} {name}: no such system; there are {known}", about="leave-out"
+            )
+        if name == content.settings.get("baseline"):
+            raise InputError(
+                f"{option('leave-out')} {name}: it is the baseline; choose another with {option('baseline')}",
+                about="leave-out",
+            )
+    systems = tuple(system for system in content.systems if system not in names)
+    if not systems:
+        raise InputError(f"{option('leave-out')}: no system would be left of {known}", about="leave-out")
+    relative = find_protocol(content.protocol, content.settings).relative
+    kept = {
+        item.position: item
+        for item in content.items
+        if _stays(item, names, relative) and item.kind not in WRITTEN_KINDS
+    }
+    items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
+    if not items:
+        raise InputError(
+            f"{option('leave-out')} {', '.join(names)}: every item shows one of these, so that no rating "
+            "would be left",
+            about="leave-out",
+        )
+    pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
+    items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
+    positions = {item.position for item in items}
+    answers = tuple(
+        _answer(answer, names)
+        for answer in content.answers
+        if answer.item in positions and any(set(group) - set(names) for group in answer.order)
+    )
+    busy = {answer.rater for answer in answers}
+    idle = {answer.rater for answer in content.answers} - busy
+    raters = tuple(person for person in content.raters if person.pseudonym not in idle)
+    rated_by: dict[int, set[str]] = defaultdict(set)
+    for answer in answers:
+        rated_by[answer.item].add(answer.rater)
+    references = [name for name in content.settings.get("references", []) if name not in names]
+    settings = {**content.settings, "references": references} if "references" in content.settings else None
+    written = {item.position for item in content.items if item.kind in WRITTEN_KINDS}
+    practice = sum(len(answer.scores) for answer in content.answers if answer.item in written)
+    before, after = (sum(len(answer.scores) for answer in each) for each in (content.answers, answers))
+    left = counts(
+        {
+            f"ratings of systems left out ({', '.join(names)})": before - after - practice,
+            "answers to practice and checks": practice,
+            "raters of these alone": len(idle),
+        }
+    )
+    return (
+        replace(
+            content,
+            systems=systems,
+            items=items,
+            answers=answers,
+            raters=raters,
+            settings=content.settings if settings is None else settings,
+            ratings_per_item=min(content.ratings_per_item, max(map(len, rated_by.values()), default=1)),
+        ),
+        left,
+    )
+
+
+def _stays(item: ItemContent, names: Collection[str], relative: bool) -> bool:
+    left = set(item.systems) - set(names)
+    return len(left) == len(item.systems) if relative else bool(left)
+
+
+def _has_original(item: ItemContent, names: Collection[str], kept: Collection[int]) -> bool:
+    """A control without its original, or without the system whose text was spoilt, controls nothing."""
+    return (item.original is None or item.original in kept) and item.degraded not in names
+
+
+def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
+    stays = [at for at, system in enumerate(item.systems) if system not in names]
+    return replace(
+        item,
+        systems=tuple(item.systems[at] for at in stays),
+        outputs=tuple(item.outputs[at] for at in stays),
+        output_chances=item.output_chances and tuple(item.output_chances[at] for at in stays),
+        output_drawn=item.output_drawn and tuple(item.output_drawn[at] for at in stays),
+        proposals=item.proposals
+        and {system: errors for system, errors in item.proposals.items() if system not in names},
+    )
+
+
+def _answer(answer: AnswerContent, names: Collection[str]) -> AnswerContent:
+    order = (tuple(system for system in group if system not in names) for group in answer.order)
+    return replace(
+        answer,
+        order=tuple(group for group in order if group),
+        scores=tuple(score for score in answer.scores if score.system not in names),
+    )

@@ -1,0 +1,314 @@
+"""An export as a folder: campaign.json, items.jsonl, and ratings.csv or ratings.jsonl (docs/exchange.md).
+
+campaign.json carries what was registered at launch with its digest, and the sha256 of the other two files:
+an import refuses files that were changed or mixed up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from creamtea.errors import InputError
+from creamtea.human.formats.base import (
+    FIRST_SEGMENT,
+    Format,
+    ImportFacts,
+    NotKept,
+    Read,
+    Written,
+    counts,
+    first_line,
+    repeats,
+)
+from creamtea.human.formats.columns import (
+    Document,
+    Record,
+    allowed_values,
+    columns_of,
+    csv_records,
+    csv_text,
+    decoded,
+    encoded,
+    json_text,
+    jsonl_text,
+    read_json,
+    read_records,
+)
+from creamtea.human.formats.ratings import (
+    COLUMNS,
+    OF_ITEM,
+    GivenRating,
+    checked_items,
+    given_rating,
+    made_elsewhere,
+    rows_of,
+    with_answers,
+)
+from creamtea.human.formats.record import Content, ItemContent, RaterContent
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.new_folder import write_texts
+from creamtea.wording import file_name, option
+
+RATERS_FILE = "raters.csv"  # what raters said of themselves
+VERSION = "creamtea campaign 3"  # raised with every change of a column
+
+_ADDED_TO_3 = (
+    *("page", "references", "media", "chance", "drawn", "output_chances", "output_drawn"),
+    *("document_step", "proposals"),
+)
+
+# the columns of either file that each does not have
+EARLIER_FORMATS = {
+    "creamtea campaign 1": ("payload", "warned", *_ADDED_TO_3),
+    "creamtea campaign 2": ("warned", *_ADDED_TO_3),
+}
+
+KINDS = ("csv", "jsonl")
+HEADER = columns_of(Content, leave_out=("raters", "items", "answers", "whole", "files"))
+RATER, ITEM = columns_of(RaterContent), columns_of(ItemContent)
+_READABLE = (VERSION, *EARLIER_FORMATS)
+ReadableFormat = Annotated[str, allowed_values(lambda: _READABLE), f"one of {', '.join(_READABLE)}"]
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """campaign.json."""
+
+    format: ReadableFormat
+    campaign: Document
+    raters: Annotated[list[Document], "a list of objects"]
+    sha256: Document  # by the file's name
+
+
+SIDECAR = columns_of(Sidecar)
+
+
+# ---------------------------------------------------------------- writing
+
+
+# ---------------------------------------------------------------- reading
+def read_folder(path: Path, kind: str) -> Content:
+    """The campaign in an export's folder.
+
+    Raises InputError with file, line, column, what was found and what is allowed.
+    """
+    sidecar = Sidecar(**read_json(path / "campaign.json", SIDECAR))
+    content = Content(**decoded("campaign.json, campaign", sidecar.campaign, HEADER))
+    ratings = path / f"ratings.{kind}"
+    if not ratings.is_file():
+        others = ", ".join(sorted(other.name for other in path.glob("ratings.*")))
+        raise InputError(
+            f"{path.name}: no ratings.{kind}{f', but {others}' if others else ''}; {option('format')} says "
+            "which file of ratings to read",
+            about="format",
+        )
+    _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
+    missing = EARLIER_FORMATS.get(sidecar.format, ())
+    items = _items(path / "items.jsonl", content, missing)
+    content = replace(content, raters=_raters(sidecar.raters), items=items)
+    required = [column for column in COLUMNS if column not in missing]
+    return with_answers(
+        content, [given_rating(row) for row in read_records(ratings, kind, COLUMNS, required)]
+    )
+
+
+def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
+    for name in files:
+        try:
+            digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(
+                f"{file_name(path / name)}: {error.strerror or error}; an export has this file"
+            ) from None
+        if digest != digests.get(name):
+            raise InputError(
+                f"{name}: its sha256 is not the one in campaign.json: the file was changed, or is another "
+                "export's; import the file of ratings alone to read changed ratings (docs/exchange.md)"
+            )
+
+
+def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
+    people = [
+        RaterContent(**decoded(f"campaign.json, raters, entry {number}", entry, RATER))
+        for number, entry in enumerate(entries, start=1)
+    ]
+    seen: set[str] = set()
+    for number, person in enumerate(people, start=1):
+        if person.pseudonym in seen:
+            raise InputError(
+                f"campaign.json, raters, entry {number}, column pseudonym: found {person.pseudonym!r} again; "
+                "allowed: each rater once"
+            )
+        seen.add(person.pseudonym)
+    return tuple(people)
+
+
+def _items(path: Path, content: Content, missing: Sequence[str]) -> tuple[ItemContent, ...]:
+    records = read_records(path, "jsonl", ITEM, [column for column in ITEM if column not in missing])
+    items = [(record.place, ItemContent(**record.values)) for record in records]
+    return checked_items(items, content.systems)
+
+
+REQUIRED = ("rater", "segment", "system")
+
+
+def read_ratings(
+    path: Path, kind: str, facts: ImportFacts, now: datetime
+) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign that the ratings in a file make, and what is not kept. Moments that the file does not give
+    are `now`.
+
+    Raises InputError with file, line, column, what was found and what is allowed.
+    """
+    rows = read_records(path, kind, COLUMNS, REQUIRED)
+    different: dict[str, Record] = {}
+    again = [row.place.line for row in rows if different.setdefault(repr(row.values), row) is not row]
+    records = list(different.values())
+    if not records:
+        raise InputError(f"{path.name}: no ratings in it")
+    name = facts.protocol or records[0].values.get("protocol")
+    if name is None:
+        raise InputError(
+            f"{path.name}: it does not say the protocol: give {option('protocol')}, one of "
+            f"{', '.join(protocol_names())}",
+            about="protocol",
+        )
+    protocol = find_protocol(name)
+    if protocol.edits_text and (without := [one for one in records if "output" not in one.values]):
+        raise without[0].place.refuse("output", None, f"the text that was corrected, as {name} compares them")
+    numbers = _item_numbers(records, protocol)
+    ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
+    systems = tuple(dict.fromkeys(rating.system for rating in ratings))
+    made = made_elsewhere(facts, name, facts.pair, systems, _items_of_ratings(ratings, systems), ratings)
+    made = replace(made, settings={**made.settings, "first_segment": FIRST_SEGMENT[kind]})
+    return made, repeats(again)
+
+
+def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int]:
+    """In their order of appearance, where the file does not number the items."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    documents: dict[int, str] = {}
+    for record in records:
+        values = record.values
+        segment, document = values["segment"], values.get("document", "")
+        first = documents.setdefault(segment, document)
+        if document != first:
+            allowed = f"a segment of document {first!r} alone: they are counted over the whole test set"
+            raise record.place.refuse(
+                "segment", segment, f"{allowed}, and this row has document {document!r}"
+            )
+        key = [document, segment, values.get("kind")]
+        if protocol.max_outputs == 1:
+            key.append(values["system"])
+        yield values.get("item", numbers.setdefault(tuple(key), len(numbers)))
+
+
+def _rating(record: Record, item: int, now: datetime) -> GivenRating:
+    """A score without a revision is the first; a moment that is missing is the nearest one given."""
+    values = record.values
+    submitted, rated = values.get("submitted_at"), values.get("rated_at")
+    revision = values.get("revision")
+    if any(values.get(column) is not None for column in ("step", "value", "payload")):
+        revision = 1 if revision is None else revision
+        submitted, rated = submitted or rated or now, rated or submitted or now
+    assigned = values.get("assigned_at") or submitted or values.get("skipped_at") or now
+    return given_rating(
+        record, item=item, revision=revision, assigned_at=assigned, submitted_at=submitted, rated_at=rated
+    )
+
+
+def _items_of_ratings(ratings: Sequence[GivenRating], systems: Sequence[str]) -> tuple[ItemContent, ...]:
+    """An item as its first row describes it, with every system that any of its rows names."""
+    firsts: dict[int, GivenRating] = {}
+    outputs: dict[int, dict[str, str]] = defaultdict(dict)
+    for rating in ratings:
+        firsts.setdefault(rating.item, rating)
+        outputs[rating.item].setdefault(rating.system, rating.output)
+    items = []
+    for position, first in sorted(firsts.items()):
+        texts = outputs[position]
+        of_item = tuple(system for system in systems if system in texts)
+        item = ItemContent(
+            position=position,
+            systems=of_item,
+            outputs=tuple(texts[system] for system in of_item),
+            **{column: first.columns[column] for column in OF_ITEM if column in first.columns},
+        )
+        items.append((first.place, item))
+    return checked_items(items, systems)
+
+
+class Own(Format):
+    """Everything of a campaign: a folder, or one file of ratings in its columns."""
+
+    has_media = True
+
+    def __init__(self, kind: str, called: str) -> None:
+        self.name = kind
+        self.title = f"ratings as {called}, or an export's zip with {called}"
+        begins = "a header" if kind == "csv" else "an object a line"
+        needed = f"{', '.join(REQUIRED)} and value, step or payload"
+        self.expected = f"{begins} with {needed}; or an export's folder"
+
+    def recognises(self, path: Path, text: str) -> bool:
+        if path.is_dir():
+            return (path / f"ratings.{self.name}").is_file()
+        first = first_line(text)
+        if self.name == "csv":
+            return len(set(REQUIRED) & {cell.strip(' "') for cell in re.split("[,;\t]", first)}) > 1
+        try:
+            record = json.loads(first)
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(record, dict) and bool(set(REQUIRED) & record.keys())
+
+    def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
+        """An export's folder, or one file of ratings with its columns."""
+        if not path.is_dir():
+            return read_ratings(path, self.name, facts, now)
+        if facts.protocol or facts.test_set or facts.pair:
+            raise InputError(
+                f"{option('protocol')}, {option('test-set')} and the languages stand in the folder's "
+                "campaign.json: leave them out",
+                about="protocol",
+            )
+        if facts.taxonomy is not None:
+            raise InputError(
+                f"{option('taxonomy')}: the folder's campaign.json says the campaign's own: leave it out",
+                about="taxonomy",
+            )
+        content = replace(read_folder(path, self.name), name=facts.name)
+        facts = facts.for_systems(content.systems)
+        given = {"baseline": facts.baseline, "delta": facts.delta}
+        settings = content.settings | {key: value for key, value in given.items() if value is not None}
+        answers = csv_records(path / RATERS_FILE) if (path / RATERS_FILE).is_file() else ()
+        told = sum(any(cells[1:]) for at, (_, cells) in enumerate(answers) if at > 0)
+        not_kept = counts({f"raters with answers to the campaign's questions ({RATERS_FILE})": told})
+        return replace(content, settings=settings), not_kept
+
+    def write(self, content: Content, path: Path) -> Written:
+        """Write campaign.json last. Raises InputError with its place for a value that no file can hold (a
+        NUL character)."""
+        name = f"ratings.{self.name}"
+        texts = {
+            "items.jsonl": jsonl_text(ITEM, content.items, "items.jsonl"),
+            name: (csv_text if self.name == "csv" else jsonl_text)(COLUMNS, rows_of(content), name),
+        }
+        header = encoded(HEADER, content, "campaign.json, campaign")
+        raters = [
+            encoded(RATER, person, f"campaign.json, raters, entry {number}")
+            for number, person in enumerate(content.raters, start=1)
+        ]
+        digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in texts.items()}
+        texts["campaign.json"] = json_text(
+            SIDECAR, Sidecar(VERSION, header, raters, digests), "campaign.json"
+        )
+        return write_texts(path, texts), ()

@@ -1,0 +1,637 @@
+"""A row per rating, with everything that a re-analysis needs, except of a campaign that aims: items.jsonl has
+the chances with which items were rated.
+
+docs/exchange.md says what each column is. A skipped item has a row for each system with `skipped_at`, and no
+step, value, payload, revision and rated_at. Items under a rater's hands (given, neither answered nor skipped)
+have no rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, Generic, Self, TypeVar
+
+from pydantic import ValidationError
+
+from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
+from creamtea.errors import InputError
+from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
+from creamtea.human.formats.columns import (
+    Document,
+    Flag,
+    Integer,
+    KindName,
+    Moment,
+    Name,
+    Place,
+    ProtocolName,
+    Record,
+    Segment,
+    Text,
+    Weight,
+    columns_of,
+)
+from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.media.files import check_entries
+from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
+from creamtea.human.protocols.da import Da
+from creamtea.human.protocols.scale import exact
+from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
+from creamtea.human.protocols.taxonomy import is_published
+from creamtea.languages import UNKNOWN
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.rows import from_row
+from creamtea.wording import counted, option
+
+
+@dataclass(frozen=True)
+class RatingRow:
+    campaign: Name
+    protocol: ProtocolName
+    rater: Name
+    excluded: Flag
+    item: Integer
+    kind: KindName
+    segment: Segment
+    document: Text
+    weight: Weight
+    original: Integer | None
+    degraded: Name | None
+    source: Text
+    system: Name
+    output: Text
+    shown: Integer  # the place on the page, 1 for the first
+    step: Integer | None
+    value: Name | None  # as the scale writes the step
+    payload: Document | None
+    document_step: Integer | None
+    revision: Integer | None
+    counts: Flag  # the last revision of a rater who is not excluded
+    comment: Text
+    skip_reason: Text
+    assigned_at: Moment
+    submitted_at: Moment | None  # the first answer
+    skipped_at: Moment | None
+    rated_at: Moment | None  # this score
+    active_ms: Integer | None
+    warned: Integer = 0  # wrong answers to a loud attention check that were not stored
+
+
+COLUMNS = columns_of(RatingRow)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenRating:
+    """A rating as an import has it; the fields mean what those of a RatingRow do. Of `step`, `value` and
+    `payload` one is enough; where an item was skipped there is none."""
+
+    place: Place
+    rater: str
+    item: int
+    system: str
+    output: str = ""
+    shown: int | None = None  # None: in the order of the ratings
+    step: float | None = None  # the protocol's scale says which there are
+    value: str | None = None
+    payload: dict[str, Any] | None = None
+    document_step: int | None = None
+    revision: int | None = 1
+    comment: str = ""
+    skip_reason: str = ""
+    assigned_at: datetime
+    submitted_at: datetime | None = None
+    skipped_at: datetime | None = None
+    rated_at: datetime | None = None
+    active_ms: int | None = None
+    warned: int = 0
+    excluded: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)  # all of a row of an export, to be compared
+
+    def refuse(self, column: str, allowed: str) -> InputError:
+        """What is wrong with the value of a column."""
+        return self.place.refuse(column, self.found(column), allowed)
+
+    def found(self, column: str) -> Any:
+        return getattr(self, column) if column in _GIVEN else self.columns[column]
+
+
+_GIVEN = {field.name for field in fields(GivenRating)} & COLUMNS.keys()
+
+
+def given_rating(record: Record, **others: Any) -> GivenRating:
+    """Of a line with columns of an export; `others` are those that it lacks."""
+    values = {name: value for name, value in record.values.items() if name in _GIVEN} | others
+    return GivenRating(place=record.place, columns=record.values, **values)
+
+
+# fields of the item and of the answer that a row repeats
+OF_ITEM = ("kind", "segment", "document", "weight", "original", "degraded", "source")
+OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_at", "active_ms", "warned")
+
+
+def rows_of(content: Content) -> Iterator[RatingRow]:
+    """The rows by item, rater, revision, place on the page and system."""
+    items = {item.position: item for item in content.items}
+    excluded = content.excluded
+    for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
+        yield from _rows(content, items[answer.item], answer, answer.rater in excluded)
+
+
+def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: bool) -> Iterator[RatingRow]:
+    scale = find_protocol(content.protocol, content.settings).scale
+    repeated = {name: getattr(item, name) for name in OF_ITEM}
+    repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
+    outputs = dict(zip(item.systems, item.outputs, strict=True))
+    places = [(shown, system) for shown, group in enumerate(answer.order, start=1) for system in group]
+    places.sort(key=lambda place: (place[0], content.systems.index(place[1])))
+    scores = {(score.revision, score.system): score for score in answer.scores}
+    revisions: list[int | None] = [*sorted({score.revision for score in answer.scores})]
+    for revision in revisions or [None]:
+        for shown, system in places:
+            score = None if revision is None else scores.get((revision, system))
+            if score is None and revision is not None:
+                continue
+            yield RatingRow(
+                campaign=content.name,
+                protocol=content.protocol,
+                rater=answer.rater,
+                excluded=excluded,
+                item=item.position,
+                system=system,
+                output=outputs[system],
+                shown=shown,
+                step=None if score is None else score.step,
+                value=None if score is None else scale.label(score.step),
+                payload=None if score is None else score.payload,
+                document_step=None if score is None else score.document_step,
+                revision=revision,
+                counts=score is not None and revision == answer.last_revision and not excluded,
+                rated_at=None if score is None else score.at,
+                **repeated,
+            )
+
+
+@dataclass(frozen=True)
+class ScoredRating:
+    """A rating with what the protocol makes of its answer; None where an item was skipped."""
+
+    given: GivenRating
+    answer: ScoredAnswer | None
+
+
+ANSWER_COLUMNS = ("step", "value", "payload")  # columns, of which one is enough
+Revisions = list[dict[str, ScoredRating]]  # in their order; each by system
+
+
+def checked_items(
+    given: Sequence[tuple[Place, ItemContent]], systems: Sequence[str]
+) -> tuple[ItemContent, ...]:
+    """The items. `given`: each with the place that it came from. InputError for one that contradicts the
+    campaign."""
+    originals = {None, *(item.position for _, item in given)}
+    positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
+    pages = {page: position for position, page in reversed(positions)}  # its first item's
+    known = f"the campaign's systems: {', '.join(systems)}"
+    seen: set[int] = set()
+    for place, item in given:
+        checks = (
+            ("position", item.position not in seen, "each position once"),
+            (
+                "page",
+                item.page is None or item.page == pages[item.page],
+                "the position of the first item of its page",
+            ),
+            (
+                "segment",
+                item.segment >= 0 or ItemKind(item.kind).is_written,
+                f"0 or more for a {item.kind} item",
+            ),
+            ("systems", set(item.systems) <= set(systems), known),
+            ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
+            ("output_chances", _one_each(item, item.output_chances), "one for each of systems"),
+            ("output_drawn", _one_each(item, item.output_drawn), "one for each of systems"),
+            ("original", item.original in originals, "the position of an item"),
+            ("original", item.original != item.position, "the position of another item"),
+            ("degraded", item.degraded in (None, *systems), known),
+            ("media", _are_files(item.media), "a list of files: digest, type, description"),
+            ("proposals", set(item.proposals or ()) <= set(item.systems), "by systems of the item"),
+            ("proposals", _are_errors(item.proposals or {}), "lists of marked errors, as answers have them"),
+        )
+        for column, right, allowed in checks:
+            if not right:
+                raise place.refuse(column, getattr(item, column), allowed)
+        seen.add(item.position)
+    return tuple(item for _, item in given)
+
+
+def _one_each(item: ItemContent, given: Sequence[object] | None) -> bool:
+    return given is None or len(given) == len(item.systems)
+
+
+def _are_files(entries: Sequence[Any]) -> bool:
+    try:
+        check_entries(entries)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_errors(proposals: Mapping[str, Any]) -> bool:
+    try:
+        for spans in proposals.values():
+            MarkedErrors.model_validate({"spans": spans})
+    except ValidationError:
+        return False
+    return True
+
+
+def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
+    """The campaign, whose raters and items are known, with these answers. Raises InputError with
+    file, line, column, what was found and what is allowed: for ratings that contradict the campaign or each
+    other, scores that the scale does not have, and answers without a score for each system.
+    """
+    protocol = find_protocol(content.protocol, content.settings)
+    items = {item.position: item for item in content.items}
+    raters = {person.pseudonym for person in content.raters}
+    groups: dict[tuple[int, str], list[ScoredRating]] = defaultdict(list)
+    for given in ratings:
+        if given.rater not in raters:
+            raise given.refuse("rater", "a pseudonym that the campaign knows")
+        if given.item not in items:
+            raise given.refuse("item", "the position of an item of the campaign")
+        systems = items[given.item].shown
+        if given.system not in systems:
+            raise given.refuse("system", f"a system of the item: {', '.join(systems)}")
+        groups[given.item, given.rater].append(_scored(given, protocol))
+    revised = {key: _revisions(items[key[0]], group) for key, group in sorted(groups.items())}
+    answers = (_answer(content, items[key[0]], protocol, revisions) for key, revisions in revised.items())
+    content = replace(content, answers=tuple(answers))
+    rows = {(row.item, row.rater, row.revision, row.system): row for row in rows_of(content)}
+    for (position, rater), revisions in revised.items():
+        for number, revision in enumerate(revisions, start=1):
+            for system, scored in revision.items():
+                written = number if scored.answer is not None else None
+                _check_same(scored.given, rows[position, rater, written, system], protocol)
+    return content
+
+
+def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
+    """The rating with its answer: of step, value and payload one is enough."""
+    step, column = given.step, "value"
+    try:
+        if given.value is not None:
+            written = protocol.read_value(given.value)
+            given = replace(given, value=protocol.scale.label(written.step))
+            if given.payload is None and given.step is None:
+                given = replace(given, payload=written.payload)
+            step = written.step if step is None else step
+        if given.payload is not None:
+            column = "payload"
+        elif given.step is not None:
+            column = "step"
+        if step is not None and given.payload is None and protocol.marks_errors:
+            fits = "da or scores fits" if isinstance(protocol, Da) else "scores fits"
+            raise ValueError(
+                f"{protocol.name} needs the marked errors in a column payload; for scores alone {fits}"
+            )
+        answer = step if given.payload is None else given.payload
+        scored = None if answer is None else protocol.read_answer(answer, given.output)
+        if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways
+            given = replace(given, payload=scored.payload)
+    except ValueError as error:
+        # other tools' files have no such columns
+        where = given.place.column(column) if column in given.columns else str(given.place)
+        raise InputError(f"{where}: {error}") from None
+    return ScoredRating(given, scored)
+
+
+def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
+    """The rows of one rater's item by revision, each with a row for each of the item's systems.
+
+    A skipped item has them once, without a score.
+    """
+    numbered: dict[int, dict[str, ScoredRating]] = defaultdict(dict)
+    skipped = all(scored.answer is None and scored.given.skipped_at for scored in group)
+    for scored in group:
+        given = scored.given
+        if scored.answer is None and not skipped:
+            column = next((name for name in ANSWER_COLUMNS if name in given.columns), "step")
+            raise given.refuse(column, f"a {column}; only a skipped item (skipped_at) has none")
+        for column, moment in (("submitted_at", given.submitted_at), ("rated_at", given.rated_at)):
+            if moment is None and not skipped:
+                raise given.refuse(column, "a moment; the row has a score")
+        known = numbered[given.revision or 0].setdefault(given.system, scored)
+        if known is not scored:
+            column = "step" if skipped else "revision"
+            line = f"line {known.given.place.line} has this rater, item, system and revision"
+            raise given.refuse(column, f"another revision: {line}")
+    for revision in numbered.values():
+        missing = [system for system in item.shown if system not in revision]
+        if missing:
+            allowed = f"a row for each system of the item in each revision: {', '.join(missing)} is missing"
+            raise next(iter(revision.values())).given.refuse("system", allowed)
+    return [numbered[revision] for revision in sorted(numbered)]
+
+
+def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: Revisions) -> AnswerContent:
+    """What the first row says of the answer, with the scores of each revision."""
+    places: dict[tuple[int, str], list[str]] = defaultdict(list)
+    outputs = dict(zip(item.systems, item.outputs, strict=True))
+    for number, (system, scored) in enumerate(revisions[0].items(), start=1):
+        shown = number if scored.given.shown is None else scored.given.shown
+        places[shown, outputs[system]].append(system)
+    order = [sorted(places[place], key=content.systems.index) for place in sorted(places)]
+    scores = [
+        score
+        for number, revision in enumerate(revisions, start=1)
+        for score in _scores(number, revision, order, protocol)
+    ]
+    scores.sort(key=lambda score: (score.revision, content.systems.index(score.system)))
+    first = next(iter(revisions[0].values())).given
+    return from_row(AnswerContent, first, order=tuple(tuple(group) for group in order), scores=tuple(scores))
+
+
+def _scores(
+    number: int, revision: dict[str, ScoredRating], order: Sequence[Sequence[str]], protocol: Protocol
+) -> list[ScoreContent]:
+    """The scores of a revision; systems that share a place share the first one's."""
+    answers = [revision[group[0]].answer for group in order]
+    given = [answer for answer in answers if answer is not None]
+    if not given:
+        return []
+    try:
+        protocol.check_together([answer.step for answer in given])
+    except ValueError as error:
+        place = revision[order[0][0]].given.place.column("step")
+        raise InputError(f"{place}: {error}") from None
+    scores = []
+    for group, answer in zip(order, given, strict=True):
+        for system in group:
+            rating = revision[system].given
+            assert rating.rated_at is not None  # as `_revisions` has checked
+            scores.append(
+                ScoreContent(
+                    system=system,
+                    revision=number,
+                    step=answer.step,
+                    at=rating.rated_at,
+                    payload=answer.payload,
+                    document_step=_document_step(rating, protocol),
+                )
+            )
+    return scores
+
+
+def _document_step(given: GivenRating, protocol: Protocol) -> int | None:
+    step = given.document_step
+    try:
+        return None if step is None else protocol.scale.check(step)
+    except ValueError as error:
+        raise InputError(f"{given.place.column('document_step')}: {error}") from None
+
+
+def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
+    """InputError with the first column in which a row is not what an export would write."""
+    for column in given.columns:
+        found, expected = given.found(column), getattr(row, column)
+        one_is_enough = found is None and column in ("step", "value")
+        if found != expected and not one_is_enough:
+            allowed = "nothing" if expected is None else repr(expected)
+            if column in ("step", "value") and _by_usual_weights(protocol):
+                why = (
+                    "by the usual weights of errors. Scores of marked errors need the campaign's taxonomy: "
+                    f"import the folder, or give {option('taxonomy')}"
+                )
+            else:
+                why = "as the rest of the import says"
+            raise given.refuse(column, f"{allowed}, {why}")
+
+
+def _by_usual_weights(protocol: Protocol) -> bool:
+    """Whether scores follow from the errors by weights that the campaign may have had otherwise."""
+    return isinstance(protocol, MarksErrors) and not protocol.scored and protocol.taxonomy is None
+
+
+SegmentKey = TypeVar("SegmentKey")
+
+
+def made_elsewhere(
+    facts: ImportFacts,
+    protocol: str,
+    pair: tuple[str, str] | None,
+    systems: Sequence[str],
+    items: Sequence[ItemContent],
+    ratings: Sequence[GivenRating],
+) -> Content:
+    """The campaign of these items and ratings. InputError as `with_answers`, for an item of more or fewer
+    systems than a relative protocol compares, and for errors of an unknown severity."""
+    _check_compared(find_protocol(protocol), items, ratings)
+    ratings = [_without_no_errors(rating) for rating in ratings]
+    _check_severities(ratings)
+    first = min(rating.assigned_at for rating in ratings)
+    last = max(rating.submitted_at or rating.assigned_at for rating in ratings)
+    raters: dict[str, RaterContent] = {}
+    rated_by: dict[int, set[str]] = defaultdict(set)
+    for rating in ratings:
+        rated_by[rating.item].add(rating.rater)
+        excluded_at = last if rating.excluded else None
+        rater = RaterContent(pseudonym=rating.rater, created_at=first, excluded_at=excluded_at)
+        raters.setdefault(rating.rater, rater)
+    facts = facts.for_systems(systems)
+    rule = "esa" if facts.find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
+    taxonomy = None if facts.taxonomy is None else facts.taxonomy.model_dump()
+    planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule, "taxonomy": taxonomy}
+    if protocol == Mqm.name:
+        planned["decimals"] = _decimals(ratings)
+    source, target = pair or (UNKNOWN, UNKNOWN)
+    content = Content(
+        name=ratings[0].columns.get("campaign", facts.name),  # rows of an export keep its name
+        test_set=facts.test_set or facts.name,
+        protocol=protocol,
+        systems=tuple(systems),
+        source_language=source,
+        target_language=target,
+        ratings_per_item=max(map(len, rated_by.values())),
+        settings={name: value for name, value in planned.items() if value is not None},
+        created_at=first,
+        launched_at=first,
+        closed_at=last,
+        raters=tuple(raters.values()),
+        items=tuple(items),
+    )
+    return replace(with_answers(content, ratings), name=facts.name)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a file of another tool has of scores and of marked errors."""
+
+    scores: int  # that are not 0
+    errors: int  # marked
+    categories: int  # of these, with a category
+    can_mark: bool = True  # whether its lines have a place for marked errors
+
+    def check(self, protocol: Protocol, file: str) -> None:
+        """InputError where the file contradicts the protocol, with the one that fits."""
+        why = fits = ""
+        if protocol.marks_errors and not self.can_mark:
+            why, fits = "its lines have no field for marked errors", "da or da-sqm"
+        elif isinstance(protocol, Mqm):
+            if self.scores and not self.categories:
+                why = f"it has {counted(self.scores, 'score')} above 0, and no error with a category"
+                fits = "esa" if self.errors else "esa, da or da-sqm"
+        elif self.errors and not self.scores and (self.categories or not protocol.marks_errors):
+            why = f"all scores are 0, and the ratings are {counted(self.errors, 'marked error')}"
+            fits = "mqm"
+        if why:
+            raise InputError(
+                f"{option('protocol')} {protocol.name}: {file} contradicts it: {why}; {fits} fits",
+                about="protocol",
+            )
+
+
+@dataclass(frozen=True)
+class Numbering(Generic[SegmentKey]):
+    """Where the segments of a file, called by keys, stand in the test set."""
+
+    indices: Mapping[SegmentKey, int]  # 0 for the first
+    renumbered: int = 0  # segments whose numbers in the file are not those of the test set
+    first: int = 1  # the number that the file gives a first segment
+
+    @classmethod
+    def of_numbers(cls, numbers: Mapping[SegmentKey, int], kind: str, told: int | None = None) -> Self:
+        """By numbers over the whole test set. They begin with what is told, else with 0 where there is a 0,
+        else as usual in files of this kind."""
+        first = 0 if 0 in numbers.values() else FIRST_SEGMENT[kind]
+        first = first if told is None else told
+        return cls({key: number - first for key, number in numbers.items()}, first=first)
+
+    @property
+    def settings(self) -> dict[str, int]:
+        return {"first_segment": self.first} if self.first != 1 else {}
+
+    @property
+    def notes(self) -> tuple[NotKept, ...]:
+        what = "segments numbered anew, document after document: the file counts them within documents"
+        return counts({what: self.renumbered}, note=True)
+
+
+class CostError(ValueError):
+    """What a file calls the score of an error cannot be what an error costs."""
+
+
+def given_cost(score: Any) -> dict[str, float]:
+    """The `cost` of a span from what a file calls the error's score; nothing where that is missing.
+
+    CostError for what no error can cost.
+    """
+    if score is None:
+        return {}
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < math.inf:
+        raise CostError(f"score of an error: found {str(score)[:60]}; allowed: what it costs, 0 or more")
+    return {"cost": float(score)}
+
+
+def _spans_of(rating: GivenRating) -> list[Any]:
+    """The marked errors as the file has them, checked or not."""
+    spans = (rating.payload or {}).get("spans")
+    return spans if isinstance(spans, list) else []
+
+
+def _without_no_errors(rating: GivenRating) -> GivenRating:
+    """The rating without the lines by which some files say that nothing is marked."""
+    spans = _spans_of(rating)
+    marked = [span for span in spans if not (isinstance(span, dict) and is_no_error(span.get("severity")))]
+    if len(marked) == len(spans):
+        return rating
+    return replace(rating, payload={**(rating.payload or {}), "spans": marked})
+
+
+def _check_severities(ratings: Sequence[GivenRating]) -> None:
+    """InputError that counts and names all severities of errors that are not known."""
+    unknown: Counter[str] = Counter()
+    first: Place | None = None
+    for rating in ratings:
+        for span in _spans_of(rating):
+            severity = span.get("severity") if isinstance(span, dict) else None
+            if isinstance(severity, str) and as_severity(severity) not in SEVERITIES:
+                first = first or rating.place
+                unknown[severity[:60]] += 1
+    if first is not None:
+        found = ", ".join(f"{severity!r} ({count:,})" for severity, count in unknown.most_common())
+        raise InputError(
+            f"{first}: errors of unknown severities: {found}; allowed: {', '.join(SEVERITIES)}, or no-error "
+            "where nothing is marked"
+        )
+
+
+def _decimals(ratings: Sequence[GivenRating]) -> int | None:
+    """Decimals that scores of MQM need for the costs that the file gives; None for the usual one."""
+    needed = 1
+    for rating in ratings:
+        for span in _spans_of(rating):
+            cost = span.get("cost") if isinstance(span, dict) else None
+            if isinstance(cost, float | int) and math.isfinite(cost):
+                fraction = exact(repr(cost))
+                while needed < MAX_DECIMALS and (fraction * 10**needed).denominator != 1:
+                    needed += 1
+    return needed if needed > 1 else None
+
+
+def error_notices(content: Content) -> tuple[NotKept, ...]:
+    """What to know of the errors of an import: which cost something else in the file than by the weights,
+    and which categories the weights do not name."""
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, Mqm):
+        return ()
+    costs: Counter[str] = Counter()
+    categories: Counter[str] = Counter()
+    for answer in content.answers:
+        for score in answer.scores:
+            for span in spans_of(score.payload):
+                name = "/".join(span.category) or "no category"
+                if span.cost is not None:
+                    usual = float(protocol.penalty(span))
+                    costs[f"{name}, {span.severity}: {span.cost:g} instead of {usual:g}"] += 1
+                elif protocol.taxonomy is None and not is_published(span.category):
+                    categories[name] += 1
+    weights = "the usual weights" if protocol.taxonomy is None else option("taxonomy")
+    notices = []
+    if costs:
+        notices.append(
+            NotKept(
+                costs.total(),
+                f"errors whose cost in the file, which counts, is not that of {weights}: {_listed(costs)}",
+            )
+        )
+    if categories:
+        notices.append(
+            NotKept(
+                categories.total(),
+                "errors of categories that the usual weights do not name (they cost what their severity "
+                f"says; {option('taxonomy')} FILE gives others): {_listed(categories)}",
+            )
+        )
+    return tuple(notices)
+
+
+def _listed(found: Counter[str]) -> str:
+    return "; ".join(f"{what[:80]} ({count:,})" for what, count in found.most_common())
+
+
+def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: Sequence[GivenRating]) -> None:
+    """Pairs of a segment that were rows without an item would be one item, and tell of pairs that nobody
+    compared."""
+    if not protocol.relative:
+        return
+    for item in items:
+        if not protocol.min_outputs <= len(item.systems) <= protocol.max_outputs:
+            place = next(rating.place for rating in ratings if rating.item == item.position)
+            raise InputError(
+                f"{place}: an item of {counted(len(item.systems), 'system')} ({', '.join(item.systems)}), of "
+                f"which {protocol.name} compares {protocol.max_outputs}; number the pairs in a column item"
+            )
