@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,10 +59,10 @@ class CampaignReport:
     styles: vega.Styles  # of its systems
 
     def section(self) -> Section:
-        campaign, baseline = self.judged.ratings.campaign, self.judged.systems[self.judged.baseline]
+        campaign = self.judged.ratings.campaign
         more = tuple(table for table in self.tables if table.key not in OPEN)
         blocks: list[Block] = [table for table in self.tables if table.key in OPEN]
-        blocks += figures(campaign.name, baseline, {table.key: table for table in self.tables}, self.styles)
+        blocks += figures(self)
         if more:
             title = "Agreement, ranks, metrics against human scores"
             blocks.append(Section("more", title, more, folded=True))
@@ -174,50 +174,50 @@ def _left_out(ratings: Ratings) -> str:
     return f"{what}. Left out: {'; '.join(listed)}." if listed else f"{what}. Nothing was left out."
 
 
-# ---------------------------------------------------------------- figures, from the cells of the tables
+# ---------------------------------------------------------------- figures
 
 
-def figures(
-    campaign: str, baseline: str, tables: Mapping[str, Table], styles: vega.Styles
-) -> list[Figure | Choice]:
-    """Every figure that a campaign has data for; its tables by their keys."""
+def figures(report: CampaignReport) -> list[Figure | Choice]:
+    """Every figure that a campaign has data for."""
     drawn: list[Figure | Choice] = []
-    means, ranking = tables.get("means"), tables.get("wmt")
-    # preferences have no ratio
-    if means is not None and any(column.key == "percent" for column in means.columns):
-        drawn.append(baseline_is_hundred(means, baseline, campaign, styles))
-    if ranking is not None:
-        drawn.append(rank_ranges(ranking, campaign, styles))
-    if means is not None and (scores := tables.get("people_and_metrics")) is not None:
+    tables = {table.key: table for table in report.tables}
+    campaign, relative = report.judged.ratings.campaign.name, report.judged.protocol.relative
+    if report.means and not relative:  # preferences have no ratio
+        drawn.append(baseline_is_hundred(report))
+    if (ranking := tables.get("wmt")) is not None:
+        drawn.append(rank_ranges(ranking, campaign, report.styles))
+    if (scores := tables.get("people_and_metrics")) is not None:
         metrics = [column for column in scores.columns if column.key != "people"]
-        compared = tuple(people_against_metric(scores, means, metric, campaign, styles) for metric in metrics)
+        compared = tuple(people_against_metric(report, scores, metric) for metric in metrics)
         drawn.append(
             Choice("metrics", "Human scores against a metric", ("Metric to compare",), compared, "no metrics")
         )
     return drawn
 
 
-def baseline_is_hundred(means: Table, baseline: str, campaign: str, styles: vega.Styles) -> Figure:
+def baseline_is_hundred(report: CampaignReport) -> Figure:
     """One row per system: its per cent of the baseline, the delta-method interval as a thick line and the
     paired-t interval as a thin one."""
-    rows, missing = [], []
-    for row in means.rows:
-        delta, paired = row.cells["percent"], row.cells["percent_paired_t"]
+    judged, styles = report.judged, report.styles
+    baseline, campaign = judged.systems[judged.baseline], judged.ratings.campaign.name
+    rows = []
+    for mean in report.means:
+        if (ratio := mean.ratio) is None:
+            continue
         rows.append(
             {
-                "system": row.name,
-                "percent": delta.value,
-                "low": delta.low,
-                "high": delta.high,
-                "paired_low": paired.low,
-                "paired_high": paired.high,
+                "system": judged.systems[mean.system],
+                "percent": ratio.delta.value,
+                "low": ratio.delta.low,
+                "high": ratio.delta.high,
+                "paired_low": ratio.paired_t.low,
+                "paired_high": ratio.paired_t.high,
                 "baseline": 100.0,
             }
         )
-        if delta.value is None:
-            missing.append(f"{row.name} (not rated)")
+    missing = [f"{row['system']} (not rated)" for row in rows if row["percent"] is None]
     title = f"% of {baseline}"
-    names = [row.name for row in means.rows]
+    names = [judged.systems[mean.system] for mean in report.means]
     y = vega.named("system", names)
     style = vega.by_style("system", {name: styles[name] for name in names}, legend={})
     tooltip = vega.tooltip(
@@ -271,12 +271,11 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str, styles: vega
     return replace(drawn, about="Thick: delta method. Thin: paired t.")
 
 
-def people_against_metric(
-    scores: Table, means: Table, metric: Column, campaign: str, styles: vega.Styles
-) -> Figure:
+def people_against_metric(report: CampaignReport, scores: Table, metric: Column) -> Figure:
     """One point per system: the mean human score over the metric's mean, on the same outputs."""
+    styles, campaign = report.styles, report.judged.ratings.campaign.name
     points = next(column for column in scores.columns if column.key == "people")
-    intervals = {row.name: row.cells["mean"] for row in means.rows}
+    intervals = {report.judged.systems[mean.system]: mean.mean for mean in report.means}
     rows, missing = [], []
     for row in scores.rows:
         people, score, mean = row.cells["people"], row.cells[metric.key], intervals[row.name]
@@ -418,10 +417,10 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
     cells = {}
     for mean in report.means:
         pair = pairs.get(mean.system)
-        ratio = absent(protocol.ratio_note) if protocol.relative else Cell("ok", value=100.0)
+        ratio = mean.ratio
         cells[judged.systems[mean.system]] = {
             score.key: replace(estimate(mean.mean), delta=_delta(pair) if pair else None, seeds=1),
-            percent.key: ratio if mean.ratio is None else estimate(mean.ratio.delta),
+            percent.key: absent(protocol.ratio_note) if ratio is None else estimate(ratio.delta),
             verdict.key: verdict_cell(judged, pair.verdict) if pair else Cell("ok", words="baseline"),
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())

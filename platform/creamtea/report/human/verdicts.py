@@ -31,14 +31,13 @@ NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does
 
 @dataclass(frozen=True)
 class SystemMean:
-    """A system's mean in points over its items, and as a percentage of the baseline's, where scores are not
-    relative; of the baseline itself there is no ratio."""
+    """A system's mean in points over its items, and as a percentage of the baseline's."""
 
     system: int
     items: int
     ratings: int
     mean: MeanEstimate
-    ratio: Ratio | None
+    ratio: Ratio | None  # None where scores are relative
 
 
 def system_means(judged: RatedCampaign) -> list[SystemMean]:
@@ -54,11 +53,10 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
             clusters=None if judged.documents is None else judged.documents[rated],
             cluster=ratings.together,
         )
-        ratio = None
-        if not judged.protocol.relative and system != judged.baseline:
+        ratio = None if judged.protocol.relative else Ratio(Estimate(100.0), Estimate(100.0))
+        if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
-            weighing = judged.weights_of(judged.baseline, system)
-            ratio = baseline_ratio(*columns, weighing, judged.documents)
+            ratio = baseline_ratio(*columns, judged.weights_of(judged.baseline, system), judged.documents)
         scores = int((rated[ratings.unit] & (ratings.system == system)).sum())
         means.append(SystemMean(system, len(own), scores, mean, ratio))
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
@@ -96,8 +94,6 @@ def means_table(
                 "percent": estimate(each.ratio.delta),
                 "percent_paired_t": estimate(each.ratio.paired_t),
             }
-        elif not judged.protocol.relative:
-            cells |= {column: Cell("ok", value=100.0) for column in ("percent", "percent_paired_t")}
         rows.append(Row(judged.systems[each.system], cells))
     return table(key, title, about, "system", columns, rows)
 
