@@ -23,7 +23,7 @@ demo: $(VENV)/installed  ## run the demo study, print its report and serve it (S
 ifeq ($(STUDY),studies/demo.yaml)
 	@$(CAMPAIGN) status demo --json 2>/dev/null | grep -qE '"state": "(launched|closed)"' || \
 	  { $(CAMPAIGN) create demo --replace --study demo --test-set test --systems $(DEMO_SYSTEMS) \
-	      --items 30 --instructions studies/demo-instructions.md && $(CAMPAIGN) launch demo; }
+	      --items 30 --set raters.instructions=studies/demo-instructions.md && $(CAMPAIGN) launch demo; }
 	@echo "a link for a rater, once the server runs:"
 	@$(CAMPAIGN) link demo --rater demo-rater --url http://127.0.0.1:$(PORT)
 	@echo "a link for the organiser:"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from creamtea.wording import key_name
+
 
 class CreamteaError(Exception):
     """Base of every error that is shown as one message. Exit code 1: something failed."""
@@ -27,6 +29,11 @@ class InputError(CreamteaError):
     def __init__(self, message: str, about: str = "") -> None:
         super().__init__(message)
         self.about = about
+
+
+def wrong(name: str, message: str) -> InputError:
+    """Return the error about a key of a campaign file, which is a field on a page."""
+    return InputError(f"{key_name(name)}: {message}", about=name)
 
 
 class NotInDatabase(InputError):

@@ -43,6 +43,12 @@ def option(name: str) -> str:
     return f"--{name}" if labels is None else f"“{labels.get(name, name)}”"
 
 
+def key_name(name: str) -> str:
+    """Name a key of a campaign file for its reader: "sample.kind", or on a page its field, "“Segments”"."""
+    labels = _labels.get()
+    return name if labels is None else f"“{labels.get(name, name)}”"
+
+
 def file_name(path: Path) -> str:
     """Name a file for its reader: by its path, or as it was uploaded."""
     folder = _uploads.get()

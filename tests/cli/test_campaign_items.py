@@ -1,4 +1,4 @@
-"""What `creamtea campaign create` says of the items, and of options without the one that they are for."""
+"""What `creamtea campaign create` says of the items, and of settings without the one that they are for."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ def test_how_many_outputs_an_item_shows(creamtea: Any, protocol: str, shown: str
     database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
     fill_study(database)
     database.close()
-    done = creamtea("campaign", "create", "first", *CREATE, "--bad-references", "0", "--protocol", protocol)
+    done = creamtea(
+        "campaign", "create", "first", *CREATE, "--set", "controls.bad_references=0", "--protocol", protocol
+    )
     assert f" items {shown} systems (" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("options", "partner"),
+    ("setting", "needed"),
     [
-        (["--metrics", "bleu"], "--select disagreement"),
-        (["--random-share", "0.5"], "--select disagreement"),
-        (["--strata", "document", "--select", "differing"], "--select stratified"),
-        (["--segments-per-page", "3"], "--unit document"),
-        (["--failing-code", "FAIL"], "--attention FILE"),
+        ("sample.metrics=[bleu]", "sample.kind disagreement"),
+        ("sample.random_share=0.5", "sample.kind disagreement"),
+        ("sample.strata=[document]", "sample.kind stratified"),
+        ("sample.segments_per_page=3", "sample.unit document"),
+        ("attention.failing_code=FAIL", "attention.items"),
     ],
 )
-def test_an_option_that_would_do_nothing_is_refused(creamtea: Any, options: list[str], partner: str) -> None:
-    refused = creamtea("campaign", "create", "first", *CREATE, *options)
+def test_a_setting_that_would_do_nothing_is_refused(creamtea: Any, setting: str, needed: str) -> None:
+    refused = creamtea("campaign", "create", "first", *CREATE, "--set", setting)
     assert refused.returncode == 2
-    assert f"{options[0]} is for {partner}: add it, or leave this out" in refused.stderr
+    key = setting.partition("=")[0]
+    said = f"--set {setting}: {key}: does nothing without {needed}: add that, or leave this out"
+    assert said in refused.stderr

@@ -19,7 +19,16 @@ def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, who
     fill_study(database)
     database.close()
     of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    creamtea("campaign", "create", "first", *of, "--bad-references", "0", "--repeats", "0")
+    creamtea(
+        "campaign",
+        "create",
+        "first",
+        *of,
+        "--set",
+        "controls.bad_references=0",
+        "--set",
+        "controls.repeats=0",
+    )
     link = ("campaign", "link", "first")
     draft = creamtea(*link, *whom)
     assert (draft.returncode, "http://" in draft.stdout) == (0, True)

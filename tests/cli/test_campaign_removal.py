@@ -18,7 +18,16 @@ def test_a_campaign_that_is_removed_is_gone(creamtea: Any, monkeypatch: pytest.M
     fill_study(database)
     database.close()
     of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    creamtea("campaign", "create", "first", *of, "--bad-references", "0", "--repeats", "0")
+    creamtea(
+        "campaign",
+        "create",
+        "first",
+        *of,
+        "--set",
+        "controls.bad_references=0",
+        "--set",
+        "controls.repeats=0",
+    )
     creamtea("campaign", "launch", "first")
     refused = creamtea("campaign", "rm", "first", "--yes")
     assert (refused.returncode, "creamtea campaign close first" in refused.stderr) == (2, True)

@@ -22,7 +22,16 @@ def campaign(creamtea: Any) -> None:
     fill_study(database)
     database.close()
     of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    made = creamtea("campaign", "create", "first", *of, "--bad-references", "0", "--repeats", "0")
+    made = creamtea(
+        "campaign",
+        "create",
+        "first",
+        *of,
+        "--set",
+        "controls.bad_references=0",
+        "--set",
+        "controls.repeats=0",
+    )
     assert made.returncode == 0, made.stderr
 
 

@@ -33,7 +33,16 @@ def test_a_raters_link_is_suggested_for_the_newest_launched_campaign(creamtea: A
     database.close()
     of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
     for name in ("first", "second", "third"):
-        creamtea("campaign", "create", name, *of, "--bad-references", "0", "--repeats", "0")
+        creamtea(
+            "campaign",
+            "create",
+            name,
+            *of,
+            "--set",
+            "controls.bad_references=0",
+            "--set",
+            "controls.repeats=0",
+        )
     assert LINK not in greeting().out  # drafts
     creamtea("campaign", "launch", "first")
     creamtea("campaign", "launch", "second")

@@ -14,7 +14,9 @@ from typer.main import get_command
 
 from creamtea.cli.main import app
 from creamtea.document.descriptions import descriptions
+from creamtea.document.mistakes import fields_by_key
 from creamtea.document.values import Strict
+from creamtea.human.making.settings import CampaignDocument
 from creamtea.reference.commands import commands
 from creamtea.reference.environment import SECTIONS
 from creamtea.reference.fields import parts_of
@@ -63,14 +65,15 @@ def test_every_column_of_trainings_has_a_meaning() -> None:
     assert [row[0] for row in rows if not row[3]] == []
 
 
-def test_every_key_of_a_study_has_a_meaning() -> None:
-    models: set[type[Strict]] = {Study}
-    for part in parts_of(Study):
+@pytest.mark.parametrize("document", [Study, CampaignDocument])
+def test_every_key_of_a_document_has_a_meaning(document: type[Strict]) -> None:
+    models: set[type[Strict]] = {document}
+    for part in parts_of(document):
         models |= {part.model} if part.family is None else set(part.family.built_in.values())
     nameless = [
         (model.__name__, key)
         for model in models
-        for key in model.model_fields.keys() - {"kind"}
+        for key in fields_by_key(model).keys() - {"kind"}
         if not descriptions(model).get(key, ("",))[0] and not descriptions(model).get(key, ("", ""))[1]
     ]
     assert nameless == []

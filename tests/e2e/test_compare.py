@@ -91,7 +91,17 @@ def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
 
     code, said, _ = run(
         *("campaign", "create", "rated", "--study", "compare-src", "--test-set", "test"),
-        *("--systems", "gpt,nllb,human", "--items", "3", "--bad-references", "0", "--repeats", "0", "--json"),
+        *(
+            "--systems",
+            "gpt,nllb,human",
+            "--items",
+            "3",
+            "--set",
+            "controls.bad_references=0",
+            "--set",
+            "controls.repeats=0",
+            "--json",
+        ),
     )
     assert (code, json.loads(said)["items"]) == (0, 3)
 

@@ -158,7 +158,7 @@ def test_documents_bound_the_context(study_database: Database) -> None:
             study_database, "d", campaigns.CampaignRequest(**GOOD, documents=Documents(("x", "y")))
         )
     settings = plain(select="stratified", strata=["document"])
-    with pytest.raises(InputError, match="--strata document needs the documents"):
+    with pytest.raises(InputError, match=r"sample.strata document needs documents"):
         campaigns.create_campaign(
             study_database, "d", campaigns.CampaignRequest(**{**GOOD, "settings": settings})
         )
@@ -286,7 +286,7 @@ def test_a_metric_without_segment_values_is_named(
         ),
         (
             {"settings": plain(bad_references=1)},
-            "bad references need references, and the test set has none: --bad-references 0",
+            "bad references need references, and the test set has none: set controls.bad_references to 0",
         ),
     ],
 )

@@ -86,10 +86,10 @@ def test_disagreement_and_strata_draw_from_the_same_segments() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"differ_between": ["a"]}, "--differ-between needs two of the systems a, b, c, not a$"),
+        ({"differ_between": ["a"]}, "sample.differ_between: needs two of the systems a, b, c, not a$"),
         ({"differ_between": ["a", "a"]}, "needs two of the systems"),
         ({"differ_between": ["a", "d"]}, "needs two of the systems a, b, c, not a, d"),
-        ({"differ_between": ["a", "b"], "select": "all"}, "--select all takes every one"),
+        ({"differ_between": ["a", "b"], "select": "all"}, "sample.kind all takes every one"),
     ],
 )
 def test_a_pair_that_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
@@ -128,7 +128,9 @@ def test_strata_by_length_reach_short_and_long_sources() -> None:
 
 def test_more_strata_than_items_is_refused() -> None:
     population = [line(i, "x", "y", "z", document=str(i)) for i in range(5)]
-    with pytest.raises(InputError, match=r"5 strata by document for 4 segments: ask for more with --items"):
+    with pytest.raises(
+        InputError, match=r"5 strata by document for 4 segments: ask for more with sample.items"
+    ):
         choose(population, complete(select="stratified", strata=["document"], items=4), 1)
 
 
@@ -319,10 +321,10 @@ def test_what_is_left_open_comes_from_the_protocol(
     ("protocol", "given", "message"),
     [
         ("preference", {"select": "all"}, "two equal texts"),
-        ("da", {"select": "disagreement", "items": 5}, "needs one metric of the study or two: --metrics"),
-        ("da", {"select": "disagreement", "metrics": ["bleu"]}, "say how many with --items"),
-        ("da", {"select": "stratified", "strata": []}, "needs --strata length, document or both"),
-        ("da", {"baseline": "d"}, "the baseline 'd' does not take part: --baseline is one of a, b, c"),
+        ("da", {"select": "disagreement", "items": 5}, "sample.metrics: disagreement needs one metric"),
+        ("da", {"select": "disagreement", "metrics": ["bleu"]}, "sample.items: say how many"),
+        ("da", {"select": "stratified", "strata": []}, "sample.strata: give length, document or both"),
+        ("da", {"baseline": "d"}, "baseline: 'd' does not take part: use one of a, b, c"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(protocol: str, given: dict, message: str) -> None:

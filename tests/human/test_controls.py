@@ -236,9 +236,9 @@ def test_an_empty_output_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("given", "references", "message"),
     [
-        ({"bad_references": 1}, {0: "", 1: ""}, "the test set has none: --bad-references 0"),
+        ({"bad_references": 1}, {0: "", 1: ""}, "the test set has none: set controls.bad_references to 0"),
         ({"bad_references": 4}, None, "1 bad references too many: only 3 items have a place"),
-        ({"repeats": 4}, None, "1 repeats too many: only 3 items .* ask for fewer with --repeats"),
+        ({"repeats": 4}, None, "1 repeats too many: only 3 items .* ask for fewer with controls.repeats"),
         ({"bad_references": 2, "repeats": 2}, None, "1 repeats too many"),
     ],
 )

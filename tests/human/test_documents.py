@@ -86,7 +86,7 @@ def test_one_domain_of_the_test_sets_name_says_nothing() -> None:
 
 def test_a_segment_of_no_document_is_refused(study_database: Database) -> None:
     request = campaigns.CampaignRequest(**GOOD, documents=Documents(("x", "x", "", "y", "z")))
-    with pytest.raises(InputError, match="--documents, line 3: found '-'"):
+    with pytest.raises(InputError, match="documents: line 3: found '-'"):
         campaigns.create_campaign(study_database, "c", request)
 
 

@@ -198,7 +198,7 @@ def test_a_wrong_line_is_named_and_nothing_is_kept(
 
 
 def test_what_is_no_list_is_said(tmp_path: Path, store: ArtefactStore) -> None:
-    with pytest.raises(InputError, match=r"--media .*: No such file"):
+    with pytest.raises(InputError, match=r"media: .*: No such file"):
         giving.read_media(tmp_path / "none.jsonl", store)
     (tmp_path / "a.png").write_bytes(PICTURE)
     with pytest.raises(InputError, match=r"a.png, line 1: not UTF-8 text: give a list in JSON Lines"):

@@ -62,7 +62,8 @@ def test_from_the_metric_to_the_page(
     monkeypatch.setenv("CREAMTEA_ARTEFACTS", str(tmp_path / "artefacts"))
     run = runner(monkeypatch, capsys)
     options = ["--study", "jam", "--test-set", "test", "--systems", "plain,beam", "--protocol", "esa"]
-    options += ["--bad-references", "0", "--repeats", "0", "--proposals-from", "finder"]
+    options += ["--set", "controls={bad_references: 0, repeats: 0}"]
+    options += ["--set", "protocol.proposals_from=finder"]
     code, _, told = run("campaign", "create", "c", *options)
     assert code == 0, told
     with study_database.session() as session:
@@ -78,14 +79,16 @@ def test_from_the_metric_to_the_page(
     assert found[4, 1] == {"1": []}
     registered = launching.launch(study_database, "c")
     assert registered["settings"]["proposed_by"]["digest"] == "d1"
-    code, _, told = run("campaign", "create", "d", *options, "--proposals", str(tmp_path / "p.jsonl"))
+    code, _, told = run(
+        "campaign", "create", "d", *options, "--set", f"protocol.proposals={tmp_path}/p.jsonl"
+    )
     assert (code, "give one of the two" in told) == (2, True)
 
 
 def test_what_a_metric_cannot_propose(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
     add_scores(study_database, store, tmp_path, "plain", [[]] * 5)
     with pytest.raises(
-        InputError, match="--proposals-from other: study 'jam' has no such metric; it has finder"
+        InputError, match=r"protocol.proposals_from: other: study 'jam' has no such metric; it has finder"
     ):
         of_metric(study_database, store, "other")
     with pytest.raises(InputError, match="'beam'"):

@@ -282,15 +282,18 @@ def test_a_campaign_of_documents(study_database: Database) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"documents": None}, "--unit document needs the documents: --documents FILE"),
+        ({"documents": None}, "sample.unit document needs documents: a file"),
         (
             {"select": "stratified", "strata": ["document"], "items": 2},
-            "--unit document takes documents whole: use --strata length",
+            "sample.unit document takes documents whole: use length",
         ),
-        ({"unit": "segment", "document_score": True}, "--document-score .* add --unit document"),
+        (
+            {"unit": "segment", "document_score": True},
+            "protocol.document_score: does nothing without sample.unit document",
+        ),
         (
             {"protocol": "preference", "document_score": True},
-            "--document-score: the scale of --protocol preference is not one for whole documents",
+            "protocol.document_score: preference has no scale for whole documents",
         ),
         ({"documents": ["x", "y", "x", "y", "y"]}, "document 'x' begins again at segment 3"),
     ],
@@ -343,8 +346,8 @@ def test_human_references_among_the_systems_are_known_as_such(study_database: Da
 @pytest.mark.parametrize(
     ("systems", "numbers", "message"),
     [
-        (["plain", "entmax"], [2], "--show-reference 2: that is system 'entmax', which takes part"),
-        (["plain", "beam"], [1, 1], "--show-reference 1: it is named twice"),
+        (["plain", "entmax"], [2], "protocol.show_reference: 2: that is system 'entmax', which takes part"),
+        (["plain", "beam"], [1, 1], "protocol.show_reference: 1: it is named twice"),
         (["plain", "beam"], [3], "no system of study 'jam' is that reference: .* `reference: 3`"),
     ],
 )

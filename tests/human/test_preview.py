@@ -224,7 +224,8 @@ def test_saved_are_scores_of_single_outputs_however_they_are_shown(study_databas
     lengthen(study_database, 40)
     saved = {}
     for protocol in ("da", "contrastive-da", "preference"):
-        settings = PLAIN.model_copy(update={"aim": True, "pairs": "baseline", "select": "differing"})
+        pairs = "baseline" if protocol == "preference" else "all"
+        settings = PLAIN.model_copy(update={"aim": True, "pairs": pairs, "select": "differing"})
         request = campaigns.CampaignRequest(protocol=protocol, settings=settings, **GOOD)
         made = campaigns.create_campaign(study_database, protocol, request)
         found = preview(study_database, protocol)

@@ -105,7 +105,7 @@ def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -
         ),
         ([line("plain", 1, MINOR, MINOR)], {}, "two errors share character 0"),
         ([line("plain", 1, MINOR | {"proposed": 0})], {}, "neither `proposed` nor `in_source`"),
-        ([line()], {"protocol": "da"}, "--proposals is for marked errors, and da has none"),
+        ([line()], {"protocol": "da"}, "protocol.proposals: is for marked errors, and da has none"),
         ([{"system": "plain"}], {}, "line 1: segment: required key is missing"),
     ],
 )
@@ -119,8 +119,8 @@ def test_a_wrong_file_is_named_with_its_line(
 @pytest.mark.parametrize(
     ("metric", "field"),
     [
-        (None, "proposals"),
-        (ProposedBy(metric="found", scorer="xcomet", version="1", digest="0"), "proposals-from"),
+        (None, "protocol.proposals"),
+        (ProposedBy(metric="found", scorer="xcomet", version="1", digest="0"), "protocol.proposals_from"),
     ],
 )
 def test_the_forms_field_is_told(

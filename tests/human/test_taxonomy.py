@@ -123,7 +123,7 @@ def test_settings_keep_a_taxonomy_and_a_campaign_has_one() -> None:
         complete = CampaignSettings().complete(find_protocol(protocol), systems, None)
         assert complete.taxonomy == usual
         assert settings_of(complete.model_dump(mode="json")) == complete
-    with pytest.raises(InputError, match="--taxonomy is for marked errors, and da has none"):
+    with pytest.raises(InputError, match=r"protocol.taxonomy: da has no marked errors"):
         CampaignSettings(taxonomy=ESA).complete(find_protocol("da"), systems, None)
 
 

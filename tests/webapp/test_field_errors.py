@@ -16,6 +16,7 @@ import creamtea
 import creamtea_webapp
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.settings import declarations
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea_webapp.pages import submit
@@ -102,15 +103,15 @@ def test_of_raters(visit: Visit, database: Database) -> None:
 @pytest.mark.parametrize(
     "key, value, words, after",
     [
-        ("campaign-questions", "ask | one", "line 1", "campaign-questions"),
-        ("campaign-completion_url", "nowhere", "completion_url", "campaign-completion_url"),
+        ("campaign-raters.questions", "ask | one", "line 1", "campaign-raters.questions"),
+        ("campaign-raters.completion_url", "nowhere", "not an address", "campaign-raters.completion_url"),
         ("campaign-name", "tasting", "already exists", "campaign-name"),
     ],
 )
 def test_of_a_draft(visit: Visit, key: str, value: str, words: str, after: str) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("other")
-    kind = app.text_area if key == "campaign-questions" else app.text_input
+    kind = app.text_area if key == "campaign-raters.questions" else app.text_input
     kind(key=key).set_value(value)
     app = pressed(app, "make")
     assert place_of_error(app, words) == after
@@ -121,9 +122,9 @@ def test_one_and_a_half_controls_are_refused(visit: Visit) -> None:
     """From 1 on the field has a number of items: 1.5 is not one of them."""
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("other")
-    app.number_input(key="campaign-bad_references").set_value(1.5)
+    app.number_input(key="campaign-controls.bad_references").set_value(1.5)
     app = pressed(app, "make")
-    assert place_of_error(app, "bad_references: found 1.5") == "campaign-context"  # the last of the row
+    assert place_of_error(app, "found 1.5") == "campaign-controls.bad_references"
 
 
 def test_of_a_drafts_documents(visit: Visit) -> None:
@@ -195,6 +196,9 @@ def test_every_option_of_a_message_has_a_label_on_pages() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option":
                 option = getattr(node.args[0], "value", None)
                 assert option is None or option in labels, (name, option)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("key_name", "wrong"):
+                key = getattr(node.args[0], "value", None)
+                assert key is None or key in declarations(), (name, key)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
                 written = set(re.findall(r"(?<![\w-])(?<!list )--[a-z][a-z-]+", node.value))
                 assert written <= known, f"{name}: write option(...), so that a page names its field"

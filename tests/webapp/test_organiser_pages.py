@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from filled_study import HOSTILE, SPEC, fill_study, lines
 from organiser_app import (
     Visit,
     actions,
     campaign_row,
     press,
+    ran,
     shown,
 )
 
 from creamtea.access import audit
+from creamtea.document.document import Document
 from creamtea.human.making import campaigns
+from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of
+from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.documents import Documents
-from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.making.settings import CampaignDocument, CampaignSettings, settings_of
 from creamtea.store.database import Database
+from creamtea.store.rows import from_row
 
 
 @pytest.mark.slow
 def test_a_campaign_from_the_form_to_its_end(ready: Database, visit: Visit) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("scones")
-    app.number_input(key="campaign-items").set_value(12)
-    app.number_input(key="campaign-ratings_per_item").set_value(2)
-    app.text_area(key="campaign-instructions").set_value("*Read* twice.")
+    app.number_input(key="campaign-sample.items").set_value(12)
+    app.number_input(key="campaign-raters.ratings_per_item").set_value(2)
+    app.text_area(key="campaign-raters.instructions").set_value("*Read* twice.")
     press(app, "make")
     row = campaign_row(ready, "scones")
     assert (row.state, row.ratings_per_item, row.instructions) == ("draft", 2, "*Read* twice.")
@@ -67,20 +74,21 @@ def test_a_mistake_in_the_form_is_told_in_its_own_words_and_makes_nothing(
     app.text_input(key="campaign-name").set_value("scones")
     app.multiselect(key="campaign-systems-quagga").set_value(["tapir-greedy"])
     press(app, "make")
-    assert "name them with “Systems”" in shown(app)
+    assert "list them as “Systems”" in shown(app)
     assert campaigns.summaries(ready) == []
     app.multiselect(key="campaign-systems-quagga").set_value(["tapir-nvs", "dugong-greedy"])
-    press(app, "make")  # the baseline is still the study's, which does not take part
-    assert "“Baseline” is one of tapir-nvs, dugong-greedy" in shown(app)
+    app.selectbox(key="campaign-baseline-quagga").set_value("tapir-greedy")
+    press(app, "make")
+    assert "use one of tapir-nvs, dugong-greedy" in shown(app)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "select", "fields"),
     [
-        ("da-sqm", "stratified", {"campaign-items": 5}),
+        ("da-sqm", "stratified", {"campaign-sample.items": 5}),
         ("preference", "differing", {}),
-        ("contrastive-da", "disagreement", {"campaign-items": 6}),
+        ("contrastive-da", "disagreement", {"campaign-sample.items": 6}),
     ],
 )
 def test_the_form_makes_every_kind_of_campaign(
@@ -88,16 +96,16 @@ def test_the_form_makes_every_kind_of_campaign(
 ) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("kind")
-    app.selectbox(key="campaign-protocol").set_value(protocol).run()
-    app.selectbox(key=f"campaign-select-{protocol}").set_value(select).run()
+    app.selectbox(key="campaign-protocol.kind").set_value(protocol).run()
+    app.selectbox(key=f"campaign-sample.kind-{protocol}").set_value(select).run()
     for key, value in fields.items():
         app.number_input(key=key).set_value(value)
     if select == "disagreement":
-        app.multiselect(key="campaign-metrics").set_value(["bleu"])
-    app.checkbox(key="campaign-aim").check()  # each of them can, preferences with these pairs
+        app.multiselect(key="campaign-sample.metrics-quagga").set_value(["bleu"])
+    app.checkbox(key="campaign-sample.aim").check()  # each of them can, preferences with these pairs
     if protocol == "preference":
-        app.selectbox(key="campaign-pairs").set_value("baseline")
-        app.multiselect(key="campaign-differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
+        app.selectbox(key="campaign-protocol.pairs").set_value("baseline")
+        app.multiselect(key="campaign-sample.differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
     press(app, "make")
     assert "The draft has" in shown(app)
     row = campaign_row(ready, "kind")
@@ -119,7 +127,7 @@ def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) ->
     settings = CampaignSettings(items=8, bad_references=3, consent="I agree.", delta=0.4)
     made = _draft(ready, settings=settings, ratings_per_item=3, seed=9, instructions="Read.")
     app = visit(campaigns="new", from_=made.id)
-    app.number_input(key="campaign-items").set_value(9)
+    app.number_input(key="campaign-sample.items").set_value(9)
     press(app, "make")
     row = campaign_row(ready, "first")
     assert row.id == made.id
@@ -136,7 +144,7 @@ def test_a_draft_does_not_lose_its_documents(ready: Database, visit: Visit) -> N
     chapters = Documents(tuple(f"d{segment // 4}" for segment in range(40)))
     made = _draft(ready, settings=CampaignSettings(items=8), documents=chapters)
     app = visit(campaigns="new", from_=made.id)
-    app.number_input(key="campaign-items").set_value(9)
+    app.number_input(key="campaign-sample.items").set_value(9)
     press(app, "make")
     assert "the draft has documents, whose file is not kept: give it again" in shown(app)
     assert campaign_row(ready, "first").settings["items"] == 8
@@ -158,7 +166,7 @@ def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(ready: Dat
         ),
     )
     app = visit(campaigns="new", from_=made.id)
-    field = app.multiselect(key="campaign-metrics")
+    field = app.multiselect(key="campaign-sample.metrics-quince")
     assert (field.options, field.value) == (["bleu", "chrf++"], ["chrf++"])
     press(app, "make")
     assert campaign_row(ready, "first").settings["metrics"] == ["chrf++"]
@@ -172,11 +180,11 @@ def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(ready: Datab
     ]
     assert len(told) == 2
     app.text_input(key="campaign-name").set_value("scones")
-    app.text_area(key="campaign-questions").set_value("Language? | German")
+    app.text_area(key="campaign-raters.questions").set_value("Language? | German")
     press(app, "make")
     assert "line 1" in shown(app)
-    app.text_area(key="campaign-questions").set_value("Language? | German | English")
-    app.text_input(key="campaign-completion_url").set_value(
+    app.text_area(key="campaign-raters.questions").set_value("Language? | German | English")
+    app.text_input(key="campaign-raters.completion_url").set_value(
         "https://app.prolific.com/submissions/complete?cc=C"
     )
     press(app, "make")
@@ -190,3 +198,38 @@ def test_an_unknown_campaign_is_told(visit: Visit) -> None:
         app = visit(**query)
         assert "No such campaign" in shown(app)
         assert "Sign out" in shown(app)
+
+
+def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database, visit: Visit) -> None:
+    practice = [{"source": "Tag", "outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "why"}]
+    written = {
+        "name": "scones", "study": "quagga", "test_set": "narwhal", "systems": ["tapir-nvs", "tapir-greedy"],
+        "delta": 5.0, "practice": practice, "protocol": {"kind": "da", "context": 2},
+        "sample": {"kind": "stratified", "items": 9}, "controls": {"bad_references": 0.2, "repeats": 3},
+        "raters": {"questions": [{"ask": "Years", "number": True}], "contact": "Jo"},
+    }  # fmt: skip
+    app = visit(campaigns="new")
+    file = ("c.yaml", yaml.safe_dump({**written, "media": "m.jsonl"}).encode(), "application/yaml")
+    ran(app.file_uploader(key="campaign-file").set_value([file]).run())
+    press(app, "fill")
+    assert "Upload its files beside sources below." in shown(app)
+    assert app.text_input(key="campaign-name-1").value == "scones"
+    press(app, "make")
+    row = campaign_row(ready, "scones")
+    app = visit(campaigns="new", from_=row.id)  # as the draft's form downloads it
+    settings = settings_of(row.settings)
+    request = from_row(
+        CampaignRequest, row, study="quagga", settings=settings, documents=None, proposals=None, media=None
+    )
+    document = document_of("scones", request)
+    expected = CampaignDocument.model_validate(written)
+    again = check_campaign(Document("again", yaml.safe_load(as_yaml(document))), Folder(Path(), ()))
+    assert again.campaign.sample == expected.sample
+    assert again.campaign.raters == expected.raters
+    assert again.campaign.tutorial == expected.tutorial
+    assert again.campaign.controls == expected.controls
+    assert again.campaign.protocol == expected.protocol
+    file = ("c.yaml", b"name: x\nsistems: [a]\n", "application/yaml")
+    ran(app.file_uploader(key="campaign-file").set_value([file]).run())
+    press(app, "fill")
+    assert "c.yaml:2: sistems: found an unknown key" in shown(app)

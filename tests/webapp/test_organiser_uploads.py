@@ -61,12 +61,13 @@ def test_taxonomy_proposals_and_files_beside_sources(site, open_page, tmp_path: 
     picture.write_bytes(png())
     page = open_page(site.new_link("organiser").replace("/enter#", "/enter?campaigns=new#"))
     page.get_by_label("Name", exact=True).fill("uploaded")
-    expect(page.get_by_text("Taxonomy of errors")).to_have_count(0)  # nothing is marked in other protocols
+    expect(page.get_by_text("Taxonomy", exact=True)).to_have_count(0)  # nothing is marked in other protocols
     choose(page, "Protocol", "MQM")
     for field in ("Bad references", "Repeats"):
         page.get_by_label(field, exact=True).fill("0")
-    upload(page, "Taxonomy of errors", taxonomy)
+    upload(page, "Taxonomy", taxonomy)
     upload(page, "Errors marked beforehand", proposals)
+    press(page.get_by_text("More settings").first)
     upload(page, "Files beside sources", media)
     upload(page, "The files of this list", picture)
     press(page.get_by_role("button", name="Create a draft"))

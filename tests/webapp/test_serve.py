@@ -125,7 +125,8 @@ def open_websocket(port: int | None, cookie: str) -> socket.socket:
 def test_a_campaign_is_created_linked_listed_and_withdrawn(site) -> None:
     created = run(
         site, "campaign", "create", "plover", "--study", "quagga", "--test-set", "narwhal",
-        "--systems", "tapir-greedy, tapir-nvs", "--items", "7", "--bad-references", "0", "--repeats", "0",
+        "--systems", "tapir-greedy, tapir-nvs", "--items", "7",
+        "--set", "controls={bad_references: 0, repeats: 0}",
     )  # fmt: skip
     assert created.exit_code == 0
     assert "campaign plover: 7 items × 2 systems" in created.stdout

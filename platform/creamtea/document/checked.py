@@ -12,7 +12,7 @@ from creamtea.document.mistakes import StudyErrors, mistakes_in_line, mistakes_o
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.regular import read_text
-from creamtea.wording import file_name, option
+from creamtea.wording import file_name, key_name
 
 Model = TypeVar("Model", bound=BaseModel)
 MAX_BYTES = 100_000_000  # of a file of JSON Lines
@@ -36,11 +36,11 @@ def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:
 def read_lines(path: Path, model: type[Model], name: str) -> list[tuple[str, Model]]:
     """The lines of a file of JSON Lines but blank ones, each with its place ("list.jsonl, line 3").
 
-    InputError for a file that cannot be read, with the option `name` that gives it, and with the place and
+    InputError for a file that cannot be read, with the key `name` that names it, and with the place and
     every mistake for a line that is not as the model says.
     """
     text = read_text(
-        path, f"{option(name)} {file_name(path)}", MAX_BYTES, "give a list in JSON Lines, saved as UTF-8"
+        path, f"{key_name(name)}: {file_name(path)}", MAX_BYTES, "give a list in JSON Lines, saved as UTF-8"
     )
     lines = text.split("\n")  # JSON may hold other line separators
     places = ((f"{path.name}, line {number}", line) for number, line in enumerate(lines, start=1))

@@ -30,12 +30,13 @@ class Description(NamedTuple):
 
 
 def descriptions(model: type[BaseModel]) -> dict[str, Description]:
-    """Of the fields that have one; what a subclass says overrides what its base says."""
+    """Of the keys that have one; what a subclass says overrides what its base says."""
     result: dict[str, Description] = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, Strict) and owner is not Strict:
             result |= _own(owner)
-    return result
+    keys = {name: field.alias for name, field in model.model_fields.items() if field.alias}
+    return {keys.get(name, name): words for name, words in result.items()}
 
 
 @cache

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from creamtea.errors import InputError
@@ -47,11 +48,16 @@ class Mistake:
 
 
 class StudyErrors(InputError):
-    """Every mistake of a study: a line each, then their number."""
+    """Every mistake of a document: a line each, then their number.
 
-    def __init__(self, lines: Sequence[str], name: str) -> None:
+    `by_key`: what is wrong with each setting, where a page has a field for it.
+    """
+
+    def __init__(self, lines: Sequence[str], name: str, by_key: Mapping[str, str] | None = None) -> None:
         self.lines = list(dict.fromkeys(lines))
-        super().__init__("\n".join([*self.lines, f"{counted(len(self.lines), 'mistake')} in {name}"]))
+        self.by_key = by_key or {}
+        count = f"{counted(len(self.lines), 'mistake')} in {name}"
+        super().__init__("\n".join([*self.lines, count]), next(iter(self.by_key), ""))
 
 
 # ---------------------------------------------------------------- wording
@@ -112,6 +118,7 @@ ALLOWED = {
     "less_than_equal": "at most {le}",
     "string_too_short": "text that is not empty",
     "string_too_long": "at most {max_length} characters",
+    "amount": "a number of items, or a share below 1",
     "too_long": "at most {max_length} entries",
 }
 
@@ -196,8 +203,15 @@ def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
 
 def allowed_keys(model: type[BaseModel], loc: KeyPath) -> list[str]:
     kind = _type_at(model, loc)
-    keys = list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+    keys = list(fields_by_key(kind)) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
     return sorted(keys, key=lambda key: key != "kind")
+
+
+def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by what a document calls them."""
+    by_alias = model.model_config.get("validate_by_alias", True)
+    fields = model.model_fields.items()
+    return {(field.alias if by_alias and field.alias else name): field for name, field in fields}
 
 
 def _literals(model: type[BaseModel], loc: KeyPath) -> list[str]:
@@ -209,7 +223,7 @@ def _type_at(kind: Any, loc: KeyPath) -> Any:
     kind = _plain(kind)
     for part in loc:
         if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):
-            kind = kind.model_fields[str(part)].annotation
+            kind = fields_by_key(kind)[str(part)].annotation
         elif get_origin(kind) in (dict, Mapping, list):
             kind = get_args(kind)[-1]
         else:

@@ -23,6 +23,9 @@ Width = Annotated[int, Field(ge=1, le=65536)]  # of a layer
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
+FILE = "file"  # the format of a text that names a file, in JSON Schema
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, protected_namespaces=(), allow_inf_nan=False

@@ -7,8 +7,8 @@ from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from creamtea.document.descriptions import Description, descriptions
-from creamtea.document.mistakes import number
-from creamtea.document.values import NAME_CHARACTERS, Strict
+from creamtea.document.mistakes import fields_by_key, number
+from creamtea.document.values import FILE, NAME_CHARACTERS, Strict
 from creamtea.methods.family import Family
 from creamtea.methods.plugins import FAMILIES
 from creamtea.reference.markup import cell, code, table
@@ -52,7 +52,7 @@ def default_words(field: Schema) -> str:
     if default is None or default in ({}, []) or default == "":
         return ""
     if isinstance(default, dict):
-        return code(default["kind"]) if "kind" in default else ""
+        return code(default["kind"]) if default.get("kind") else ""
     if isinstance(default, list) and all(isinstance(entry, dict) for entry in default):
         return ", ".join(code(entry["kind"]) for entry in default)
     return code(default)
@@ -80,6 +80,8 @@ def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
     if value.get("type") == "object" and ("additionalProperties" in value or "patternProperties" in value):
         inner = value.get("additionalProperties") or next(iter(value["patternProperties"].values()))
         return f"by name: {value_words(inner, blocks, links)}"
+    if value.get("format") == FILE:
+        return "file"
     if value.get("type") == "string":
         named = NAME_CHARACTERS in value.get("pattern", "")
         return "name" if named else "text"
@@ -119,7 +121,7 @@ def family_of(value: Schema) -> Family[Any]:
 
 def parts_of(model: type[Strict], place: str = "") -> Iterator[Part]:
     """The blocks and methods below a block, each as often as it stands somewhere, depth first."""
-    for key, field in model.model_fields.items():
+    for key, field in fields_by_key(model).items():
         for part in _parts(field.annotation, f"{place}.{key}".lstrip(".")):
             yield part
             if part.family is None:

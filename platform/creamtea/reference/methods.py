@@ -62,6 +62,6 @@ def _protocols() -> list[str]:
         systems = f"{protocol.min_systems} to {protocol.max_systems}"
         selections = ", ".join(f"`{selection}`" for selection in protocol.selections)
         rows.append((f"`{name}`", cell(protocol.title), cell(protocol.summary), systems, selections))
-    headings = ("`--protocol`", "name", "what a rater does", "systems", "`--select`")
-    about = "Of `creamtea campaign create`; the [guide for organisers](../guide-organiser.md) compares them."
+    headings = ("`kind`", "name", "what a rater does", "systems", "`sample.kind`")
+    about = "Of [a campaign](campaign.md#protocol); the [guide](../guide-organiser.md) compares them."
     return ["## Rating protocols", "", about, *table(headings, rows)]

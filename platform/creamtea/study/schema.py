@@ -26,19 +26,19 @@ REFERENCE = "#/$defs/"
 
 
 def study_schema() -> Schema:
-    """In JSON Schema's draft of 2020-12."""
-    schema = Study.model_json_schema()
+    schema = schema_of(Study, "creamtea study")
+    _allow_grids(schema["$defs"])
+    return schema
+
+
+def schema_of(model: type[BaseModel], title: str) -> Schema:
+    """A document's schema in JSON Schema's draft of 2020-12."""
+    schema = model.model_json_schema()
     models = {model.__name__: model for model in _subclasses(Strict)}
-    for name, definition in [("Study", schema), *schema["$defs"].items()]:
+    for name, definition in [(model.__name__, schema), *schema["$defs"].items()]:
         if name in models:
             _describe(definition, models[name])
-    schema = _rewritten(schema)
-    _allow_grids(schema["$defs"])
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "creamtea study",
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_rewritten(schema), "title": title}
 
 
 def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

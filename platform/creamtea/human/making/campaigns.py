@@ -16,22 +16,17 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit
-from creamtea.errors import InputError, about
+from creamtea.errors import InputError, about, wrong
 from creamtea.human.making.attention import attention_items
 from creamtea.human.making.choosing import choose, make_items
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.documents import Documents, domain_settings
+from creamtea.human.making.metric_proposals import FIELD
 from creamtea.human.making.new_items import NewItem
-from creamtea.human.making.outputs import (
-    check_names,
-    human_systems,
-    read_lines,
-    read_metric,
-    read_references,
-)
+from creamtea.human.making.outputs import check_names, human_systems, read_lines, read_metric, read_references
 from creamtea.human.making.pages import PART_CONTEXT, make_pages
 from creamtea.human.making.proposals import Proposal, add_proposals
-from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
 from creamtea.human.making.tutorial import tutorial_items
 from creamtea.human.media.given import Given, add_media, add_to_written
 from creamtea.human.media.keeping import store_media
@@ -43,9 +38,7 @@ from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
-from creamtea.wording import option
-
-USUAL_PROTOCOL = "contrastive-da"
+from creamtea.wording import key_name, option
 
 
 @dataclass(frozen=True)
@@ -108,10 +101,10 @@ def create_campaign(
     """
     protocol = find_protocol(request.protocol)
     if not protocol.rated_here:
-        raise InputError(
-            f"{option('protocol')} {protocol.name}: its ratings are imported (creamtea campaign import), "
-            f"there is no page to rate by it; use {', '.join(protocol_names(rated_here=True))}",
-            about="protocol",
+        raise wrong(
+            "protocol.kind",
+            f"ratings of {protocol.name} are imported (creamtea campaign import), there is no page to rate "
+            f"by it; use {', '.join(protocol_names(rated_here=True))}",
         )
     _check_request(name, protocol, request)
     with database.transaction() as session:
@@ -156,18 +149,19 @@ def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> N
     if not protocol.min_systems <= len(systems) <= protocol.max_systems:
         raise InputError(
             f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
-            f"systems, not {len(systems)}: name them with {option('systems')} a,b",
+            f"systems, not {len(systems)}: list them as {key_name('systems')}",
             about="systems",
         )
     if len(set(systems)) != len(systems):
-        raise InputError(f"a system is named twice in {option('systems')}: name each once", about="systems")
+        raise InputError(f"a system is named twice in {key_name('systems')}: name each once", about="systems")
     if request.ratings_per_item < 1:
         raise InputError(
-            f"{option('ratings')} must be at least 1, not {request.ratings_per_item}", about="ratings"
+            f"{key_name('raters.ratings_per_item')} must be at least 1, not {request.ratings_per_item}",
+            about="raters.ratings_per_item",
         )
     if not 0 <= request.seed < 2**63:
         raise InputError(
-            f"{option('seed')} must be a whole number from 0, below 2^63, not {request.seed}", about="seed"
+            f"{key_name('seed')} must be a whole number from 0, below 2^63, not {request.seed}", about="seed"
         )
 
 
@@ -215,13 +209,15 @@ def _draw(
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
     for needed, what in (
-        (settings.by_documents, f"{option('unit')} document"),
-        ("document" in settings.strata and settings.select == "stratified", f"{option('strata')} document"),
+        (settings.by_documents, f"{key_name('sample.unit')} document"),
+        (
+            "document" in settings.strata and settings.select == "stratified",
+            f"{key_name('sample.strata')} document",
+        ),
     ):
         if needed and documents is None:
             raise InputError(
-                f"{what} needs the documents: {option('documents')} FILE, one line per segment",
-                about="documents",
+                f"{what} needs {key_name('documents')}: a file with one line per segment", about="documents"
             )
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
     lines = read_lines(
@@ -239,10 +235,7 @@ def _draw(
     else:
         rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed)]
     if not rated:
-        raise InputError(
-            f"no pair with the baseline differs on the chosen segments: use {option('pairs')} all",
-            about="pairs",
-        )
+        raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
     shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
     for page in rated:
         for item in page:
@@ -252,13 +245,15 @@ def _draw(
         add_media(rated, given, lines)
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
-    tutorial = tutorial_items(settings.tutorial, protocol)
+    with about("practice"):
+        tutorial = tutorial_items(settings.tutorial, protocol)
     spoilt = baseline if settings.aim else None
     pages = with_controls(rated, references, settings, target, seed, len(tutorial), spoilt)
     if request.proposals is not None:
-        with about("proposals" if settings.proposed_by is None else "proposals-from"):
+        with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
-    checks = attention_items(settings.attention, protocol)
+    with about("attention.items"):
+        checks = attention_items(settings.attention, protocol)
     with about("media"):
         add_to_written(tutorial, given, "tutorial")
         add_to_written(checks, given, "attention")

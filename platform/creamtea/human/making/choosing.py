@@ -25,7 +25,7 @@ from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
 from creamtea.store.item_kinds import ItemKind
-from creamtea.wording import counted, option
+from creamtea.wording import counted, key_name
 
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
@@ -126,7 +126,7 @@ def sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[Samplin
     for unit in units:
         if unit.document in seen:
             raise InputError(
-                f"{option('documents')}: document {unit.document!r} begins again at segment "
+                f"{key_name('documents')}: document {unit.document!r} begins again at segment "
                 f"{unit.index + 1}; the segments of a document must follow one another, so give its parts "
                 "names of their own",
                 about="documents",
@@ -192,8 +192,8 @@ def _stratified(
     if len(strata) > limit:
         raise InputError(
             f"{len(strata)} strata by {' and '.join(names)} for {counted(limit, 'segment')}: ask for more "
-            f"with {option('items')}, or stratify by less with {option('strata')}",
-            about="items",
+            f"with {key_name('sample.items')}, or stratify by less with {key_name('sample.strata')}",
+            about="sample.items",
         )
     sizes = [len(units) for units in strata.values()]
     return [
@@ -252,9 +252,8 @@ def _by_disagreement(
     """
     if limit < 2:
         raise InputError(
-            f"{option('select')} disagreement needs {option('items')} 2 or more: one of them is drawn at "
-            "random",
-            about="select",
+            f"{key_name('sample.items')}: disagreement needs 2 or more, of which one is drawn at random",
+            about="sample.items",
         )
     of_segment = disagreement([line for unit in population for line in unit.lines], metrics)
     scores = {unit.index: fmean(of_segment[line.index] for line in unit.lines) for unit in population}
@@ -301,7 +300,7 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
         scores = np.maximum(0.0, -differences[0] * differences[1]).sum(axis=1)
     if not scores.any():
         raise InputError(
-            f"the metrics never disagree about these systems: choose with another {option('select')}",
-            about="select",
+            f"the metrics never disagree about these systems: use another {key_name('sample.kind')}",
+            about="sample.kind",
         )
     return {line.index: float(score) for line, score in zip(population, scores, strict=True)}

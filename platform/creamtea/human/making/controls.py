@@ -20,7 +20,7 @@ from creamtea.errors import InputError
 from creamtea.human.making.new_items import NewItem
 from creamtea.human.making.settings import CampaignSettings, number_of
 from creamtea.store.item_kinds import ItemKind
-from creamtea.wording import counted, option
+from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
 
 SPOILT_PER_PAGE = 3  # one segment of so many
@@ -114,14 +114,14 @@ def _repeat(item: NewItem) -> NewItem:
 
 
 def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> InputError:
-    field = what.replace(" ", "-")
+    field = f"controls.{what.replace(' ', '_')}"
     if not has_references:
         none = "bad references need references, and the test set has none"
-        return InputError(f"{none}: {option(field)} 0", about=field)
+        return InputError(f"{none}: set {key_name(field)} to 0", about=field)
     have = f"{counted(hosts, page)} {'has' if hosts == 1 else 'have'}"
     return InputError(
         f"{missing} {what} too many: only {have} a place for a control half a batch later, one each, and an "
-        f"empty output cannot be spoilt; ask for fewer with {option(field)}",
+        f"empty output cannot be spoilt; ask for fewer with {key_name(field)}",
         about=field,
     )
 

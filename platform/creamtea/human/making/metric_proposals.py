@@ -16,14 +16,14 @@ from creamtea.human.making.settings import ProposedBy
 from creamtea.human.protocols.spans import Span
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import StepFile, StepRow, StudyRow
-from creamtea.wording import option
+from creamtea.wording import key_name
 
-FIELD = "proposals-from"
+FIELD = "protocol.proposals_from"
 
 
 def one_of_the_two() -> InputError:
     """Refuse proposals of a metric and of a file at once."""
-    both = f"{option(FIELD)} and {option('proposals')}"
+    both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
     return InputError(f"{both}: give one of the two", about=FIELD)
 
 
@@ -51,7 +51,7 @@ def proposals_of_metric(
     """The stored errors of each system's outputs, and the scorer that found them. `read` gives the content of
     an artefact by its digest. InputError for a metric that the study does not have, or whose scorer finds no
     errors."""
-    asked = f"{option(FIELD)} {metric}"
+    asked = f"{key_name(FIELD)}: {metric}"
     row = find_study(session, study)
     check_names(session, row, test_set, systems)
     known = metric_names(session, row)

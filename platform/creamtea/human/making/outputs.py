@@ -16,7 +16,7 @@ from creamtea.errors import InputError
 from creamtea.human.making.documents import ABSENT
 from creamtea.store.queries import OUTPUTS, Node, study_nodes
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
-from creamtea.wording import counted, option
+from creamtea.wording import counted, key_name
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def read_references(
     rated = {number: name for name, number in human_systems(study, systems).items()}
     known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
     for number in numbers:
-        field = "show-reference"
-        shown = f"{option(field)} {number}"
+        field = "protocol.show_reference"
+        shown = f"{key_name(field)}: {number}"
         if numbers.count(number) > 1:
             raise InputError(f"{shown}: it is named twice: name each reference once", about=field)
         if number in rated:
@@ -155,13 +155,13 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
         return [""] * segments
     if len(documents) != segments:
         raise InputError(
-            f"{option('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
+            f"{key_name('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
             f"{segments} segments: one line per segment",
             about="documents",
         )
     if "" in documents:
         raise InputError(
-            f"{option('documents')}, line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
+            f"{key_name('documents')}: line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
             "ratings made elsewhere: name the segment's document",
             about="documents",
         )
@@ -182,8 +182,8 @@ def read_metric(
     if metric not in known:
         raise InputError(
             f"study {study.name!r} has no metric {metric!r}; it has {', '.join(known) or 'none'}: "
-            f"{option('metrics')}",
-            about="metrics",
+            f"{key_name('sample.metrics')}",
+            about="sample.metrics",
         )
     nodes = study_nodes(session, study.id, "score")
     columns = []
@@ -198,8 +198,8 @@ def read_metric(
         if not values:
             raise InputError(
                 f"metric {metric!r} has no segment values of system {system!r} on {test_set!r}: choose "
-                f"another with {option('metrics')}, or another {option('select')}",
-                about="metrics",
+                f"another with {key_name('sample.metrics')}, or another {key_name('sample.kind')}",
+                about="sample.metrics",
             )
         node = first_node(nodes, system=system, test_set=test_set, metric=metric)
         sign = -1.0 if node and node.labels.get("better") == "lower" else 1.0

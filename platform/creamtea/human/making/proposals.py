@@ -22,12 +22,11 @@ from pydantic import Field
 from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong
 from creamtea.human.making.new_items import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
-from creamtea.wording import option
 
 OUTCOMES = ("kept", "changed", "deleted", "added")
 
@@ -50,7 +49,7 @@ class Proposal:
 
 def read_proposals(path: Path) -> list[Proposal]:
     """The lines of a file. InputError with file and line for what they must not be."""
-    return [_proposal(place, line) for place, line in read_lines(path, ProposalLine, "proposals")]
+    return [_proposal(place, line) for place, line in read_lines(path, ProposalLine, "protocol.proposals")]
 
 
 def _proposal(place: str, line: ProposalLine) -> Proposal:
@@ -73,10 +72,7 @@ def add_proposals(
     that is not there.
     """
     if not isinstance(protocol, MarksErrors):
-        raise InputError(
-            f"{option('proposals')} is for marked errors, and {protocol.name} has none: leave it out",
-            about="proposals",
-        )
+        raise wrong("protocol.proposals", f"is for marked errors, and {protocol.name} has none: leave it out")
     known: dict[tuple[int, str], list[dict[str, Any]]] = {}  # segment, text → spans
     outputs = {line.index: line.outputs for line in lines}
     seen: dict[tuple[int, str], Proposal] = {}

@@ -18,10 +18,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from creamtea.document.values import Strict
-from creamtea.errors import CreamteaError, InputError
+from creamtea.errors import CreamteaError, wrong
 from creamtea.regular import lines_of
 from creamtea.store.storable import check_text
-from creamtea.wording import counted, option
+from creamtea.wording import counted
 
 NUMBER, OPTIONAL = "number", "optional"
 MAX_QUESTIONS, MAX_ANSWER = 30, 500  # questions of a campaign; characters of an answer
@@ -30,10 +30,12 @@ Words = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(check
 
 
 class Question(Strict):
-    ask: Words
+    """A question about the rater."""
+
+    ask: Words  # the question
     options: list[Words] = Field(default_factory=list)  # to choose from; none: a text, or a number
-    number: bool = False
-    optional: bool = False
+    number: bool = False  # the answer is a number
+    optional: bool = False  # it may be left blank
 
 
 class WrongAnswers(CreamteaError):
@@ -54,33 +56,23 @@ def read_questions(text: str) -> list[Question]:
         marks = [part for part in rest if part in (NUMBER, OPTIONAL)]
         options = [part for part in rest if part not in (NUMBER, OPTIONAL)]
         if not ask or "" in options or len(set(options)) != len(options) or len(options) == 1:
-            raise InputError(
-                f"{option('questions')}, line {number}: write the question, then after bars (|) two or more "
-                "different answers, `number`, or nothing",
-                about="questions",
+            raise wrong(
+                "raters.questions",
+                f"line {number}: write the question, then after bars (|) two or "
+                "more different answers, `number`, or nothing",
             )
         if NUMBER in marks and options:
-            raise InputError(
-                f"{option('questions')}, line {number}: a number has no answers to choose from",
-                about="questions",
-            )
+            raise wrong("raters.questions", f"line {number}: a number has no answers to choose from")
         if max(len(part) for part in (ask, *options)) > 300:
-            raise InputError(
-                f"{option('questions')}, line {number}: more than 300 characters in one part",
-                about="questions",
-            )
+            raise wrong("raters.questions", f"line {number}: more than 300 characters in one part")
         if ask in [question.ask for question in questions]:
-            raise InputError(
-                f"{option('questions')}, line {number}: {ask!r} is asked twice", about="questions"
-            )
+            raise wrong("raters.questions", f"line {number}: {ask!r} is asked twice")
         questions.append(
             Question(ask=ask, options=options, number=NUMBER in marks, optional=OPTIONAL in marks)
         )
     if len(questions) > MAX_QUESTIONS:
-        raise InputError(
-            f"{option('questions')}: {counted(len(questions), 'question')}; at most {MAX_QUESTIONS} are "
-            "possible",
-            about="questions",
+        raise wrong(
+            "raters.questions", f"{counted(len(questions), 'question')}; at most {MAX_QUESTIONS} are possible"
         )
     return questions
 

@@ -1,74 +1,103 @@
-"""How a campaign's items and controls are chosen, and what is planned with their ratings.
+"""The settings of a campaign, each declared once: type, bounds and default, what it means, and its title.
 
-`CampaignSettings` is what an organiser says; `complete` fills in what was left to the protocol, so that a
-stored campaign holds every value that decided something.
+The comment of a field is its description (`creamtea.document.descriptions`), its `Setting` says the rest.
+`CampaignDocument` is a campaign as an organiser writes it, in blocks; form, schema, reference and messages
+come from it. `CampaignSettings` is the same as it is stored, without blocks; `complete` fills in what was
+left to the protocol, so that a stored campaign holds every value that decided something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from creamtea.document.mistakes import mistakes_of_pydantic
-from creamtea.document.values import Above0, BelowOne, Positive, Strict
-from creamtea.errors import InputError
+from creamtea.document.values import FILE, Above0, BelowOne, Positive, Strict
+from creamtea.errors import InputError, wrong
 from creamtea.human.making.questions import Question
 from creamtea.human.protocols import Protocol, Selection
 from creamtea.human.protocols.expected import ExpectedSpan
 from creamtea.human.protocols.spans import MAX_DECIMALS
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.store.storable import check_address, check_text
-from creamtea.wording import option
+from creamtea.wording import key_name
 
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
 Unit = Literal["segment", "document"]
 WmtRuleName = Literal["usual", "crowd", "da-sqm", "esa"]  # of stats.wmt.RULES, which takes SciPy to import
 
+
+def _amount(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return check(value)
+    except ValidationError:  # one of each kind of number
+        raise PydanticCustomError("amount", "a number of items, or a share below 1") from None
+
+
 Text = Annotated[str, AfterValidator(check_text)]
+Line = Annotated[str, AfterValidator(str.strip), AfterValidator(check_text)]
 Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
+FileName = Written  # relative to the document's folder
 # a share of the items below 1, or a number of items
-Amount = Annotated[int, Field(ge=0, le=10**6)] | BelowOne
+Amount = Annotated[Annotated[int, Field(ge=0, le=10**6)] | BelowOne, WrapValidator(_amount)]
 DocumentCount = Annotated[int | None, Field(exclude_if=lambda number: number is None)]
 Decimals = Annotated[int | None, Field(ge=2, le=MAX_DECIMALS, exclude_if=lambda number: number is None)]
 
 _LENGTH: list[Stratum] = ["length"]
 MAX_PER_PAGE = 50  # segments
+USUAL_PROTOCOL = "contrastive-da"
 
 
 class TutorialOutput(Strict):
     """A text with the lowest and the highest value of the scale that are accepted for it, and the errors
     that must be marked in it (an empty list: none may be)."""
 
-    text: Written
+    text: Written  # the output
+    # the lowest and the highest value that are right
     accepted: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    # errors that must be marked; an empty list: none may be
     spans: Annotated[list[ExpectedSpan], Field(max_length=40)] | None = None
 
 
 class TutorialItem(Strict):
     """An item with known answers, which every rater does before the campaign's own items."""
 
-    source: Written
-    context: list[Written] = Field(default_factory=list)
-    outputs: Annotated[list[TutorialOutput], Field(min_length=1)]
-    explanation: Written
+    source: Written  # the source sentence
+    context: list[Written] = Field(default_factory=list)  # source sentences before it
+    outputs: Annotated[list[TutorialOutput], Field(min_length=1)]  # what is rated
+    explanation: Written  # shown after the answer
 
 
 class AttentionOutput(TutorialOutput):
     """The same, or a text whose score must be above other outputs' scores."""
 
-    above: list[Positive] = Field(default_factory=list)  # numbers of outputs of the item, from 1
+    # numbers of the item's outputs, from 1, that must have a lower value
+    above: list[Positive] = Field(default_factory=list)
 
 
 class AttentionItem(Strict):
     """An item with a known answer among a rater's own ones, which looks like any other."""
 
-    source: Written
-    context: list[Written] = Field(default_factory=list)
-    outputs: Annotated[list[AttentionOutput], Field(min_length=1)]
-    warning: Written | None = None  # shown after a wrong answer, which may be given again; None: silent
+    source: Written  # the source sentence
+    context: list[Written] = Field(default_factory=list)  # source sentences before it
+    outputs: Annotated[list[AttentionOutput], Field(min_length=1)]  # what is rated
+    # shown after a wrong answer, which may be given again; without one the check is silent
+    warning: Written | None = None
 
 
 class DrawnFrom(Strict):
@@ -94,41 +123,175 @@ class ProposedBy(Strict):
     digest: str  # of its arguments and files
 
 
-class CampaignSettings(Strict):
-    """Everything about the choice of items and controls. None: as the protocol asks (`complete`).
+@dataclass(frozen=True)
+class Setting:
+    """What pages, messages and the reference need to know of a setting, beside its type and its comment."""
 
-    `select`: all segments; those on which the outputs differ; a sample in proportion to `strata`; or those
-    on which `metrics` disagree most, beside a part drawn at random. A choice with a limit is drawn from
-    the campaign's seed. `differ_between` leaves only segments on which two of the systems differ, as in the
-    NVS paper, section 4.1: NVS and the lexicon, with four systems on show.
+    title: str  # of its field on a page
+    needs: str = ""  # "sample.kind=stratified", or a key that must have a value: else it would do nothing
+    asks: str = ""  # the same of a property of the protocol: "marks_errors"
+    file: str = ""  # the kind of file that may be given in its place (`campaign_file.READERS`)
+    choices: str = ""  # which names of the study a page offers
+    rare: bool = False  # folded away on a page
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)  # what a page calls the values
 
-    Where the unit is a document, documents are drawn whole and shown as pages (`pages`): `items` is then a
-    number of documents, and controls are pages.
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Allow the name of a file, too."""
+        value = handler(schema)
+        if not self.file or value.get("type") == "string":
+            return value
+        others = [choice for choice in value.get("anyOf", [value]) if choice.get("type") != "string"]
+        return {"anyOf": [{"type": "string", "format": FILE}, *others]}
+
+
+SELECTIONS = {
+    "all": "all segments",
+    "differing": "those on which the outputs differ",
+    "stratified": "a sample in proportion to strata",
+    "disagreement": "those on which metrics disagree most, and a part at random",
+}
+PAIRS = {"all": "every pair of systems", "baseline": "each system with the baseline"}
+UNITS = {"segment": "a segment", "document": "a document"}
+
+
+class PlanSettings(Strict):
+    """What the results are measured by."""
+
+    # the system that others are compared with; none: the study's if it takes part, else the first
+    baseline: Annotated[Written | None, Setting("Baseline", choices="systems")] = None
+    # [points] the smallest difference that matters to you; none: the protocol's usual one
+    delta: Annotated[Above0 | None, Setting("Smallest difference that matters")] = None
+    # [minutes] that an item takes, for the preview; none: by a rule of thumb
+    minutes_per_item: Annotated[Above0 | None, Setting("Minutes per item", rare=True)] = None
+    # items with accepted answers, which every rater does first
+    tutorial: Annotated[
+        list[TutorialItem], Setting("Practice items", file="practice"), Field(alias="practice")
+    ] = Field(default_factory=list)
+
+
+class ProtocolSettings(Strict):
+    """How people rate."""
+
+    # severities and categories of marked errors, and what they cost; none: the protocol's usual ones
+    taxonomy: Annotated[Taxonomy | None, Setting("Taxonomy", asks="marks_errors", file="taxonomy")] = None
+    # every pair of systems, or each system with the baseline
+    pairs: Annotated[Pairs, Setting("Pairs", asks="chooses_pairs", options=PAIRS)] = "all"
+    # [sentences] of the source that are shown before the segment
+    context: Annotated[int, Field(ge=0, le=20), Setting("Sentences of context", rare=True)] = 0
+    # numbers of references that raters see: 1 is the test set's target, others are systems of the study
+    # with `reference: 2` and so on
+    show_reference: Annotated[
+        list[Positive], Field(max_length=4), Setting("References that raters see", rare=True)
+    ] = Field(default_factory=list)
+    # ask for a score of the whole document after its last segments, too
+    document_score: Annotated[
+        bool, Setting("Ask for a score of the whole, too", "sample.unit=document", "scores_documents")
+    ] = False
+
+
+class SampleSettings(Strict):
+    """Which segments are rated. A choice with a limit is drawn from the seed.
+
+    `differing`: those on which the outputs differ; `stratified`: a sample in proportion to `strata`;
+    `disagreement`: those on which `metrics` disagree most, and a part drawn at random. Documents are drawn
+    whole and shown as pages; `items` then counts documents, and controls are pages.
     """
 
-    select: Selection | None = None  # the protocol's usual one
-    unit: Unit = "segment"  # what is drawn, and rated on one page
-    segments_per_page: Annotated[int, Field(ge=1, le=MAX_PER_PAGE)] = 10  # longer documents are cut
-    document_score: bool = False  # asked for after the last segments of a document
-    show_reference: Annotated[list[Positive], Field(max_length=4)] = Field(default_factory=list)  # by number
-    items: Positive | None = None  # units at most; None: all that `select` lets through
-    differ_between: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)
-    strata: list[Stratum] = Field(default_factory=lambda: _LENGTH.copy())  # of `stratified`
-    metrics: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)  # of `disagreement`
-    random_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.2  # of the items, beside `disagreement`
-    aim: bool = False  # items go where a verdict is still open (`human.rating.aiming`)
-    pairs: Pairs = "all"  # where the protocol shows pairs: every pair, or each system with the baseline
-    baseline: str | None = None  # the study's if it takes part, else the first system
-    bad_references: Amount = 0.1
-    repeats: Amount = 0.1
-    batch: Annotated[int, Field(ge=2, le=1000)] = 100  # items; a control lies half of this after its original
-    tutorial: list[TutorialItem] = Field(default_factory=list)
-    attention: list[AttentionItem] = Field(default_factory=list)
-    attention_every: Annotated[int, Field(ge=1, le=1000)] = 10  # a rater's items from one check to the next
-    # of the checks, to get the completion code
-    attention_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.7
-    context: Annotated[int, Field(ge=0, le=20)] = 0  # source sentences shown before the segment
-    taxonomy: Taxonomy | None = None  # of marked errors; None: the protocol's usual one
+    # which segments are rated; none: as usual in the protocol
+    select: Annotated[Selection | None, Setting("Segments", options=SELECTIONS), Field(alias="kind")] = None
+    # [segments or documents] at most how many; none: all that the kind lets through
+    items: Annotated[Positive | None, Setting("Maximum number")] = None
+    # what is drawn, and rated on one page; `document` needs `documents`
+    unit: Annotated[Unit, Setting("Rating unit", options=UNITS)] = "segment"
+    # [segments] on a page at most; longer documents are cut
+    segments_per_page: Annotated[
+        int, Field(ge=1, le=MAX_PER_PAGE), Setting("Segments per page", "sample.unit=document")
+    ] = 10
+    # what the sample is in proportion to
+    strata: Annotated[list[Stratum], Setting("In proportion to", "sample.kind=stratified")] = Field(
+        default_factory=lambda: _LENGTH.copy()
+    )
+    # one or two metrics of the study
+    metrics: Annotated[
+        list[Written], Field(max_length=2), Setting("Metrics", "sample.kind=disagreement", choices="metrics")
+    ] = Field(default_factory=list)
+    # share of the items that are drawn at random
+    random_share: Annotated[
+        float, Field(gt=0.0, lt=1.0), Setting("Share drawn at random", "sample.kind=disagreement")
+    ] = 0.2
+    # only segments on which these two systems differ (NVS paper, section 4.1)
+    differ_between: Annotated[
+        list[Written],
+        Field(max_length=2),
+        Setting("Only where these two differ", choices="systems", rare=True),
+    ] = Field(default_factory=list)
+    # rate systems less often once their verdict is settled or unlikely to be decided; however often you look
+    # at the results, the tests err in at most 5 % of cases
+    aim: Annotated[bool, Setting("Aim: rate where a verdict is open", rare=True)] = False
+
+
+class ControlSettings(Strict):
+    """Items that check raters and count in no mean."""
+
+    # a share of the items below 1, or a number of items: each comes again with one output spoilt
+    bad_references: Annotated[Amount, Setting("Bad references")] = 0.1
+    # a share of the items below 1, or a number of items: each comes again unchanged
+    repeats: Annotated[Amount, Setting("Repeats")] = 0.1
+    # [items] in a batch; a control comes half a batch after its original
+    batch: Annotated[int, Field(ge=2, le=1000), Setting("Batch", rare=True)] = 100
+
+
+class AttentionSettings(Strict):
+    """Attention checks: items with known answers among a rater's own ones."""
+
+    # items with known answers
+    attention: Annotated[
+        list[AttentionItem], Setting("Attention checks", file="attention"), Field(alias="items")
+    ] = Field(default_factory=list)
+    # [items] that a rater does from one check to the next
+    attention_every: Annotated[
+        int,
+        Field(ge=1, le=1000, alias="every"),
+        Setting("Items from one check to the next", "attention.items"),
+    ] = 10
+    # share of the checks that a rater must pass to see the completion code
+    attention_share: Annotated[
+        float, Field(gt=0.0, le=1.0, alias="share"), Setting("Share of checks to pass", "attention.items")
+    ] = 0.7
+    # shown instead of the completion code to those who fail; none: no code
+    failing_code: Annotated[Line, Setting("Code for those who fail", "attention.items")] = ""
+
+
+class RaterSettings(Strict):
+    """What raters read and are asked."""
+
+    # Markdown that raters agree to before they begin
+    consent: Annotated[Text, Setting("What raters agree to (Markdown)", file="text")] = ""
+    # about the rater, before the first item, one per line: QUESTION | ANSWER | ANSWER; `number` asks for a
+    # number, and `optional` is what may be left blank
+    questions: Annotated[list[Question], Setting("Questions about the rater", file="questions")] = Field(
+        default_factory=list
+    )
+    # whom raters ask: name and e-mail address
+    contact: Annotated[Line, Setting("Contact")] = ""
+    # shown after the last item, as recruiting platforms ask for
+    completion_code: Annotated[Line, Setting("Completion code")] = ""
+    # where raters go back to after the last item; {code} stands for the code
+    completion_url: Annotated[Line, AfterValidator(check_address), Setting("Return address")] = ""
+
+
+class CampaignSettings(
+    PlanSettings, ProtocolSettings, SampleSettings, ControlSettings, AttentionSettings, RaterSettings
+):
+    """A campaign's settings as they are stored: those of its document, and what making or importing it adds.
+
+    None: as the protocol asks (`complete`).
+    """
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
+
     # of scores of MQM in an import whose errors cost hundredths, say; None: one
     decimals: Decimals = None
     # of an import: the number that its file gives a first segment; reports name segments as the file does
@@ -136,17 +299,8 @@ class CampaignSettings(Strict):
     # of an import: whether proposals are only those that raters left, so that nobody knows what they deleted
     proposals_left: Annotated[bool, Field(exclude_if=lambda left: not left)] = False
     proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or those of a file
-    delta: Above0 | None = None  # points of the scale
-    minutes_per_item: Above0 | None = None
-    consent: Text = ""
-    questions: list[Question] = Field(default_factory=list)  # about the rater, before the first item
-    contact: Text = ""  # whom raters ask
-    completion_code: Text = ""  # shown after the last item, as recruiting platforms ask for
-    failing_code: Text = ""  # shown instead to who fails the attention checks
-    # where the rater goes back to then; "{code}" in it stands for the code
-    completion_url: Annotated[str, AfterValidator(check_address)] = ""
     wmt: WmtRuleName | None = None  # of an import
-    # document → domain, of --documents or an import; for WMT mode
+    # document → domain, of `documents` or an import; for WMT mode
     domains: Annotated[dict[Text, Text], Field(exclude_if=lambda found: not found)] = Field(
         default_factory=dict
     )
@@ -171,64 +325,44 @@ class CampaignSettings(Strict):
         """The same with nothing left open. InputError where settings do not fit the protocol."""
         baseline = self.baseline or (study_baseline if study_baseline in systems else systems[0])
         if baseline not in systems:
-            raise InputError(
-                f"the baseline {baseline!r} does not take part: {option('baseline')} is one of "
-                f"{', '.join(systems)}",
-                about="baseline",
-            )
+            raise wrong("baseline", f"{baseline!r} does not take part: use one of {', '.join(systems)}")
         select = self.select or protocol.usual_selection
         if select not in protocol.selections:
-            raise InputError(
-                f"{option('protocol')} {protocol.name} cannot rate what {option('select')} {select} chooses "
-                f"(two equal texts, say): use {option('select')} {' or '.join(protocol.selections)}",
-                about="protocol",
+            raise wrong(
+                "sample.kind",
+                f"{protocol.name} cannot rate what {select} chooses (two equal texts, say): use "
+                f"{' or '.join(protocol.selections)}",
             )
-        if self.taxonomy is not None and protocol.usual_taxonomy is None:
-            raise InputError(
-                f"{option('taxonomy')} is for marked errors, and {protocol.name} has none: leave it out",
-                about="taxonomy",
+        for setting, message in self.misfits(protocol):
+            raise wrong(setting, message)
+        pair = self.differ_between
+        if pair and (len(set(pair)) != 2 or not set(pair) <= set(systems)):
+            raise wrong(
+                "sample.differ_between",
+                f"needs two of the systems {', '.join(systems)}, not {', '.join(pair)}",
             )
-        self._check_differ_between(systems, select)
-        if self.document_score and not self.by_documents:
-            raise InputError(
-                f"{option('document-score')} asks for a score of a whole document: add {option('unit')} "
-                "document",
-                about="document-score",
-            )
-        if self.document_score and not protocol.scores_documents:
-            raise InputError(
-                f"{option('document-score')}: the scale of {option('protocol')} {protocol.name} is not one "
-                "for whole documents; leave it out, or use another protocol",
-                about="document-score",
+        if pair and select == "all":
+            raise wrong(
+                "sample.differ_between",
+                f"leaves segments out, and {key_name('sample.kind')} all takes every one: use another kind",
             )
         if select == "disagreement" and not self.metrics:
-            raise InputError(
-                f"{option('select')} disagreement needs one metric of the study or two: {option('metrics')} "
-                "bleu,chrf",
-                about="select",
-            )
+            raise wrong("sample.metrics", "disagreement needs one metric of the study or two (bleu, chrf)")
         if select == "disagreement" and self.items is None:
-            raise InputError(
-                f"{option('select')} disagreement takes the segments with the most disagreement: say how "
-                f"many with {option('items')}",
-                about="select",
-            )
+            raise wrong("sample.items", "say how many segments: disagreement takes those with the most of it")
         if select == "stratified" and not self.strata:
-            raise InputError(
-                f"{option('select')} stratified needs {option('strata')} length, document or both",
-                about="select",
-            )
+            raise wrong("sample.strata", "give length, document or both")
         if select == "stratified" and self.by_documents and "document" in self.strata:
-            raise InputError(
-                f"{option('strata')} document samples segments of each document, and {option('unit')} "
-                f"document takes documents whole: use {option('strata')} length",
-                about="strata",
+            raise wrong(
+                "sample.strata",
+                f"document samples segments of each document, and {key_name('sample.unit')} document takes "
+                "documents whole: use length",
             )
         if self.aim and protocol.relative and not (protocol.chooses_pairs and self.pairs == "baseline"):
-            raise InputError(
-                f"{option('aim')} is for verdicts against the baseline, and other pairs tell nothing of "
-                f"them: add {option('pairs')} baseline, or use another {option('protocol')}",
-                about="aim",
+            raise wrong(
+                "sample.aim",
+                "is for verdicts against the baseline, and other pairs say nothing about them: set "
+                f"{key_name('protocol.pairs')} to baseline, or use another protocol",
             )
         return self.model_copy(
             update={
@@ -240,26 +374,150 @@ class CampaignSettings(Strict):
             }
         )
 
-    def _check_differ_between(self, systems: Sequence[str], select: Selection) -> None:
-        pair = self.differ_between
-        if not pair:
-            return
-        if len(set(pair)) != 2 or not set(pair) <= set(systems):
-            raise InputError(
-                f"{option('differ-between')} needs two of the systems {', '.join(systems)}, not "
-                f"{', '.join(pair)}",
-                about="differ-between",
-            )
-        if select == "all":
-            raise InputError(
-                f"{option('differ-between')} leaves segments out, and {option('select')} all takes every "
-                f"one: use another {option('select')}",
-                about="differ-between",
-            )
+    def misfits(self, protocol: Protocol) -> Iterator[tuple[str, str]]:
+        """The settings that would do nothing, each with what it lacks."""
+        for name, declared in declarations().items():
+            if declared.name not in CampaignSettings.model_fields:
+                continue
+            value, needs, asks = getattr(self, declared.name), declared.setting.needs, declared.setting.asks
+            if value == declared.default:
+                continue
+            if asks and not getattr(protocol, asks):
+                yield name, f"{protocol.name} {PROTOCOLS_LACK[asks]}: leave it out, or use another protocol"
+            elif not is_met(needs, lambda other: getattr(self, declarations()[other].name)):
+                wanted, _, words = needs.partition("=")
+                missing = f"{key_name(wanted)} {words}".rstrip()
+                yield name, f"does nothing without {missing}: add that, or leave this out"
+
+
+PROTOCOLS_LACK = {
+    "marks_errors": "has no marked errors",
+    "chooses_pairs": "shows no pairs",
+    "scores_documents": "has no scale for whole documents",
+}
+
+
+class ProtocolHead(Strict):
+    # what raters see and answer; plug-ins add others
+    kind: Annotated[str, Setting("Protocol", choices="protocols")] = USUAL_PROTOCOL
+
+
+class ProtocolBlock(ProtocolSettings, ProtocolHead):
+    """How people rate."""
+
+    # JSON Lines: errors that are marked before a rater begins (ESA with AI)
+    proposals: Annotated[
+        FileName | None, Setting("Errors marked beforehand", asks="marks_errors", file="proposals")
+    ] = None
+    # a metric of the study whose scorer has found errors, which are marked before a rater begins
+    proposals_from: Annotated[
+        Written | None, Setting("Errors that a metric has found", asks="marks_errors", choices="finders")
+    ] = None
+
+
+class RaterHead(Strict):
+    # how many raters rate each item
+    ratings_per_item: Annotated[int, Field(ge=1, le=1000), Setting("Raters for each item")] = 1
+    # Markdown that raters read first
+    instructions: Annotated[Text, Setting("Instructions (Markdown)", file="text")] = ""
+
+
+class RaterBlock(RaterSettings, RaterHead):
+    """Who rates, and what they read and are asked."""
+
+
+class CampaignHead(Strict):
+    """What is rated."""
+
+    # what the campaign is called
+    name: Annotated[Written, Setting("Name")]
+    # the study whose outputs are rated
+    study: Annotated[Written, Setting("Study", choices="studies")]
+    # one of its test sets
+    test_set: Annotated[Written, Setting("Test set", choices="test_sets")]
+    # two to eight of its systems; raters never see their names
+    systems: Annotated[list[Written], Setting("Systems", choices="systems")]
+    # draws items, controls and the orders on pages
+    seed: Annotated[int, Field(ge=0, lt=2**63), Setting("Seed", rare=True)] = 1
+    # the document of each segment, one per line, or DOMAIN TAB DOCUMENT, which WMT mode knows
+    documents: Annotated[FileName | None, Setting("Documents", file="documents", rare=True)] = None
+    # JSON Lines: image, audio and video files that raters get beside sources
+    media: Annotated[FileName | None, Setting("Files beside sources", file="media", rare=True)] = None
+
+
+class CampaignDocument(PlanSettings, CampaignHead):
+    """A human evaluation of systems of a study: a campaign file (campaign.yaml)."""
+
+    protocol: ProtocolBlock = Field(ProtocolBlock(), title="Rating")  # how people rate
+    sample: SampleSettings = Field(SampleSettings(), title="Items")  # which segments are rated
+    controls: ControlSettings = Field(ControlSettings(), title="Controls")  # items that check raters
+    # items with known answers
+    attention: AttentionSettings = Field(AttentionSettings(), title="Attention checks")
+    # what raters read and are asked
+    raters: RaterBlock = Field(RaterBlock(), title="Raters")
+
+    def blocks(self) -> tuple[Strict, ...]:
+        """The document and its blocks, whose settings have different names."""
+        return self, self.protocol, self.sample, self.controls, self.attention, self.raters
+
+    def settings(self) -> CampaignSettings:
+        return CampaignSettings(
+            **{
+                name: getattr(block, name)
+                for block in self.blocks()
+                for name in type(block).model_fields
+                if name in CampaignSettings.model_fields
+            }
+        )
+
+
+class Declaration(NamedTuple):
+    """A setting where a campaign's document has it."""
+
+    block: str  # "sample"; "" at the top
+    key: str  # in its block: "kind"
+    model: type[Strict]  # of the block
+    name: str  # in the model, and among stored settings: "select"
+    setting: Setting
+
+    @property
+    def field(self) -> FieldInfo:
+        return self.model.model_fields[self.name]
+
+    @property
+    def default(self) -> Any:
+        return self.field.get_default(call_default_factory=True)
+
+
+@cache
+def declarations() -> dict[str, Declaration]:
+    """Every setting of a campaign's document by its key ("sample.kind"), in the order of the document."""
+    found: dict[str, Declaration] = {}
+    blocks: list[tuple[str, type[Strict]]] = [("", CampaignDocument)]
+    for block, model in blocks:
+        for name, info in model.model_fields.items():
+            setting = next((part for part in info.metadata if isinstance(part, Setting)), None)
+            if setting is None:
+                blocks.append((name, cast(type[Strict], info.annotation)))
+            else:
+                last = info.alias or name
+                found[f"{block}.{last}".lstrip(".")] = Declaration(block, last, model, name, setting)
+    return found
+
+
+def titles() -> dict[str, str]:
+    """What pages call the keys of a campaign's document."""
+    return {name: declared.setting.title for name, declared in declarations().items()}
+
+
+def is_met(needs: str, value_of: Callable[[str], Any]) -> bool:
+    """Return True if a key has the value that a setting needs ("sample.kind=stratified"), or any at all."""
+    wanted, equals, words = needs.partition("=")
+    return not needs or (value_of(wanted) == words if equals else bool(value_of(wanted)))
 
 
 def settings_of(stored: dict[str, Any]) -> CampaignSettings:
-    """Settings as `model_dump` gave them (Campaign.settings), or as a page or a file gives them.
+    """Settings as `model_dump` gave them (Campaign.settings), or as an import gives them.
 
     InputError names each value that cannot be.
     """
@@ -268,7 +526,8 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
     except ValidationError as error:
         mistakes = list(mistakes_of_pydantic(error.errors(), CampaignSettings, stored))
         lines = dict.fromkeys(mistake.line() for mistake in mistakes)
-        about = str(mistakes[0].path[0]).replace("_", "-") if mistakes[0].path else ""
+        name = mistakes[0].path[0] if mistakes[0].path else ""
+        about = next((key for key, declared in declarations().items() if declared.name == name), "")
         raise InputError("settings of the campaign: " + "; ".join(lines), about=about) from None
 
 

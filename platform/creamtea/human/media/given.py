@@ -1,4 +1,4 @@
-"""Which files an organiser gives for which sources (`--media FILE.jsonl`).
+"""Which files an organiser gives for which sources (a list in JSON Lines).
 
 A file in JSON Lines has one object for each file beside a source:
 
@@ -7,7 +7,7 @@ A file in JSON Lines has one object for each file beside a source:
     {"tutorial": 1, "file": "practice.webm"}
     {"attention": 2, "file": "check.png"}
 
-`segment` counts the test set's from 1; `document` is a name in `--documents`; `tutorial` and `attention`
+`segment` counts the test set's from 1; `document` is a name in `documents`; `tutorial` and `attention`
 count the practice items and the attention checks from 1. The files are in the folder of this file, or below
 it. A document's file is shown once on each of its pages, or with each of its segments where these are rated
 alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions (`captions`).
@@ -41,7 +41,7 @@ from creamtea.human.media.files import (
     keeper,
 )
 from creamtea.human.media.types import kind_of
-from creamtea.wording import option
+from creamtea.wording import key_name
 
 TARGETS = ("segment", "document", "tutorial", "attention")
 Number = Annotated[int, Field(ge=1, le=10**9)]
@@ -123,7 +123,8 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines:
             )
         if file.target == "document" and file.number not in documents:
             raise InputError(
-                f"{file.place}: there is no document {str(file.number)!r}: name one of {option('documents')}"
+                f"{file.place}: there is no document {str(file.number)!r}: name one of "
+                f"{key_name('documents')}"
             )
     files = _by_target(given)
     for page in pages:

@@ -18,9 +18,9 @@ Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowe
 class ExpectedSpan(Strict):
     """A marked error whose first and last characters lie in these ranges; an omission without them."""
 
-    start: Range | None = None
-    end: Range | None = None
-    severity: Severity | None = None  # None: any
+    start: Range | None = None  # [characters] from 0: the lowest and the highest place of the first one
+    end: Range | None = None  # [characters] the same of the last one
+    severity: Severity | None = None  # none: any
     # a first name alone stands for all its kinds
     category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)
 

@@ -46,12 +46,16 @@ Words = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(check_
 
 
 class SeverityLevel(Strict):
-    name: Literal["neutral", "minor", "major", "critical"]
-    weight: Weight  # points that an error costs
+    """A severity that raters can choose."""
+
+    name: Literal["neutral", "minor", "major", "critical"]  # what it is called
+    weight: Weight  # [points] that an error costs
 
 
 class Category(Strict):
-    name: Words
+    """A category that raters can choose."""
+
+    name: Words  # what it is called
     kinds: Annotated[list[Words], Field(max_length=40)] = Field(default_factory=list)  # the second level
 
     @property
@@ -63,18 +67,21 @@ class Category(Strict):
 class WeightException(Strict):
     """Errors of a category (all of its kinds, or one) that cost something else than their severity says."""
 
-    category: Annotated[list[Words], Field(min_length=1, max_length=2)]
-    severity: Literal["neutral", "minor", "major", "critical"] | None = None  # None: any
-    weight: Weight
+    category: Annotated[list[Words], Field(min_length=1, max_length=2)]  # its name, or also that of a kind
+    severity: Literal["neutral", "minor", "major", "critical"] | None = None  # none: any
+    weight: Weight  # [points] that an error costs
 
 
 class Taxonomy(Strict):
     """What raters choose from. Without categories an error has a severity only."""
 
+    # in the order of the keys 1, 2, … of the board
     severities: Annotated[list[SeverityLevel], Field(min_length=1, max_length=4)]
+    # none: raters choose a severity only
     categories: Annotated[list[Category], Field(max_length=40)] = Field(default_factory=list)
+    # what costs something other than its severity says; the first that fits counts
     exceptions: Annotated[list[WeightException], Field(max_length=200)] = Field(default_factory=list)
-    at_most: Annotated[int, Field(ge=1, le=1000)] | None = None  # errors of an output
+    at_most: Annotated[int, Field(ge=1, le=1000)] | None = None  # [errors] of an output
 
     @model_validator(mode="after")
     def _check(self) -> Taxonomy:

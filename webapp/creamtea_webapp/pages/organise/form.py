@@ -1,396 +1,260 @@
-"""The form of a campaign: every setting, with the values that it begins with.
+"""The form of a campaign, drawn from the declarations of its settings (`creamtea.human.making.settings`).
 
-Each field has a key. Their values are read from the session at the click (`form_values`), not from the last
+A setting has the widget of its type, the title and the help of its declaration, and stands there only while
+what it needs is so. The values are read from the session at the click (`form_document`), not from the last
 drawing: a field that is left by pressing the button changes in the same message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_origin
 
 import streamlit as st
 
-from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.questions import write_questions
-from creamtea.human.making.settings import MAX_PER_PAGE
+from creamtea.document.descriptions import descriptions
+from creamtea.human.making.questions import Question, write_questions
+from creamtea.human.making.settings import CampaignDocument, Declaration, declarations, is_met
 from creamtea.human.media.types import CAPTIONS_ENDING, ENDINGS
-from creamtea.human.protocols import Protocol, usable_protocols
-from creamtea.wording import counted
-from creamtea_webapp.pages.organise.shared import LABELS, field_error
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea_webapp.pages.organise.shared import field_error
 
-SELECTION_NAMES = {
-    "all": "all segments",
-    "differing": "those on which the outputs differ",
-    "stratified": "a sample in proportion to strata",
-    "disagreement": "those on which metrics disagree most, and a part at random",
-}
-NOTHING = CampaignRequest(study="", test_set="", systems=[])  # what a new campaign's form begins with
+GENERATION = "campaign-generation"  # how many files have been put into the form
+MEDIA_FILES = "media_files"  # beside the list `media`
 USUAL = 4  # systems side by side
-UNIT_NAMES = {"segment": "a segment", "document": "a document"}
-PAIR_NAMES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
+MAX_EXACT = 2**53 - 1  # whole numbers above are not exact in a browser
+OF_STUDY = ("test_sets", "systems", "metrics", "finders")  # choices that another study changes
+ENDINGS_OF = {"documents": ["txt", "docs", "tsv"], "media": ["jsonl", "json"], "proposals": ["jsonl", "json"]}
 MEDIA_ENDINGS = [end[1:] for ends in (*ENDINGS.values(), (CAPTIONS_ENDING,)) for end in ends]
-# fields whose key is their name; of those that are drawn only with some protocols and selections too
-NAMES = (
-    "name",
-    "protocol",
-    "ratings_per_item",
-    "seed",
-    "instructions",
-    "documents",
-    "unit",
-    "segments_per_page",
-    "document_score",
-    "show_reference",
-    "aim",
-    "items",
-    "strata",
-    "metrics",
-    "random_share",
-    "pairs",
-    "bad_references",
-    "repeats",
-    "batch",
-    "taxonomy",
-    "proposals",
-    "media",
-    "media_files",
-    "tutorial",
-    "context",
-    "delta",
-    "minutes_per_item",
-    "consent",
-    "contact",
-    "questions",
-    "completion_code",
-    "completion_url",
-    "attention",
-    "attention_every",
-    "attention_share",
-    "failing_code",
-)
 
 
-def draw(
-    name: str,
-    start: CampaignRequest,
-    study: str,
-    spec: dict[str, Any],
-    metrics: Sequence[str],
-    with_errors: Sequence[str],
-) -> None:
-    """The fields below the study's. They begin with `start`, which is the draft `name` where there is one;
-    `metrics` are the names under which the study's scores are stored, `with_errors` those of metrics that
-    have found errors in outputs."""
-    protocol = _systems_and_protocol(name, start, study, spec)
-    _items(start, protocol, metrics, study, list(spec["systems"]))
-    _numbers(start)
-    if protocol.marks_errors:
-        _errors(start, with_errors, study)
-    _texts(start)
+class Form:
+    """`start`: the document that the fields begin with; `choices`: the names that a field offers, by
+    `Setting.choices`."""
 
+    def __init__(self, start: Mapping[str, Any], choices: Mapping[str, Sequence[str]], study: str) -> None:
+        self.start, self.choices, self.study = start, choices, study
 
-def form_values(state: Any) -> dict[str, Any]:
-    """What the fields say, by the names of `create_campaign` and of its settings. `tutorial`, `attention`,
-    `taxonomy`, `proposals`, `media` and `documents` are uploaded files or None, `media_files` a list of them;
-    fields that are not drawn are left out."""
-    study, protocol = state[key("study")], state[key("protocol")]
-    values = {name: state[key(name)] for name in NAMES if key(name) in state}
-    for name in ("systems", "test_set", "baseline"):
-        values[name] = state[key(name, study)]
-    values["select"] = state[key("select", protocol)]
-    values["differ_between"] = state.get(key("differ_between", study), [])
-    values["proposals_from"] = state.get(key("proposals_from", study))
-    for name in ("bad_references", "repeats"):  # below 1 a share, from 1 a whole number of items
-        values[name] = int(values[name]) if values[name] >= 1 and values[name] % 1 == 0 else values[name]
-    return values
+    def draw(self) -> None:
+        """Draw all fields but the study, block by block, with the rare ones folded."""
+        blocks: dict[str, list[tuple[str, Declaration]]] = {}
+        for key, declared in declarations().items():
+            if key != "study":
+                blocks.setdefault(declared.block, []).append((key, declared))
+        for block, settings in blocks.items():
+            if block:
+                st.header(CampaignDocument.model_fields[block].title or block, anchor=False)
+            self._draw([entry for entry in settings if not entry[1].setting.rare])
+            rare = [entry for entry in settings if entry[1].setting.rare and self._applies(entry[1])]
+            if rare:
+                with st.expander("More settings", expanded=any(key in self._given() for key, _ in rare)):
+                    self._draw(rare)
 
+    def protocol(self) -> Protocol:
+        return find_protocol(self.value("protocol.kind"))
 
-def key(name: str, of: str = "") -> str:
-    """The key of a field; where its choices depend on another field, that one's value is in it."""
-    return f"campaign-{name}" + (f"-{of}" if of else "")
+    def value(self, key: str) -> Any:
+        """What a field says now, or begins with."""
+        return st.session_state.get(self.key(key), self.start_value(key))
 
+    def start_value(self, key: str) -> Any:
+        declared = declarations()[key]
+        block = self.start.get(declared.block, {}) if declared.block else self.start
+        if declared.key in block:
+            return block[declared.key]
+        return None if declared.field.is_required() else declared.default
 
-def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: dict[str, Any]) -> Protocol:
-    """Name, systems, protocol; the protocol."""
-    protocols = {protocol.name: protocol for protocol in usable_protocols() if protocol.rated_here}
-    mine = start if start.study == study else NOTHING
-    left, right = st.columns(2)
-    with left:
-        st.text_input("Name", name, disabled=bool(name), key=key("name"))
-        field_error("name")
-    test_sets, every = list(spec["test_sets"]), list(spec["systems"])
-    right.selectbox("Test set", test_sets, index_of(test_sets, mine.test_set), key=key("test_set", study))
-    st.multiselect(
-        LABELS["systems"],
-        every,
-        # a choice among many is the organiser's
-        [system for system in mine.systems if system in every] or (every if len(every) <= USUAL else []),
-        max_selections=max(protocol.max_systems for protocol in protocols.values()),
-        placeholder=f"choose two to eight of {len(every)}",
-        help="Two to eight. Raters never see their names.",
-        key=key("systems", study),
-    )
-    field_error("systems")
-    left, right = st.columns([2, 1])
-    chosen = left.selectbox(
-        LABELS["protocol"],
-        list(protocols),
-        index_of(list(protocols), start.protocol),
-        format_func=lambda name: protocols[name].summary,
-        key=key("protocol"),
-    )
-    baseline = mine.settings.baseline or spec["baseline"]
-    with right:
-        st.selectbox(LABELS["baseline"], every, index_of(every, baseline), key=key("baseline", study))
-        field_error("baseline")
-    return protocols[chosen]
+    def key(self, key: str) -> str:
+        """The key of a field's widget, with the value of the field that its choices depend on."""
+        setting = declarations()[key].setting if key in declarations() else None
+        of = self.study if setting and setting.choices in OF_STUDY else ""
+        if key == "sample.kind":
+            of = self.value("protocol.kind")
+        generation = st.session_state.get(GENERATION, 0)
+        return "-".join(filter(None, ("campaign", key, of, str(generation or ""))))
 
+    def document(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the form says as a document, and the uploaded files by their keys."""
+        document: dict[str, Any] = {}
+        files: dict[str, Any] = {}
+        for key, declared in declarations().items():
+            file = declared.setting.file
+            if not self._applies(declared):
+                continue
+            value = self.value(key)
+            if _is_upload(declared):
+                if (upload := st.session_state.get(self.key(key))) is not None:
+                    files[key], value = upload, upload.name
+                else:
+                    value = self.start_value(key)
+            elif isinstance(value, float) and value >= 1 and value % 1 == 0 and _kind(declared) == "amount":
+                value = int(value)  # below 1 a share, from 1 a number of items
+            if file == "questions" and isinstance(value, list):
+                value = _as_text(value)
+            if value not in (None, "", []) and (declared.field.is_required() or value != declared.default):
+                block = document.setdefault(declared.block, {}) if declared.block else document
+                block[declared.key] = value
+        return document, files
 
-def _items(
-    start: CampaignRequest, protocol: Protocol, metrics: Sequence[str], study: str, systems: Sequence[str]
-) -> None:
-    """Which segments, and how many raters for each."""
-    stored = start.settings
-    kinds = list(protocol.selections)
-    st.header("Items", anchor=False)
-    left, middle, right = st.columns([2, 1, 1])
-    units = list(UNIT_NAMES)
-    unit = left.selectbox(
-        LABELS["unit"],
-        units,
-        index_of(units, stored.unit),
-        format_func=UNIT_NAMES.__getitem__,
-        help="Documents are drawn whole and need the file of documents below.",
-        key=key("unit"),
-    )
-    if unit == "document":
-        per_page = stored.segments_per_page
-        right.checkbox(LABELS["document-score"], stored.document_score, key=key("document_score"))
-        middle.number_input("Segments per page", 1, MAX_PER_PAGE, per_page, key=key("segments_per_page"))
-    left, middle, right = st.columns([2, 1, 1])
-    select = left.selectbox(
-        LABELS["select"],
-        kinds,
-        index_of(kinds, stored.select or protocol.usual_selection),
-        format_func=SELECTION_NAMES.__getitem__,
-        key=key("select", protocol.name),
-    )
-    most = "Documents at most" if unit == "document" else LABELS["items"]
-    middle.number_input(most, 1, 10**6, stored.items, placeholder="no limit", key=key("items"))
-    right.number_input(LABELS["ratings"], 1, 1000, start.ratings_per_item, key=key("ratings_per_item"))
-    if select != "all":
-        pair = stored.differ_between if set(stored.differ_between) <= set(systems) else []
-        st.multiselect(
-            LABELS["differ-between"],
-            systems,
-            pair,
-            max_selections=2,
-            placeholder="any two systems",
-            key=key("differ_between", study),
+    def _given(self) -> set[str]:
+        return {
+            key for key in declarations() if self.start_value(key) not in (None, declarations()[key].default)
+        }
+
+    def _applies(self, declared: Declaration) -> bool:
+        setting = declared.setting
+        if setting.asks and not getattr(self.protocol(), setting.asks):
+            return False
+        if setting.needs.startswith("attention.items"):
+            return bool(
+                st.session_state.get(self.key("attention.items")) or self.start_value("attention.items")
+            )
+        return is_met(setting.needs, self.value)
+
+    def _draw(self, settings: Sequence[tuple[str, Declaration]]) -> None:
+        """Two short fields beside each other, a long one alone."""
+        columns: list[Any] = []
+        for key, declared in settings:
+            if not self._applies(declared):
+                continue
+            if _is_long(declared):
+                columns, place = [], st.container()
+            else:
+                columns = columns or list(st.columns(2))
+                place = columns.pop(0)
+            with place:
+                self._field(key, declared)
+                field_error(key)
+
+    def _field(self, key: str, declared: Declaration) -> None:
+        setting, start = declared.setting, self.start_value(key)
+        about = str(descriptions(declared.model)[declared.key])
+        common: dict[str, Any] = {"help": about[0].upper() + about[1:], "key": self.key(key)}
+        kind = _kind(declared)
+        if key == "name":
+            st.text_input(setting.title, start or "", disabled=bool(self.choices["draft"]), **common)
+        elif _is_upload(declared):
+            kept = " (kept unless another is given)" if start else ""
+            endings = ENDINGS_OF.get(setting.file, ["yaml", "yml", "json"])
+            st.file_uploader(f"{setting.title}{kept}", endings, **common)
+            if setting.file == "media":
+                st.file_uploader(
+                    "The files of this list",
+                    MEDIA_ENDINGS,
+                    accept_multiple_files=True,
+                    key=self.key(MEDIA_FILES),
+                )
+        elif setting.file:
+            text = _as_text(start) if setting.file == "questions" else start
+            st.text_area(setting.title, text, height=120, **common)
+        elif setting.choices or kind == "literal" or kind == "list":
+            self._choice(key, declared, common)
+        elif kind == "boolean":
+            st.checkbox(setting.title, bool(start), **common)
+        elif kind == "amount":
+            st.number_input(setting.title, 0.0, 1e6, float(start), step=0.05, **common)
+        elif kind == "number":
+            schema = _schema(declared)
+            whole = schema["type"] == "integer"
+            lowest = schema["minimum"] if "minimum" in schema else schema["exclusiveMinimum"]
+            highest = schema["maximum"] if "maximum" in schema else schema["exclusiveMaximum"]
+            highest = min(highest, MAX_EXACT)
+            st.number_input(
+                setting.title,
+                int(lowest) if whole else float(lowest),
+                int(highest) if whole else float(highest),
+                start if start is None or whole else float(start),
+                placeholder="the default",
+                **common,
+            )
+        else:
+            st.text_input(setting.title, start, **common)
+
+    def _choice(self, key: str, declared: Declaration, common: dict[str, Any]) -> None:
+        setting, start = declared.setting, self.start_value(key)
+        options: list[Any] = list(self.choices.get(setting.choices, ()))
+        names = dict(setting.options)
+        if key == "protocol.kind":
+            names = {name: find_protocol(name).summary for name in options}
+        if key == "sample.kind":
+            options = list(self.protocol().selections)
+        elif _kind(declared) == "literal":
+            options = list(_literals(declared.field.annotation))
+        elif not setting.choices:
+            options = list(_literals(declared.field.annotation)) or [1, 2, 3, 4]
+
+        def label(option: Any) -> str:
+            return names.get(option, str(option))
+
+        if _kind(declared) == "list":
+            chosen = [entry for entry in start or () if entry in options]
+            if key == "systems" and not chosen and len(options) <= USUAL:
+                chosen = options
+            most = _schema(declared).get("maxItems")
+            st.multiselect(
+                setting.title,
+                options,
+                chosen,
+                format_func=label,
+                max_selections=most,
+                placeholder="none",
+                **common,
+            )
+            return
+        index = (
+            options.index(start)
+            if start in options
+            else None
+            if not declared.field.is_required() and declared.default is None
+            else 0
         )
-    field_error("unit", "select", "items", "ratings", "differ-between", "strata", "metrics", "pairs")
-    if select == "stratified":
-        strata = ["length", "document"]
-        st.multiselect(LABELS["strata"], strata, stored.strata, key=key("strata"))
-    if select == "disagreement":
-        chosen = [metric for metric in stored.metrics if metric in metrics]
-        st.multiselect(LABELS["metrics"], metrics, chosen, max_selections=2, key=key("metrics"))
-        share = stored.random_share
-        st.number_input("Share drawn at random", 0.01, 0.99, share, key=key("random_share"))
-    st.multiselect(
-        LABELS["show-reference"],
-        [1, 2, 3, 4],
-        stored.show_reference,
-        placeholder="none",
-        help="1 is the test set's target, others are systems of the study with `reference: 2` and so on.",
-        key=key("show_reference"),
-    )
-    field_error("document-score", "show-reference")
-    st.checkbox(
-        LABELS["aim"],
-        stored.aim,
-        help="Systems whose verdict is settled, or unlikely to be decided by what is planned, are rated "
-        "on one segment (or document) in twenty from then on, and the others go on without them.",
-        key=key("aim"),
-    )
-    field_error("aim")
-    if protocol.chooses_pairs:
-        pairs = list(PAIR_NAMES)
         st.selectbox(
-            LABELS["pairs"],
-            pairs,
-            index_of(pairs, stored.pairs),
-            format_func=PAIR_NAMES.__getitem__,
-            key=key("pairs"),
+            setting.title,
+            options,
+            index,
+            format_func=label,
+            placeholder="the default" if options else "none",
+            disabled=not options,
+            **common,
         )
 
 
-def _numbers(start: CampaignRequest) -> None:
-    """Controls, context, the numbers of the preview, and the seed."""
-    stored = start.settings
-    columns = st.columns(4)
-    for column, name in zip(columns, ("bad_references", "repeats"), strict=False):
-        column.number_input(
-            LABELS[name.replace("_", "-")],
-            0.0,
-            1e6,
-            float(getattr(stored, name)),
-            step=0.05,
-            help="Controls. Below 1: a share of the items. From 1: a number of items.",
-            key=key(name),
-        )
-    columns[2].number_input(
-        "Batch",
-        2,
-        1000,
-        stored.batch,
-        help="In items. A control comes half a batch after its original.",
-        key=key("batch"),
-    )
-    columns[3].number_input("Sentences of context", 0, 20, stored.context, key=key("context"))
-    field_error("bad-references", "repeats", "batch", "context")
-    left, middle, right = st.columns(3)
-    left.number_input(
-        "Smallest difference that matters",
-        min_value=0.0,
-        value=stored.delta,
-        placeholder="the protocol's usual one",
-        help="In points of the protocol's scale.",
-        key=key("delta"),
-    )
-    middle.number_input(
-        "Minutes per item",
-        min_value=0.0,
-        value=stored.minutes_per_item,
-        placeholder="by a rule of thumb",
-        key=key("minutes_per_item"),
-    )
-    # whole numbers above 2^53 are not exact in a browser
-    seed = min(start.seed, 2**53 - 1)
-    right.number_input(
-        LABELS["seed"], 0, 2**53 - 1, seed, help="Draws items, controls and orders.", key=key("seed")
-    )
-    field_error("delta", "minutes-per-item", "seed")
+def _schema(declared: Declaration) -> dict[str, Any]:
+    """The JSON Schema of a setting's value, without what None adds."""
+    schema: dict[str, Any] = declared.model.model_json_schema()["properties"][declared.key]
+    choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
+    return choices[0] if len(choices) == 1 else {"type": "amount"}
 
 
-def _errors(start: CampaignRequest, with_errors: Sequence[str], study: str) -> None:
-    """The taxonomy, and what is marked before a rater begins."""
-    left, right = st.columns(2)
-    left.file_uploader(
-        "Taxonomy of errors (YAML or JSON)",
-        ["yaml", "yml", "json"],
-        help="Severities, categories and weights. Without a file: the protocol's defaults, or the draft's.",
-        key=key("taxonomy"),
-    )
-    right.file_uploader(
-        f"{LABELS['proposals']} (JSON Lines)",
-        ["jsonl", "json"],
-        help="For each output, the errors that a metric, say, found. To change a draft, give the file again.",
-        key=key("proposals"),
-    )
-    field_error("taxonomy", "proposals")
-    proposed_by = start.settings.proposed_by
-    metric = None if proposed_by is None else proposed_by.metric
-    st.selectbox(
-        LABELS["proposals-from"],
-        with_errors,
-        with_errors.index(metric) if metric in with_errors else None,
-        placeholder="none" if with_errors else "no metric of this study has found errors",
-        disabled=not with_errors,
-        help="Instead of a file: marked before raters begin, who keep, change or delete them.",
-        key=key("proposals_from", study),
-    )
-    field_error("proposals-from")
+def _kind(declared: Declaration) -> str:
+    """The kind of widget: literal, list, boolean, amount, number or text."""
+    schema = _schema(declared)
+    kinds = {
+        "array": "list",
+        "boolean": "boolean",
+        "integer": "number",
+        "number": "number",
+        "amount": "amount",
+    }
+    return "literal" if "enum" in schema else kinds.get(schema.get("type", ""), "text")
 
 
-def _texts(start: CampaignRequest) -> None:
-    st.header("What raters read", anchor=False)
-    st.text_area("Instructions (Markdown)", start.instructions, height=160, key=key("instructions"))
-    st.text_area(
-        "What raters agree to before they begin (Markdown)", start.settings.consent, key=key("consent")
-    )
-    st.text_area(
-        LABELS["questions"],
-        write_questions(start.settings.questions),
-        placeholder="Which language did you grow up with? | German | English | another\n"
-        "Years of translating | number",
-        help="Asked before the first item. One per line, then the answers, each after a bar (|); `number` "
-        "for a number, `optional` for what may be left blank.",
-        key=key("questions"),
-    )
-    field_error("questions")
-    columns = st.columns(3)
-    fields = (
-        ("contact", "Whom raters ask", "name and e-mail address"),
-        ("completion_code", "Completion code", "shown after the last item"),
-        ("completion_url", "Return address", "https://app.prolific.com/submissions/complete?cc={code}"),
-    )
-    for column, (name, label, example) in zip(columns, fields, strict=True):
-        with column:
-            st.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
-            field_error(name.replace("_", "-"))
-    left, middle, right = st.columns(3)
-    about = (
-        (left, "tutorial", "Tutorial", "Items with accepted answers, which every rater does first."),
-        (middle, "attention", "Attention checks", "Items with known answers, mixed among the others."),
-    )
-    for column, name, label, told in about:
-        kept = len(getattr(start.settings, name))
-        column.file_uploader(
-            f"{label} (YAML or JSON)",
-            ["yaml", "yml", "json"],
-            help=told + (f" Without a file, the draft keeps its {counted(kept, 'item')}." if kept else ""),
-            key=key(name),
-        )
-    right.file_uploader(
-        f"{LABELS['documents']} (text)",
-        ["txt", "docs", "tsv"],
-        help="One line per segment: the name of its document, or DOMAIN TAB DOCUMENT. To change a draft, "
-        "give the file again.",
-        key=key("documents"),
-    )
-    field_error("tutorial", "attention", "documents")
-    columns = st.columns(3)
-    columns[0].number_input(
-        "Items from one attention check to the next",
-        1,
-        1000,
-        start.settings.attention_every,
-        key=key("attention_every"),
-    )
-    columns[1].number_input(
-        "Share of attention checks to pass",
-        0.01,
-        1.0,
-        start.settings.attention_share,
-        step=0.05,
-        key=key("attention_share"),
-    )
-    columns[2].text_input(
-        "Code for those who fail them",
-        start.settings.failing_code,
-        placeholder="the completion code",
-        key=key("failing_code"),
-    )
-    field_error("attention-every", "attention-share", "failing-code")
-    left, right = st.columns(2)
-    left.file_uploader(
-        f"{LABELS['media']} (JSON Lines)",
-        ["jsonl", "json"],
-        help="A list of image, audio and video files: beside which segment, document, practice item or "
-        "attention check each is shown. To change a draft, give the list and the files again.",
-        key=key("media"),
-    )
-    right.file_uploader(
-        "The files of this list",
-        MEDIA_ENDINGS,
-        accept_multiple_files=True,
-        help="All of them, named as in the list, without folders; captions of a.mp3 in a.vtt.",
-        key=key("media_files"),
-    )
-    field_error("media")
+def _literals(annotation: Any) -> Sequence[str]:
+    if get_origin(annotation) is not None and not all(isinstance(part, str) for part in get_args(annotation)):
+        return next((found for part in get_args(annotation) if (found := _literals(part))), ())
+    return get_args(annotation)
 
 
-def index_of(known: Sequence[str], wanted: str | None) -> int:
-    return list(known).index(wanted) if wanted is not None and wanted in known else 0
+def _is_upload(declared: Declaration) -> bool:
+    return declared.setting.file not in ("", "text", "questions")
+
+
+def _is_long(declared: Declaration) -> bool:
+    return declared.setting.file in ("text", "questions") or declared.key in ("systems", "kind")
+
+
+def _as_text(questions: Any) -> str:
+    """Questions as the text area has them: one per line."""
+    if not isinstance(questions, list):
+        return str(questions)
+    return write_questions([Question.model_validate(question) for question in questions])

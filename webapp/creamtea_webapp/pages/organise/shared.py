@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -13,6 +13,7 @@ from creamtea.access.sessions import Identity
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignSummary
+from creamtea.human.making.settings import titles
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
@@ -26,31 +27,13 @@ LINKS_AT = "organise-links-at"  # the place of the fresh links
 FOR_ONE = " and send it to this rater only. It works once, within 14 days"
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
-# what messages of the platform call by its option on the command line, and pages by its label
+# what messages call by its option on the command line, and pages by its label
 LABELS = {
     "rater": "Pseudonym",
-    "unit": "Rating unit",
-    "document-score": "Ask for a score of the whole, too",
-    "show-reference": "References that raters see",
-    "aim": "Aim: rate where a verdict is open",
-    "select": "Segments",
-    "differ-between": "Only where these two differ",
-    "items": "Maximum segments",
-    "ratings": "Raters for each item",
-    "metrics": "Metrics",
-    "strata": "In proportion to",
-    "bad-references": "Bad references",
-    "repeats": "Repeats",
     "documents": "Documents",
     "taxonomy": "Taxonomy",
-    "proposals": "Errors marked beforehand",
-    "proposals-from": "Errors that a metric has found",
-    "media": "Files beside sources",
     "baseline": "Baseline",
     "protocol": "Protocol",
-    "systems": "Systems",
-    "seed": "Seed",
-    "pairs": "Pairs",
     "format": "Kind of file",
     "test-set": "Test set",
     "source-language": "Source language",
@@ -62,7 +45,6 @@ LABELS = {
     "rater-statistics": "Means and deviations of raters",
     "first-segment": "First segment",
     "segment-scores": "Published segment scores",
-    "questions": "Questions about the rater",
     "replace": "Change the draft",
     "reason": "Reason",
     "surplus": "Also for raters who may find nothing to rate",
@@ -71,13 +53,13 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Told:
-    """What came of an action: `field` is the option that an error is about, `place` where on the page the
-    message stands; "" is below the head."""
+    """What came of an action: `fields` has what is wrong with each field, by its option or key; `place` is
+    where on the page the message stands; "" is below the head."""
 
     kind: str  # "done" or "error"
     message: str
     place: str = ""
-    field: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def act(
@@ -101,12 +83,13 @@ def act(
         _tell(Told("error", "You may not do this, or your link has been withdrawn. Nothing was changed."))
         return
     try:
-        with on_page(LABELS):
+        with on_page(LABELS | titles()):
             _tell(Told("done", do(session.database(), actor(who)), done_at))
     except InfrastructureError as error:  # a full disk, say, or one that may not be written
         _tell(Told("error", str(error), errors_at))
     except InputError as error:
-        _tell(Told("error", str(error), errors_at, error.about or usual_field))
+        fields = getattr(error, "by_key", None) or {error.about or usual_field: str(error)}
+        _tell(Told("error", str(error), errors_at, fields))
 
 
 def actor(who: Identity) -> str:
@@ -133,13 +116,14 @@ def show_notice(place: str = "") -> None:
 def is_wrong(*options: str) -> bool:
     """Whether the last action said that one of these fields is wrong."""
     told = st.session_state.get(NOTICE)
-    return told is not None and told.kind == "error" and told.field in options
+    return told is not None and told.kind == "error" and any(option in told.fields for option in options)
 
 
 def field_error(*options: str) -> None:
     """Below a field, or some beside each other: what is wrong with it, if the last action said so."""
     if is_wrong(*options):
-        show(TEMPLATE, "field_error", message=st.session_state[NOTICE].message)
+        said = st.session_state[NOTICE].fields
+        show(TEMPLATE, "field_error", message="; ".join(said[option] for option in options if option in said))
 
 
 def fresh_link(address: str, advice: str = "") -> dict[str, object]:

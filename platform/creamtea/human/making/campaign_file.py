@@ -1,0 +1,265 @@
+"""A campaign as a file (campaign.yaml): read with a place for every mistake, and written again.
+
+A value of the file may itself be the name of a file, relative to the file's folder: texts, practice items,
+attention checks, questions, a taxonomy. What it says takes the place of its name before anything is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import fill, indent
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from creamtea.document.descriptions import descriptions
+from creamtea.document.document import Document, apply_override, read_document
+from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
+from creamtea.errors import InputError, about
+from creamtea.human.making.attention import read_attention
+from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.documents import Documents, read_documents
+from creamtea.human.making.metric_proposals import one_of_the_two, proposals_of_metric
+from creamtea.human.making.proposals import read_proposals
+from creamtea.human.making.questions import read_questions
+from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
+from creamtea.human.making.tutorial import read_tutorial
+from creamtea.human.media.files import FileStore
+from creamtea.human.media.given import read_media
+from creamtea.human.protocols import find_protocol, protocol_names
+from creamtea.human.protocols.taxonomy import read_taxonomy
+from creamtea.regular import read_text
+from creamtea.store.database import Database
+from creamtea.wording import file_name, key_name
+
+T = TypeVar("T")
+MAX_BYTES = 5_000_000  # of a text
+TEXT_FILE = re.compile(r"[^\n]*\.(md|txt)")
+BLOCKS = {declared.block for declared in declarations().values()}
+KEYS = "name, study, test_set, systems, …"
+
+
+def _read_text(path: Path) -> str:
+    text = read_text(path, file_name(path), MAX_BYTES)
+    if "\0" in text:
+        raise InputError(f"{file_name(path)}: holds a NUL character, which a database cannot store")
+    return text
+
+
+# what stands in a campaign for the name of a file
+READERS: dict[str, Callable[[Path], Any]] = {
+    "text": _read_text,
+    "questions": _read_text,
+    "taxonomy": read_taxonomy,
+    "practice": read_tutorial,
+    "attention": read_attention,
+}
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where the files are that a campaign names."""
+
+    path: Path
+    uploads: Collection[str] | None = None  # the only ones that may be named; None: any
+
+    def file(self, name: str) -> Path:
+        if self.uploads is not None and name not in self.uploads:
+            raise InputError(f"the file {name} is not here: upload it, too")
+        return self.path / name
+
+
+@dataclass(frozen=True)
+class LoadedCampaign:
+    campaign: CampaignDocument
+    document: Document
+    folder: Folder
+
+    @contextmanager
+    def naming_places(self) -> Iterator[None]:
+        """Begin an InputError about a key with the key's place in the document."""
+        try:
+            yield
+        except InputError as error:
+            path = tuple(error.about.split("."))
+            if path in self.document.places:
+                raise InputError(f"{self.document.place(path).text}: {error}", error.about) from None
+            raise
+
+    def request(self, database: Database, store: FileStore) -> CampaignRequest:
+        """Return what is to be made, with all files read. InputError for those that cannot be."""
+        asked = self.campaign
+        proposals, proposed_by = None, None
+        if asked.protocol.proposals_from is not None:
+            if asked.protocol.proposals is not None:
+                raise one_of_the_two()
+            with database.session() as session:
+                proposals, proposed_by = proposals_of_metric(
+                    *(session, store.read, asked.study, asked.test_set, asked.systems),
+                    asked.protocol.proposals_from,
+                )
+        else:
+            proposals = self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
+        return CampaignRequest(
+            study=asked.study,
+            test_set=asked.test_set,
+            systems=asked.systems,
+            protocol=asked.protocol.kind,
+            settings=asked.settings().model_copy(update={"proposed_by": proposed_by}),
+            ratings_per_item=asked.raters.ratings_per_item,
+            seed=asked.seed,
+            instructions=asked.raters.instructions,
+            documents=self._read("documents", asked.documents, _read_documents),
+            proposals=proposals,
+            media=self._read("media", asked.media, lambda path: read_media(path, store)),
+        )
+
+    def _read(self, key: str, name: str | None, read: Callable[[Path], T]) -> T | None:
+        """Read a file that a key names, if it names one."""
+        if name is None:
+            return None
+        with about(key):
+            return read(self.folder.file(name))
+
+
+def _read_documents(path: Path) -> Documents:
+    return read_documents(_read_text(path), file_name(path))
+
+
+def load_campaign(path: Path, overrides: Sequence[str] = ()) -> LoadedCampaign:
+    """Read a campaign file, override (`key=value` each) and check it. StudyErrors with every mistake, or
+    InputError where the file cannot be read at all."""
+    document = read_document(path, KEYS, kind="a campaign (.yaml)")
+    return check_campaign(document, Folder(path.parent), overrides)
+
+
+def check_campaign(document: Document, folder: Folder, overrides: Sequence[str] = ()) -> LoadedCampaign:
+    """Override and check a document, as `load_campaign` does."""
+    for order, text in enumerate(overrides):
+        apply_override(document, text, order)
+    for block in [name for name, value in document.data.items() if value is None and name in BLOCKS]:
+        del document.data[block]  # its keys are all comments
+    mistakes = list(document.mistakes)
+    lines: list[str] = []  # of files that the document names
+    unread = _read_named(document.data, folder, mistakes, lines)
+    campaign = None
+    try:
+        campaign = CampaignDocument.model_validate(document.data)
+    except ValidationError as error:
+        for mistake in mistakes_of_pydantic(error.errors(), CampaignDocument, document.data):
+            if key_of(mistake.path) not in unread:
+                mistakes.append(mistake)
+    if campaign is not None:
+        kind, known = campaign.protocol.kind, protocol_names(rated_here=True)
+        if kind not in protocol_names():
+            mistakes.append(Mistake(("protocol", "kind"), shown(kind), one_of(known, kind)))
+        else:
+            misfits = campaign.settings().misfits(find_protocol(kind))
+            mistakes += (Mistake(tuple(name.split(".")), "", message) for name, message in misfits)
+    if campaign is None or mistakes or lines:
+        mistakes.sort(key=lambda mistake: mistake.place or document.place(mistake.path))
+        said = [(key_of(mistake.path), _line(mistake, document)) for mistake in mistakes]
+        by_key = dict.fromkeys(unread, "\n".join(lines)) | dict(reversed(said))
+        lines = [*(line for _, line in said), *lines]
+        raise StudyErrors(lines, document.name or "the form", by_key)
+    return LoadedCampaign(campaign, document, folder)
+
+
+def _line(mistake: Mistake, document: Document) -> str:
+    """A mistake with its place in a file, or on a page with the title of its field."""
+    if document.name:
+        return mistake.line(document.place(mistake.path))
+    return f"{key_name(key_of(mistake.path))}: {replace(mistake, path=()).line()}"
+
+
+def key_of(path: KeyPath) -> str:
+    """Return the key of the setting that a path leads to, or into; "" if there is none."""
+    keys = (".".join(map(str, path[:length])) for length in (2, 1))
+    return next((key for key in keys if key in declarations()), "")
+
+
+def _read_named(
+    data: dict[str, Any], folder: Folder, mistakes: list[Mistake], lines: list[str]
+) -> dict[str, None]:
+    """Put what files say in the place of their names; return the keys of those that could not be read."""
+    unread: dict[str, None] = {}
+    for key, declared in declarations().items():
+        block = data.get(declared.block) if declared.block else data
+        value, kind = block.get(declared.key) if isinstance(block, dict) else None, declared.setting.file
+        if not isinstance(block, dict) or not isinstance(value, str) or not kind:
+            continue
+        try:
+            if kind not in READERS:  # it is read when the campaign is made
+                folder.file(value)
+            elif kind not in ("text", "questions") or TEXT_FILE.fullmatch(value):
+                value = READERS[kind](folder.file(value))
+            block[declared.key] = _plain(read_questions(value) if kind == "questions" else value)
+        except StudyErrors as error:
+            lines += error.lines
+            unread[key] = None
+        except InputError as error:
+            mistakes.append(Mistake(tuple(key.split(".")), "", str(error).removeprefix(f"{key_name(key)}: ")))
+            unread[key] = None
+    return unread
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_defaults=True)
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+# ---------------------------------------------------------------- writing
+
+
+def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
+    """Return the document of a campaign: what differs from the defaults. Documents, files beside sources and
+    errors marked beforehand are in files that it cannot name."""
+    settings = request.settings
+    own = {
+        **{"name": name, "kind": request.protocol},
+        "proposals_from": settings.proposed_by and settings.proposed_by.metric,
+    }
+    document: dict[str, Any] = {}
+    for declared in declarations().values():
+        if declared.name in own:
+            value = own[declared.name]
+        elif declared.name in CampaignSettings.model_fields:
+            value = getattr(settings, declared.name)
+        elif declared.setting.file in ("documents", "media", "proposals"):
+            continue
+        else:
+            value = getattr(request, declared.name)
+        if declared.field.is_required() or value != declared.default:
+            block = document.setdefault(declared.block, {}) if declared.block else document
+            block[declared.key] = _plain(list(value) if isinstance(value, tuple) else value)
+    return document
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=100)
+
+
+def commented(values: Mapping[str, Any]) -> str:
+    """A campaign file of these values, by their keys, with what every key means; other keys are comments with
+    their defaults."""
+    lines = ["# A campaign of creamtea: `creamtea campaign create FILE` makes a draft of it.", ""]
+    block = ""
+    for key, declared in declarations().items():
+        if declared.block != block:
+            block = declared.block
+            lines += ["", f"{block}: # {descriptions(CampaignDocument)[block].text}"]
+        meaning = descriptions(declared.model)[declared.key]
+        text = [f"# {line}" for line in fill(str(meaning), 96).splitlines()]
+        given = key in values
+        value = values[key] if given else declared.default
+        written = json.dumps(_plain(value), ensure_ascii=False) if value not in (None, "", []) else ""
+        text.append(f"{declared.key}: {written}" if given else f"# {declared.key}: {written}".rstrip())
+        lines.append(indent("\n".join(text), "  " if block else ""))
+    return "\n".join(lines) + "\n"

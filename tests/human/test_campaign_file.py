@@ -1,0 +1,184 @@
+"""A campaign as a file: read with places, refused with all its mistakes, written and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from creamtea.document.document import Document
+from creamtea.document.mistakes import StudyErrors
+from creamtea.errors import InputError
+from creamtea.human.making import campaigns
+from creamtea.human.making.campaign_file import (
+    Folder,
+    as_yaml,
+    check_campaign,
+    commented,
+    document_of,
+    load_campaign,
+)
+from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations, settings_of
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
+
+FULL = """
+name: first
+study: jam
+test_set: test
+systems: [plain, beam]
+baseline: beam
+delta: 0.5
+minutes_per_item: 2
+seed: 7
+documents: test.docs
+practice: practice.yaml
+protocol: {kind: da, context: 1}
+sample: {kind: stratified, strata: [document], items: 4}
+controls: {bad_references: 0, repeats: 0.2, batch: 4}
+attention:
+  items: attention.yaml
+  every: 5
+  share: 0.5
+  failing_code: F
+raters:
+  ratings_per_item: 2
+  instructions: read.md
+  consent: |
+    I agree.
+  questions: |
+    Language? | German | English
+    Years | number | optional
+  contact: Jo
+  completion_code: C
+  completion_url: https://example.org/{code}
+"""
+PRACTICE = """
+items:
+  - source: Guten Tag
+    outputs: [{text: Hello, accepted: [50, 100]}]
+    explanation: A greeting.
+"""
+ATTENTION = """
+checks:
+  - source: Guten Tag
+    outputs: [{text: Cheese, accepted: [0, 10]}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (
+        ("campaign.yaml", FULL),
+        ("practice.yaml", PRACTICE),
+        ("attention.yaml", ATTENTION),
+        ("read.md", "Read *both*."),
+        ("test.docs", "x\nx\nx\ny\ny\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def mistakes(text: str, folder: Path, *overrides: str) -> list[str]:
+    (folder / "campaign.yaml").write_text(text)
+    with pytest.raises(StudyErrors) as refused:
+        load_campaign(folder / "campaign.yaml", overrides)
+    return [line.removeprefix(f"{folder}/campaign.yaml:") for line in refused.value.lines]
+
+
+def test_a_file_is_made_into_a_campaign_and_written_again(
+    study_database: Database, folder: Path, tmp_path: Path
+) -> None:
+    loaded = load_campaign(folder / "campaign.yaml", ["raters.ratings_per_item=3"])
+    request = loaded.request(study_database, ArtefactStore(str(tmp_path / "artefacts")))
+    assert (request.ratings_per_item, request.seed, request.protocol) == (3, 7, "da")
+    assert request.instructions == "Read *both*."
+    assert request.documents is not None
+    assert request.documents.names == ("x", "x", "x", "y", "y")
+    assert request.settings.questions[1].number
+    assert request.settings.attention[0].outputs[0].accepted == [0, 10]
+    campaigns.create_campaign(study_database, "first", request)
+    with study_database.session() as session:
+        stored = settings_of(find_campaign(session, "first").settings)
+    assert (stored.select, stored.strata, stored.attention_every) == ("stratified", ["document"], 5)
+
+    # written, it has the contents of the files in their place, but for those that are too large for it
+    text = as_yaml(document_of("first", request))
+    (folder / "again.yaml").write_text(text)
+    again = load_campaign(folder / "again.yaml", ["documents=test.docs"])
+    assert again.campaign == loaded.campaign
+    for name in ("practice.yaml", "attention.yaml", "read.md"):
+        assert name not in text
+
+
+def test_every_mistake_is_named_with_its_line(folder: Path) -> None:
+    text = FULL.replace("stratified", "stratify").replace("every: 5", "evry: 5").replace("seed: 7", "seed: x")
+    text = text.replace("test_set: test\n", "").replace("practice.yaml", "none.yaml")
+    assert mistakes(text, folder) == [
+        "2: test_set: required key is missing",
+        '8: seed: found "x", allowed a whole number',
+        "10: practice: " + f"{folder}/none.yaml: no such file; give the path of a tutorial (YAML or JSON)",
+        '12: sample.kind: found "stratify", allowed one of all, differing, stratified, disagreement '
+        "(did you mean stratified?)",
+        "16: attention.evry: found an unknown key, allowed one of items, every, share, failing_code "
+        "(did you mean every?)",
+    ]
+
+
+def test_a_setting_that_would_do_nothing_is_a_mistake(folder: Path) -> None:
+    text = FULL.replace("kind: stratified", "unit: document").replace("kind: da", "kind: preference")
+    assert mistakes(text, folder, "protocol.taxonomy={severities: [{name: minor, weight: 1}]}") == [
+        "13: sample.strata: does nothing without sample.kind stratified: add that, or leave this out",
+        "--set protocol.taxonomy={severities: [{name: minor, weight: 1}]}: protocol.taxonomy: preference has "
+        "no marked errors: leave it out, or use another protocol",
+    ]
+
+
+def test_an_unknown_protocol_is_named_with_a_guess(folder: Path) -> None:
+    (said,) = mistakes(FULL.replace("kind: da", "kind: esaa"), folder)
+    assert said.startswith('12: protocol.kind: found "esaa", allowed one of contrastive-da, da, da-sqm')
+    assert said.endswith("(did you mean esa?)")
+
+
+def test_mistakes_of_a_named_file_have_its_lines(folder: Path) -> None:
+    (folder / "practice.yaml").write_text(PRACTICE.replace("explanation", "because"))
+    said = mistakes(FULL, folder)
+    assert [line.removeprefix(f"{folder}/").partition(":")[0] for line in said] == ["practice.yaml"] * 2
+
+
+@pytest.mark.parametrize("name", ["../read.md", "/etc/hosts.txt", "other.md"])
+def test_uploads_are_the_only_files_of_a_page(folder: Path, name: str) -> None:
+    data: dict[str, Any] = {"name": "a", "study": "jam", "test_set": "test", "systems": ["a", "b"]}
+    inside = Folder(folder, {"read.md"})
+    document = Document("the form", {**data, "raters": {"instructions": "read.md"}})
+    assert check_campaign(document, inside).campaign.raters.instructions == "Read *both*."
+    for key in ("raters.instructions", "practice", "documents"):
+        value = name if key != "practice" else name.replace(".md", ".yaml")
+        with pytest.raises(InputError, match=r"is not here: upload it") as refused:
+            check_campaign(Document("the form", dict(data)), inside, [f"{key}={value}"])
+        assert refused.value.about == key
+
+
+def test_a_commented_file_reads_as_its_values(tmp_path: Path) -> None:
+    values = {"name": "a", "study": "jam", "test_set": "test", "systems": ["plain"], "sample.items": 9}
+    text = commented(values)
+    (tmp_path / "a.yaml").write_text(text)
+    read = load_campaign(tmp_path / "a.yaml").campaign
+    assert (read.sample.items, read.controls) == (9, CampaignDocument.model_fields["controls"].default)
+    for key, declared in declarations().items():
+        if key not in values and declared.default not in (None, "", []):
+            text = text.replace(f"# {declared.key}:", f"{declared.key}:")
+    (tmp_path / "a.yaml").write_text(text)
+    assert load_campaign(tmp_path / "a.yaml").campaign == read  # comments are the defaults
+
+
+def test_settings_are_stored_without_blocks_and_have_one_declaration_each() -> None:
+    names = [declared.name for declared in declarations().values()]
+    assert len(names) == len(set(names))
+    document = CampaignDocument(name="a", study="b", test_set="c", systems=["d"])
+    assert document.settings() == CampaignSettings()
+    assert "attention_every" in CampaignSettings().model_dump()
+    assert yaml.safe_load(as_yaml({"a": [1]})) == {"a": [1]}
