@@ -85,8 +85,13 @@ _TRIMMED = (
 
 
 class CodeUnits:
-    """Characters of a text and their code units, counted from 0. Characters of `without` have none, nor has
-    white space at the ends of a text that is `trimmed`."""
+    """Characters of a text and their UTF-16 code units, counted from 0: 🦊 has two.
+
+    Tools in a browser count positions so: Appraise takes a text apart by JavaScript's `split("")`
+    (EvalView/static/EvalView/js/direct-assessment-document-mqm-esa.js), Pearmut by a regular expression
+    without the flag `u` (web/src/utils.ts). Characters of `without` have no units, nor has white space at the
+    ends of a text that is `trimmed`.
+    """
 
     def __init__(self, text: str, without: str = "", trimmed: bool = False) -> None:
         begin = len(text) - len(text.lstrip(_TRIMMED)) if trimmed else 0

@@ -25,7 +25,7 @@ but for their end: one page, sent twice. A rater who opens an output again and r
 (WMT's scripts average them), on an item of its own.
 
 Places of errors are those of Appraise's page: indices of a JavaScript string, from 0, the last one included,
-in the text without white space at its ends (`code_units`). Errors that were marked beforehand (ESA with AI)
+in the text without white space at its ends (`CodeUnits`). Errors that were marked beforehand (ESA with AI)
 have no `error_type` while the rater leaves them where they are, and their `end_i` is one past the last
 character; those behind the text are omissions. What the rater deleted is not in the file.
 """
@@ -920,8 +920,12 @@ class Appraise(Format):
         return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept, *notices)
 
     def write(self, content: Content, path: Path) -> Written:
-        """Write the file into the folder. InputError for a protocol or a document that the format
-        does not have."""
+        """Write a line per rating: TGT of systems, BAD of bad references, CHK of repeats.
+
+        Documents go by their own names and segments by their numbers of the test set, not DOCUMENT#SYSTEM
+        with a rater's numbers: so they come back. InputError for a protocol or a document that the format
+        does not have.
+        """
         if not find_protocol(content.protocol).reads_appraise:
             known = ", ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
             raise InputError(

@@ -1,10 +1,14 @@
 """The columns of an export: what each holds, and how it is written in a CSV cell and in JSON.
 
 A column's type is an annotation of pydantic's with a text that says what is allowed. The dataclasses of
-`content` and `rows` are made of these types, and `columns_of` makes columns of their fields.
+`record` and `ratings` are made of these types, and `columns_of` makes columns of their fields.
 
 Text in a CSV cell is no formula of a spreadsheet (`creamtea.spreadsheets`). JSON has no such trouble, and no
 apostrophes are added there.
+
+Files are UTF-8 (a byte order mark before a CSV is taken, none is written). A record of a CSV ends with CR LF
+(RFC 4180) and may hold line ends inside quotes; a record of JSON Lines is one line. Columns may come in any
+order; unknown, missing and repeated ones are refused, not guessed.
 """
 
 from __future__ import annotations

@@ -18,6 +18,9 @@ folder itself is the test set:
 
 Marked errors are in `human-scores/SRC-TGT.PROTOCOL.RATER.seg.rating`, `SYS RATING RATER` with tabs: the
 places of a rater's errors as JSON, one past the last character, or None. Scores of raters have no file.
+
+An import has an item for every segment and system whose text is known, rated or not: they are the test set.
+Segment scores do not say who gave them: they become the ratings of one rater, named after the scores.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 campaign.json carries what was registered at launch with its digest, and the sha256 of the other two files:
 an import refuses files that were changed or mixed up.
+
+A file of ratings alone needs `rater`, `segment`, `system` and one of `value`, `step` and `payload`. What
+other columns would say follows from these: a side-by-side campaign has an item for each segment, a DA
+campaign one for each segment and system. Segments are counted over the whole test set, not within documents.
 """
 
 from __future__ import annotations
@@ -91,10 +95,6 @@ class Sidecar:
 SIDECAR = columns_of(Sidecar)
 
 
-# ---------------------------------------------------------------- writing
-
-
-# ---------------------------------------------------------------- reading
 def read_folder(path: Path, kind: str) -> Content:
     """The campaign in an export's folder.
 

@@ -4,6 +4,11 @@ the chances with which items were rated.
 docs/exchange.md says what each column is. A skipped item has a row for each system with `skipped_at`, and no
 step, value, payload, revision and rated_at. Items under a rater's hands (given, neither answered nor skipped)
 have no rows.
+
+Rows become answers again (`with_answers`): an answer is what its first row says of it, with the scores of
+each revision. Then the rows of the new campaign are compared with those that were given, so that
+contradictions between columns or rows are found. What this cannot show is checked one by one.
+`made_elsewhere` makes the campaign of a file that has only items and ratings.
 """
 
 from __future__ import annotations

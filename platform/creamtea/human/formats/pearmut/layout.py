@@ -12,7 +12,7 @@ has a further line: the last counts. "__RESET__" as annotation takes the user's 
 version 1.1.6 those of the document `item_i`. `item_i` is a number, or `welcome_0`, `random_0`, `goodbye_0` in
 `data_welcome` and so on.
 
-Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`code_units`); special tokens,
+Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`); special tokens,
 `[missing]` is the first, come behind the text. Before version 1.1.5 line feeds were not counted, and a file
 does not say by which version it is: but a place on a line feed, which nobody can click on, tells the old
 count. Errors that are there before an annotator begins are `error_spans` of the item.
@@ -54,7 +54,7 @@ Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class _Loose(BaseModel):
-    """Keys that nobody asks for are allowed and kept aside, to be named (`pearmut_unread`); other types are
+    """Keys that nobody asks for are allowed and kept aside, to be named (`unread_keys`); other types are
     not."""
 
     model_config = ConfigDict(extra="allow", strict=True)

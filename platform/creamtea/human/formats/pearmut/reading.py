@@ -1,4 +1,8 @@
-"""Answers given in Pearmut as a campaign: its files (`pearmut` has their layout)."""
+"""Answers given in Pearmut as a campaign (`layout` has what the files are made of).
+
+Outputs of practice and checks belong to no system: the campaign's first systems stand in for them. What
+creamtea has no place for is counted by name: no key is left out without a word.
+"""
 
 from __future__ import annotations
 
@@ -552,7 +556,6 @@ def _segment_key(item: PearmutItem, written: Any) -> str:
     return json.dumps(same, sort_keys=True, ensure_ascii=False)
 
 
-# ---------------------------------------------------------------- in
 def guidance_of(
     kind: ItemKind,
     outputs: Mapping[str, str],

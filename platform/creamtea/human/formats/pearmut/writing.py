@@ -1,4 +1,4 @@
-"""A campaign for Pearmut: its items to be rated there, and its ratings as Pearmut's answers (`pearmut`)."""
+"""A campaign for Pearmut: its items to be rated there, and its ratings as Pearmut's answers (`layout`)."""
 
 from __future__ import annotations
 
@@ -327,7 +327,6 @@ def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dic
     return [{"time": first, "action": "load"}, *actions, {"time": last, "action": "submit"}]
 
 
-# ---------------------------------------------------------------- out
 def validation_of(item: ItemContent) -> dict[str, Any]:
     """By system, as Pearmut checks it. One comparison of an output at most, and no category of an error."""
     guidance = item.guidance or {}
