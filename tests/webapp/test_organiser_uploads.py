@@ -75,7 +75,10 @@ def test_taxonomy_proposals_and_files_beside_sources(site, open_page, tmp_path: 
     expect(told).to_be_visible()
     expect(told).to_contain_text(re.compile("^found.jsonl, line 1"))
     at_rest(page)
-    assert told.bounding_box()["y"] < page.get_by_label("Instructions (Markdown)").bounding_box()["y"]
+    assert (
+        told.bounding_box()["y"]
+        < page.get_by_label("Instructions (Markdown)", exact=True).bounding_box()["y"]
+    )
     with site.database.session() as session:
         assert session.scalars(select(Campaign).where(Campaign.name == "uploaded")).first() is None
 
