@@ -166,7 +166,7 @@ def test_the_report_counts_scores_derived_from_the_payloads(rated: Database) -> 
     # five segments, of which one is short in plain's outputs and two are in beam's
     assert [row.cells["ratings"].value for row in table.rows] == [5, 5]
     assert [row.cells["mean"].value for row in table.rows] == pytest.approx(
-        [(4 * 74 + 100) / 5, (3 * 74 + 200) / 5]
+        [(3 * 74 + 200) / 5, (4 * 74 + 100) / 5]  # the better one first
     )
     about = report.section("human/spans").facts[0]
     assert about == "error spans with fluency, 0.0 to 100.0 in steps of 0.1"
