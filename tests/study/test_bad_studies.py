@@ -347,7 +347,7 @@ def test_a_mistake_of_a_grid_is_said_once_and_at_its_value(write: Write) -> None
 
 OVERRIDES = {
     "variants.softmax.corpus=[a, b]": "variants.softmax.corpus: found a list of 2, allowed text\n1 mistake",
-    "name": 'found "name", allowed key=value with a dotted key (variants.softmax.training.max_epochs=2)',
+    "name": 'found "name", allowed key=value, where a dotted key leads into blocks (block.key=value)',
     "name.x=1": 'name: found "small", allowed a block of keys',
     "name=[a": "name: found a list that is not closed: a comma or ] is missing, allowed a value in YAML",
     "variants.softmax.trainin.warmup=2": (

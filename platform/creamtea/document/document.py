@@ -131,7 +131,7 @@ def apply_override(document: Document, text: str, order: int) -> None:
     key, equals, written = text.partition("=")
     parts = key.split(".")
     if not equals or not all(parts):
-        allowed = "key=value with a dotted key (variants.softmax.training.max_epochs=2)"
+        allowed = "key=value, where a dotted key leads into blocks (block.key=value)"
         document.mistakes.append(Mistake((), shown(text), allowed, place=place))
         return
     path: KeyPath = ()
