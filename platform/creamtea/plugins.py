@@ -1,4 +1,5 @@
-"""Plug-ins: installed distributions that add methods and rating protocols by entry points."""
+"""Plug-ins: installed distributions that add methods, rating protocols and formats of ratings by entry
+points."""
 
 from __future__ import annotations
 

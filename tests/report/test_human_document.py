@@ -63,7 +63,7 @@ def test_a_campaign_without_ratings_has_a_line_and_no_columns(
         study_id=study,
     )
     assert notes(build_human(filled, "practised"), "practised/notes") == (
-        "0 ratings count. Left out: ratings of controls and tutorial items: 2.",
+        "0 ratings count. Left out: ratings of controls, practice items and attention checks: 2.",
         "No rating of the systems counts yet.",
     )
     rated_campaign(filled, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
@@ -103,8 +103,8 @@ def test_what_is_left_out_is_told(filled: Database) -> None:
     rated_campaign(filled, items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
     assert notes(build_human(filled, "tasting"), "tasting/notes") == (
         "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
-        "(1): 2; ratings that a rater revised later: 2; ratings of controls and tutorial items: 2; items "
-        "that a rater skipped: 1; items without a rating: 1.",
+        "(1): 2; ratings that a rater revised later: 2; ratings of controls, practice items and "
+        "attention checks: 2; skips: 1; items without a rating: 1.",
         "One rater: how others would judge, and how far they would agree, is unknown.",
     )
 
@@ -128,9 +128,9 @@ def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(tasted: Databa
 def test_unknown_and_unlaunched_campaigns_are_refused(filled: Database) -> None:
     rated_campaign(filled, [], name="draft", state="draft")
     rated_campaign(filled, [], name="ready")
-    with pytest.raises(InputError, match="'nothing' is not there; launched campaigns: ready"):
+    with pytest.raises(InputError, match="no campaign 'nothing'; launched campaigns: ready"):
         build_human(filled, "nothing")
-    with pytest.raises(InputError, match="'draft' has not been launched"):
+    with pytest.raises(InputError, match="'draft' is a draft: launch it with"):
         build_human(filled, "draft")
 
 

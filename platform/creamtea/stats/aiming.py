@@ -43,7 +43,7 @@ class State(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     NO_LARGER_DIFFERENCE = "no difference > δ"
-    HOPELESS = "not to be decided by what is planned"
+    HOPELESS = "unlikely to be decided"
 
     @property
     def settled(self) -> bool:

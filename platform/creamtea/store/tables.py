@@ -252,8 +252,9 @@ class Rating(Base):
     """One rater's answer about one system's output of one item.
 
     `step` is its score, in steps above the lowest value of the protocol's scale; `payload` holds an answer
-    that is more than that number, as the protocol gives it (human/protocols). The ratings of a page's first
-    item may also hold what the rater said of the whole page, which counts in no mean of segments.
+    that is more than that number, as the protocol gives it (human/protocols). On a document's last page, the
+    ratings of the first item may also hold the score of the whole document, which counts in no mean of
+    segments.
     """
 
     __tablename__ = "rating"

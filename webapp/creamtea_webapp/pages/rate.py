@@ -70,10 +70,10 @@ def _answered(rater_id: int) -> tuple[Work, Guidance] | None:
     answered = _asked_for(ANSWER, rater_id)
     if answered is None:
         return None
-    # a stored revision is returned as it is, whatever comes with the request
-    before = answered.revision - 1
-    stored = assignment.submit(session.database(), rater_id, answered.assignment_id, [], before)
-    return None if stored.guidance is None else (answered, stored.guidance)
+    guidance = assignment.practice_guidance(
+        session.database(), rater_id, answered.assignment_id, answered.revision - 1
+    )
+    return None if guidance is None else (answered, guidance)
 
 
 def _asked_for(name: str, rater_id: int) -> Work | None:
@@ -186,7 +186,8 @@ def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
     except TryAgain as warning:
         _notice(str(warning))
     except RatingRefused as refused:
-        _notice(f"Not saved: {refused}.")
+        reason = str(refused)
+        _notice(f"{reason[:1].upper()}{reason[1:]}.")
     else:
         # numbers go on: the browser knows by them which notices it has shown
         if told is not None or st.session_state.get(NOTICE, Notice()).text:

@@ -80,19 +80,24 @@ class ImportOptions:
         typer.Option(
             "--format",
             metavar="|".join(exchange.BUILT_IN),
-            help="What is to be read, if not what it looks like.",
+            help="The format of the file; recognised if omitted.",
         ),
     ] = None
     protocol: Annotated[
         str | None, typer.Option(metavar="NAME", help="The protocol, where the file does not say it.")
     ] = None
     test_set: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the test set is called; the campaign's name.")
+        str | None, typer.Option(metavar="NAME", help="The name of the test set; the campaign's if omitted.")
     ] = None
-    source_language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a file of ratings.")] = None
-    target_language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a file of ratings.")] = None
+    source_language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="The source language, where the file does not say it.")
+    ] = None
+    target_language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="The target language, where the file does not say it.")
+    ] = None
     baseline: Annotated[
-        str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; the first system.")
+        str | None,
+        typer.Option(metavar="SYSTEM", help="The system that others are compared with; else the first."),
     ] = None
     delta: Annotated[
         float | None,

@@ -23,8 +23,10 @@ from creamtea.words import meant
 
 @dataclass(frozen=True)
 class NotKept:
-    """How many of what an import or an export leaves behind. `once`: what a campaign has only once. `note`:
-    it is there, but not as its reader may expect."""
+    """Something that an import or an export leaves behind, and how often.
+
+    `once`: a campaign has it only once. `note`: it is there, but not as its reader may expect.
+    """
 
     count: int
     what: str
@@ -40,7 +42,7 @@ class NotKept:
 
 
 def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
-    """Those of which there are any."""
+    """Return an entry for each count above 0."""
     return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
 
 
@@ -103,7 +105,7 @@ class ImportFacts:
         return None
 
     def for_systems(self, systems: Sequence[str]) -> Self:
-        """With the systems' names as the file writes them, where a person's keyboard writes them otherwise.
+        """Return a copy with the systems' names as in the file, where a keyboard writes them otherwise.
 
         InputError for a baseline that is none of the systems.
         """
@@ -147,9 +149,7 @@ class Format:
     expected: str  # what such files begin with, for the message that a file is none of the known formats
     options: ClassVar[Collection[str]] = ()  # fields of ImportFacts that other formats do not read
     has_media: ClassVar[bool] = False  # whether exports have the files beside sources, in a folder
-    of_test_set: ClassVar[bool] = (
-        False  # whether `write` needs `Content.test_set_lines` of the whole test set
-    )
+    of_test_set: ClassVar[bool] = False  # whether `write` needs `Content.whole`, the whole test set
 
     def recognises(self, path: Path, text: str) -> bool:
         """Return True if the folder or file at `path` is of this format; `text` is the file's."""

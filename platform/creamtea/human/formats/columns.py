@@ -263,7 +263,8 @@ class Place:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, (what, *first["loc"])))
-            raise InputError(f"{self}: {where}: {first['msg']}") from None
+            why = first["msg"].removeprefix("Value error, ") or "not an allowed value"
+            raise InputError(f"{self}: {where}: found {repr(first['input'])[:60]}; {why}") from None
 
 
 @dataclass(frozen=True)

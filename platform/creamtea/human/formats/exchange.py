@@ -72,7 +72,7 @@ def added_formats() -> Additions[Format]:
 def _checked(name: str, loaded: Any) -> Format:
     found = loaded() if isinstance(loaded, type) else loaded
     if not isinstance(found, Format) or found.name != name:
-        raise TypeError(f"it is not the format {name!r}")
+        raise TypeError(f"the entry point {name!r} must lead to a Format whose name is {name!r}")
     return found
 
 
@@ -82,7 +82,7 @@ def usable_formats() -> dict[str, Format]:
 
 
 def find_format(name: str) -> Format:
-    """InputError for a format that nobody knows, and for a plug-in's that is broken."""
+    """Return the format of this name. InputError if it is unknown, or its plug-in is broken."""
     if name in BUILT_IN:
         return BUILT_IN[name]
     added = added_formats()
@@ -108,7 +108,7 @@ def recognise(path: Path) -> str:
     """
     text = "" if path.is_dir() else read_text(path)
     if not path.is_dir() and not first_line(text):
-        raise InputError(f"{path.name}: an empty file")
+        raise InputError(f"{path.name}: an empty file; give a file with ratings")
     formats = usable_formats()
     # tables with the columns of an export are asked last: they recognise any file with some of the columns
     for name, found in reversed(formats.items()):
@@ -205,7 +205,7 @@ def import_campaign(
         now = database.now(session)
         check_free(session, facts.name)
     content, not_kept = found.read(path, facts, now)
-    settings_of(content.settings)
+    settings_of(content.settings)  # InputError for settings that no campaign has
     if facts.leave_out:
         content, left = without_systems(content, facts.for_systems(content.systems).leave_out)
         not_kept += left

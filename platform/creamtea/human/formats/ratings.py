@@ -42,7 +42,7 @@ from creamtea.human.formats.columns import (
 )
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.media.files import check_entries
-from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
+from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.scale import exact
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
@@ -141,13 +141,14 @@ OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_a
 def rows_of(content: Content) -> Iterator[RatingRow]:
     """The rows by item, rater, revision, place on the page and system."""
     items = {item.position: item for item in content.items}
-    excluded = content.excluded
+    excluded, scale = content.excluded, find_protocol(content.protocol, content.settings).scale
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
-        yield from _rows(content, items[answer.item], answer, answer.rater in excluded)
+        yield from _rows(content, scale, items[answer.item], answer, answer.rater in excluded)
 
 
-def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: bool) -> Iterator[RatingRow]:
-    scale = find_protocol(content.protocol, content.settings).scale
+def _rows(
+    content: Content, scale: Scale, item: ItemContent, answer: AnswerContent, excluded: bool
+) -> Iterator[RatingRow]:
     repeated = {name: getattr(item, name) for name in OF_ITEM}
     repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
     outputs = dict(zip(item.systems, item.outputs, strict=True))
@@ -275,6 +276,10 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
     revised = {key: _revisions(items[key[0]], group) for key, group in sorted(groups.items())}
     answers = (_answer(content, items[key[0]], protocol, revisions) for key, revisions in revised.items())
     content = replace(content, answers=tuple(answers))
+    if not any(
+        rating.columns for rating in ratings
+    ):  # only rows of an export repeat what follows from others
+        return content
     rows = {(row.item, row.rater, row.revision, row.system): row for row in rows_of(content)}
     for (position, rater), revisions in revised.items():
         for number, revision in enumerate(revisions, start=1):

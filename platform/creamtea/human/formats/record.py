@@ -56,7 +56,10 @@ class RaterContent:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemContent:
-    """An item of the campaign; the fields are those of the table `item`."""
+    """An item of the campaign.
+
+    Systems are named and `original` is a position; the table `item` has their numbers.
+    """
 
     position: Integer
     page: Integer | None = None  # the position of the first item that was shown with it

@@ -1,4 +1,7 @@
-"""A campaign between the database and `Content`: columns and fields of one name hold the same."""
+"""A campaign between the database and `Content`.
+
+`from_row` copies what is called the same; systems and items are translated between names and numbers.
+"""
 
 from __future__ import annotations
 

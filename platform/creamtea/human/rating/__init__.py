@@ -17,7 +17,16 @@ from creamtea.human.rating.page import (
     TryAgain,
     Work,
 )
-from creamtea.human.rating.saving import MAX_TEXT, discard_draft, earlier, reopen, save_draft, skip, submit
+from creamtea.human.rating.saving import (
+    MAX_TEXT,
+    discard_draft,
+    earlier,
+    practice_guidance,
+    reopen,
+    save_draft,
+    skip,
+    submit,
+)
 
 __all__ = [
     "LEASE",
@@ -36,6 +45,7 @@ __all__ = [
     "next_item",
     "others_have_items",
     "page_ahead",
+    "practice_guidance",
     "reopen",
     "save_draft",
     "skip",

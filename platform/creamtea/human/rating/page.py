@@ -33,7 +33,10 @@ LEASE = timedelta(hours=2)
 
 
 class RatingRefused(CreamteaError):
-    """What is not given out or not stored, with a reason for the rater. Nothing was changed."""
+    """A page is not given out or an answer is not stored; the text is for the rater.
+
+    Nothing was changed, but that `TryAgain` counts a warning, and a draft for a lost place is kept.
+    """
 
 
 class ConsentMissing(RatingRefused):
@@ -177,11 +180,6 @@ class OwnPage:
     @property
     def lead(self) -> Item:
         return self.items[0]
-
-    @property
-    def outputs(self) -> list[str]:
-        """The shown outputs, those of the first item first."""
-        return [text for segment in self.segments() for text in segment.outputs]
 
     def segments(self) -> list[ShownSegment]:
         groups = self.systems()

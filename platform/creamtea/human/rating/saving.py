@@ -1,5 +1,5 @@
-"""Drafts, scores and skips of one page: each is stored once, whatever is sent twice, and whole or not at all;
-and going back to what was submitted, to look at it and to change it while the campaign runs.
+"""Store drafts, answers and skips of a page: once each, all or nothing. Go back to what was submitted, to
+look at it and to change it while the campaign runs.
 
 A page is named by its first item's assignment, any other of its items works too. Its answers come as one
 list, those about the outputs of the first item first. A comment is kept with the first item.
@@ -51,7 +51,7 @@ from creamtea.store.storable import check_size, check_text
 from creamtea.store.tables import Assignment, Item, Rating
 from creamtea.wording import counted
 
-GIVEN_AWAY = "this item was given to someone else while the page was open"
+GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"
 MAX_TEXT = 2000  # characters of a comment or of a reason
 _MAX_MS = 2**31 - 1  # what the column holds, 24 days
 
@@ -485,6 +485,16 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         revision=revision + 1,
         in_work=outlook.in_work(now),
     )
+
+
+def practice_guidance(
+    database: Database, rater_id: int, assignment_id: int, revision: int
+) -> Guidance | None:
+    """Return what a practice item teaches about a stored answer; None for other items and answers."""
+    with database.session() as session:
+        page = own(session, rater_id, assignment_id)
+        answers = stored_answers(session, page)[0].get(revision)
+        return None if answers is None else guidance_of(page, answers)
 
 
 def guidance_of(page: OwnPage, answers: Mapping[int, ScoredAnswer]) -> Guidance | None:

@@ -50,10 +50,6 @@ class CampaignFacts:
     settings: CampaignSettings
     registered_test: str | None  # that decides comparisons; None where nothing was registered
 
-    @property
-    def scale(self) -> Scale:
-        return self.protocol.scale
-
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -63,7 +59,9 @@ class LeftOut:
     excluded_raters: int
     excluded_ratings: int  # of raters who are excluded
     replaced_ratings: int  # that a later revision took the place of
-    control_ratings: int  # of repeats, bad references and tutorial items: they tell of raters
+    control_ratings: (
+        int  # of repeats, bad references, practice items and attention checks: they tell of raters
+    )
     skipped: int  # assignments that a rater skipped with a reason
     unrated_items: int  # items for the statistics without a rating that counts
     passed_over: int  # items for the statistics that a campaign that aims never gives to anyone
@@ -95,8 +93,8 @@ def _columns(scores: Scores, rows: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratings(Scores):
-    """The scores of a campaign that count: those of raters who are not excluded, for items that are no
-    controls.
+    """The scores of a campaign that count: by raters who are not excluded, for items that rate systems
+    (`ItemKind.rates_systems`).
 
     A row of the units' arrays is a segment (its outputs may be spread over several items), or, where two
     outputs are compared, the pair: one item.

@@ -39,9 +39,12 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
         row = session.scalar(select(Campaign).where(Campaign.name == campaign))
         if row is None or row.state == "draft":
             known = sorted(session.scalars(select(Campaign.name).where(Campaign.state != "draft")))
-            why = "has not been launched" if row is not None else "is not there"
+            if row is not None:
+                raise InputError(
+                    f"campaign {campaign!r} is a draft: launch it with `creamtea campaign launch {campaign}`"
+                )
             names = ", ".join(known) or "none yet"
-            raise InputError(f"campaign {campaign!r} {why}; launched campaigns: {names}")
+            raise InputError(f"there is no campaign {campaign!r}; launched campaigns: {names}")
         study = session.get(StudyRow, row.study_id) if row.study_id is not None else None
         report = campaign_report(session, row, _material(session, study), complete=True, wmt=wmt)
         return Document(
@@ -62,11 +65,11 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
 def campaign_reports(
     session: Session, row: StudyRow, material: Material, complete: bool, *, alone: bool = False
 ) -> tuple[list[CampaignReport], list[str]]:
-    """Of the campaigns on this submission's outputs, oldest first, whichever submission they were made for.
-    Without `complete`, summaries: what is fast for any size.
+    """Return the reports of the campaigns on this submission's outputs, oldest first, whichever submission
+    they were made for, and a sentence for each campaign that is left out.
 
-    A campaign on other outputs of the study, and one whose protocol is unavailable here, is left out; the
-    second list says so of each, with `alone` not of campaigns on other outputs.
+    Left out are campaigns on other outputs of the study (`alone`: without a sentence) and those whose
+    protocol is unavailable here. Without `complete`, reports have only what is fast at any size.
     """
     campaigns, others = campaigns_of(session, row)
     left_out = [

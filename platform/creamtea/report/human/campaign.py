@@ -34,8 +34,8 @@ from creamtea.stats.crossed import FEW_RATERS
 from creamtea.stats.verdict import Outcome
 from creamtea.wording import counted
 
-# the other tables are shown when asked for
-OPEN = (
+# keys of tables; the others are in the folded section
+UNFOLDED = (
     "means",
     "comparisons",
     "documents",
@@ -60,11 +60,11 @@ class CampaignReport:
 
     def section(self) -> Section:
         campaign = self.judged.ratings.campaign
-        more = tuple(table for table in self.tables if table.key not in OPEN)
-        blocks: list[Block] = [table for table in self.tables if table.key in OPEN]
+        more = tuple(table for table in self.tables if table.key not in UNFOLDED)
+        blocks: list[Block] = [table for table in self.tables if table.key in UNFOLDED]
         blocks += figures(self)
         if more:
-            title = "Agreement, ranks, metrics against human scores"
+            title = "More tables"
             blocks.append(Section("more", title, more, folded=True))
         blocks += [*self.texts, Notes("notes", tuple(_notes(self.judged)))]
         blocks += meanings(column for table in self.tables for column in table.columns)
@@ -103,7 +103,7 @@ def signature(whole: RatedCampaign) -> str:
             *([f"reference-shown:{','.join(map(str, shown))}"] if shown else []),
             *([f"differ-between:{','.join(between)}"] if between else []),
             f"raters:{len(whole.ratings.raters)}",
-            f"ratings-an-item:{facts.ratings_per_item}",
+            f"ratings-per-item:{facts.ratings_per_item}",
             f"delta:{whole.delta:g}",
             f"seed:{facts.seed}",
             f"state:{facts.state}",
@@ -159,10 +159,10 @@ def _left_out(ratings: Ratings) -> str:
     parts = {
         f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
         "ratings that a rater revised later": out.replaced_ratings,
-        "ratings of controls and tutorial items": out.control_ratings,
-        "items that a rater skipped": out.skipped,
+        "ratings of controls, practice items and attention checks": out.control_ratings,
+        "skips": out.skipped,
         "items without a rating": out.unrated_items,
-        "items that were passed over, as their verdicts were settled": out.passed_over,
+        "items not given to raters, as their verdicts were settled or given up": out.passed_over,
     }
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:

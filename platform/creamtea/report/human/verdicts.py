@@ -301,10 +301,10 @@ def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
 # The tests are those for all looks together (`stats.aiming`), not those of the other tables.
 LOOKED = (
     "Differences, intervals and p-values that hold whenever you look: over documents (or single segments) "
-    "with all their ratings. Better, worse and no difference > δ are "
-    "settled: a campaign that ends once all are keeps its 5 %. (A group-sequential test with "
+    "with all their ratings. Better, worse and no difference > δ are settled: if you close the campaign once "
+    "every comparison is, the error rate stays at 5 %. (A group-sequential test with "
     f"{LOOKS} looks, from {BURN_IN} documents or segments on; the power family of error spending, Kim and "
-    "DeMets 1987. What came after the last of these looks counts at the next.) They are about these raters. "
+    "DeMets 1987. Ratings after a look count at the next look.) They are about these raters. "
     "p: after Holm's correction."
 )
 AIMED = (
@@ -325,7 +325,7 @@ def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
         words = look.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
         if look.state is State.HOPELESS:
             ended = standing.complete == standing.planned
-            words = "not decided" if ended else "open; what is planned is unlikely to decide it"
+            words = "not decided" if ended else "undecided; the planned ratings are unlikely to decide it"
         difference = Estimate(look.mean, look.low, look.high) if looked else Estimate(reason=few)
         cells = {
             "units": count(standing.complete),

@@ -133,7 +133,11 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
     name = facts.protocol or told
     if name not in known:
         found = facts.protocol or (campaign.info.protocol[:60] if campaign else "")
-        raise InputError(f"protocol {found}: answers given in Pearmut are of {', '.join(known)}")
+        raise InputError(
+            f"protocol {found}: answers given in Pearmut are of {', '.join(known)}; give one of these with "
+            f"{option('protocol')}",
+            about="protocol",
+        )
     return facts.find_protocol(name)
 
 
@@ -198,7 +202,10 @@ def _documents(campaign: Campaign | None) -> Iterator[tuple[str, list[Any]]]:
     data = campaign.data
     for task in data.values() if isinstance(data, dict) else data:
         if not isinstance(task, list):
-            raise InputError("the campaign's data: allowed: lists of documents, which are lists of items")
+            raise InputError(
+                f"the campaign's data: found {repr(task)[:60]}; allowed: lists of documents, which are lists "
+                "of items"
+            )
         if all(isinstance(item, dict) for item in task):
             yield "", task  # of a list of documents for all
         else:
@@ -224,7 +231,7 @@ def _document(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
     if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
         raise InputError(
             f"{place}: it has no items, and {option('campaign-file')} none for document {line.item_i} of "
-            f"{line.user_id}",
+            f"{line.user_id}; give the file of the campaign that these answers belong to",
             about="campaign-file",
         )
     return document
