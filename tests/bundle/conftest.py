@@ -25,7 +25,7 @@ from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.cli.main import main
 from creamtea.human.making.launching import registration
-from creamtea.human.media.given import Given, read_media
+from creamtea.human.media import Given, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, Blame, Campaign, CampaignMedia, Item, Rater, Rating, StepRow

@@ -12,7 +12,9 @@ from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, s
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.making.attention import (
+from creamtea.human.making.campaigns import summary
+from creamtea.human.making.choosing import NewItem
+from creamtea.human.making.known_answers import (
     MAX_WARNINGS,
     Attention,
     attention_items,
@@ -20,8 +22,6 @@ from creamtea.human.making.attention import (
     is_right,
     read_attention,
 )
-from creamtea.human.making.campaigns import summary
-from creamtea.human.making.new_items import NewItem
 from creamtea.human.making.settings import AttentionItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
 from creamtea.human.quality import read_answers

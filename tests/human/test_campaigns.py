@@ -11,8 +11,7 @@ from sqlalchemy import select
 from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns, launching
-from creamtea.human.making.documents import Documents
-from creamtea.human.making.outputs import read_metric
+from creamtea.human.making.outputs import Documents, read_metric
 from creamtea.human.making.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.human.protocols import protocol_names
 from creamtea.human.rating import raters

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.making.choosing import choose, disagreement, make_items, proportional
-from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.choosing import NewItem, choose, disagreement, make_items, proportional
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
+from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.controls import spoil, spoilt_length, with_controls
-from creamtea.human.making.new_items import NewItem
 from creamtea.human.making.settings import CampaignSettings, number_of
 from creamtea.store.item_kinds import ItemKind
 from creamtea.words import characters

@@ -19,7 +19,7 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import campaigns
-from creamtea.human.making.documents import ABSENT, Documents, domain_settings, read_documents
+from creamtea.human.making.outputs import ABSENT, Documents, domain_settings, read_documents
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 

@@ -12,8 +12,8 @@ from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
+from creamtea.human.making.known_answers import tutorial_items
 from creamtea.human.making.settings import TutorialItem
-from creamtea.human.making.tutorial import tutorial_items
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.expected import ExpectedSpan, found
 from creamtea.human.protocols.spans import Span

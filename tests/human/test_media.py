@@ -15,14 +15,13 @@ from small_campaigns import add_rater, work_for
 from sqlalchemy import select
 
 from creamtea.errors import InputError
+from creamtea.human import media
 from creamtea.human import rating as assignment
 from creamtea.human.making import campaigns, launching
-from creamtea.human.making.documents import Documents
+from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.media import files, keeping
-from creamtea.human.media import given as giving
-from creamtea.human.media.types import ENDINGS, file_name, kind_of, media_type
+from creamtea.human.media import ENDINGS, export_name, kind_of, media_type
 from creamtea.human.rating import raters
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -61,7 +60,7 @@ def make(
         "settings": CampaignSettings(bad_references=0, repeats=1),
         **(changes or {}),
     }
-    request["media"] = giving.read_media(path, store)
+    request["media"] = media.read_media(path, store)
     made = campaigns.create_campaign(database, name, campaigns.CampaignRequest(**request), replace=True)
     with database.session() as session:
         return list(session.scalars(select(Item).where(Item.campaign_id == made.id).order_by(Item.position)))
@@ -93,8 +92,8 @@ def test_types_are_told_by_content() -> None:
     assert set(KNOWN) == set(ENDINGS)
     assert media_type(samples.VORBIS) == "audio/ogg"
     assert media_type(samples.MP3_TAGGED) == "audio/mpeg"
-    assert file_name("0" * 64, "audio/mpeg") == f"{'0' * 64}.mp3"
-    assert {kind_of(media) for media in ENDINGS} == {"image", "audio", "video"}
+    assert export_name("0" * 64, "audio/mpeg") == f"{'0' * 64}.mp3"
+    assert {kind_of(ending) for ending in ENDINGS} == {"image", "audio", "video"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_other_types_are_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"line 1: tea.png is none of png, jpg, webp, gif, mp3, ogg, wav, m4a"
     ):
-        files.check_file(path, "line 1")
+        media.check_file(path, "line 1")
 
 
 @settings(max_examples=300)
@@ -138,9 +137,9 @@ def test_a_files_ending_fits_its_content(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"line 1: tea.png is audio/wav by its content: rename it to end in .wav"
     ):
-        files.check_file(path, "line 1")
+        media.check_file(path, "line 1")
     (tmp_path / "TEA.WAV").write_bytes(SOUND)
-    assert files.check_file(tmp_path / "TEA.WAV", "").type == "audio/wav"
+    assert media.check_file(tmp_path / "TEA.WAV", "").type == "audio/wav"
 
 
 def test_a_file_may_not_be_too_large(tmp_path: Path) -> None:
@@ -148,10 +147,10 @@ def test_a_file_may_not_be_too_large(tmp_path: Path) -> None:
     path.write_bytes(PICTURE)
     os.truncate(path, 20_000_001)
     with pytest.raises(InputError, match=r"has 20.0 MB; at most 20 MB are allowed for image files"):
-        files.check_file(path, "line 1")
-    files.check_total([files.MAX_CAMPAIGN], "list")
+        media.check_file(path, "line 1")
+    media.check_total([media.MAX_CAMPAIGN], "list")
     with pytest.raises(InputError, match="list: 2,000 MB in all"):
-        files.check_total([files.MAX_CAMPAIGN, 1], "list")
+        media.check_total([media.MAX_CAMPAIGN, 1], "list")
 
 
 def test_a_pipe_and_a_folder_are_no_files(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_a_pipe_and_a_folder_are_no_files(tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     for name in ("pipe.png", "folder.png", "none.png"):
         with pytest.raises(InputError, match=f"line 1: .*{name}: "):
-            files.check_file(tmp_path / name, "line 1")
+            media.check_file(tmp_path / name, "line 1")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +171,7 @@ def test_only_files_of_the_folder_are_taken(tmp_path: Path, name: str, store: Ar
     (folder / "link.png").symlink_to(tmp_path / "a.png")
     path = listed(folder, {"segment": 1, "file": name})
     with pytest.raises(InputError, match=r"line 1: file: found .*allowed: a file in the folder or below it"):
-        giving.read_media(path, store)
+        media.read_media(path, store)
 
 
 @pytest.mark.parametrize(
@@ -193,19 +192,19 @@ def test_a_wrong_line_is_named_and_nothing_is_kept(
 ) -> None:
     path = listed(tmp_path, {"segment": 1, "file": "a.png"}, line)
     with pytest.raises(InputError, match=message):
-        giving.read_media(path, store)
+        media.read_media(path, store)
     assert not Path(store.root).exists()
 
 
 def test_what_is_no_list_is_said(tmp_path: Path, store: ArtefactStore) -> None:
     with pytest.raises(InputError, match=r"media: .*: No such file"):
-        giving.read_media(tmp_path / "none.jsonl", store)
+        media.read_media(tmp_path / "none.jsonl", store)
     (tmp_path / "a.png").write_bytes(PICTURE)
     with pytest.raises(InputError, match=r"a.png, line 1: not UTF-8 text: give a list in JSON Lines"):
-        giving.read_media(tmp_path / "a.png", store)
+        media.read_media(tmp_path / "a.png", store)
     (tmp_path / "x.jsonl").write_text("\n[")
     with pytest.raises(InputError, match=r"x.jsonl, line 2: not JSON"):
-        giving.read_media(tmp_path / "x.jsonl", store)
+        media.read_media(tmp_path / "x.jsonl", store)
 
 
 # ---------------------------------------------------------------- beside what
@@ -230,11 +229,11 @@ def test_segments_and_documents_have_their_files(
         assert item.media == wanted.get(item.segment_index, [])
     assert rows(study_database) == {picture: ("image/png", len(PICTURE)), sound: ("audio/wav", len(SOUND))}
     assert store.read(picture) == PICTURE
-    assert preview(study_database, "c").media == keeping.Amount(2, len(PICTURE) + len(SOUND))
+    assert preview(study_database, "c").media == media.Amount(2, len(PICTURE) + len(SOUND))
     with study_database.session() as session:
-        shown = keeping.first_media(session, 1, 2)
+        shown = media.first_media(session, 1, 2)
         assert len(shown) == 2
-        file = keeping.find_media(session, sound)
+        file = media.find_media(session, sound)
         assert file is not None
         assert (file.type, file.size, file.campaigns) == ("audio/wav", len(SOUND), {1})
 

@@ -11,7 +11,7 @@ from found_errors import MINOR, add_scores
 
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns, launching
-from creamtea.human.making.metric_proposals import metrics_with_errors, proposals_of_metric
+from creamtea.human.making.proposals import metrics_with_errors, proposals_of_metric
 from creamtea.human.making.settings import CampaignSettings, ProposedBy, settings_of
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

@@ -12,12 +12,10 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns
-from creamtea.human.making.choosing import choose
+from creamtea.human.making.choosing import choose, make_pages, parts
 from creamtea.human.making.controls import with_controls
-from creamtea.human.making.documents import Documents
 from creamtea.human.making.launching import registration
-from creamtea.human.making.outputs import Line
-from creamtea.human.making.pages import make_pages, parts
+from creamtea.human.making.outputs import Documents, Line
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol

@@ -15,7 +15,7 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import campaigns, launching
-from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.proposals import OUTCOMES, add_proposals, outcomes, read_proposals
 from creamtea.human.making.settings import CampaignSettings, ProposedBy

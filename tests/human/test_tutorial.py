@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.making.attention import read_attention
-from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.choosing import NewItem
+from creamtea.human.making.known_answers import read_attention, read_tutorial, tutorial_items
 from creamtea.human.making.settings import TutorialItem
-from creamtea.human.making.tutorial import read_tutorial, tutorial_items
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.taxonomy import read_taxonomy
 

@@ -34,7 +34,7 @@ from sqlalchemy import select
 from test_gate import ask, cookie_of, exchange
 
 from creamtea.access import sessions
-from creamtea.human.media.keeping import store_media
+from creamtea.human.media import store_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.tables import Campaign, Item
 

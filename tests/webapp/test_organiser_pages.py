@@ -22,7 +22,7 @@ from creamtea.document.document import Document
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.documents import Documents
+from creamtea.human.making.outputs import Documents
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, settings_of
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row

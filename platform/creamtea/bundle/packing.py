@@ -19,7 +19,7 @@ import creamtea
 from creamtea.bundle.archive import MANIFEST, Manifest, PackedStudy, json_bytes, listed
 from creamtea.bundle.rows import SECRET_SETTINGS, TABLES, file_of, to_lines
 from creamtea.errors import InputError
-from creamtea.human.media.files import check_stored
+from creamtea.human.media import check_stored
 from creamtea.human.results.of_study import campaigns_of
 from creamtea.report.build import report_of
 from creamtea.report.html import to_html

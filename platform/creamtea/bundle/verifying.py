@@ -21,7 +21,7 @@ from creamtea.bundle.recomputing import Findings, check_plan, check_step, plugin
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
 from creamtea.human.making.launching import changed_parts
-from creamtea.human.media.files import types_of
+from creamtea.human.media import types_of
 from creamtea.human.protocols import find_protocol
 from creamtea.report.build import report_of
 from creamtea.report.html import to_html

@@ -163,7 +163,7 @@ class Item(Base):
     source: Mapped[str]
     context: Mapped[list[Any]]  # source segments before this one, where asked for
     references: Mapped[list[Any]] = mapped_column(default=list)  # human translations that raters see
-    media: Mapped[list[Any]] = mapped_column(default=list)  # files beside the source (human/media)
+    media: Mapped[list[Any]] = mapped_column(default=list)  # files beside the source (human/media.py)
     systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[Any]]
     weight: Mapped[float]  # what the item counts in means, for stratified samples
@@ -176,7 +176,7 @@ class Item(Base):
     output_drawn: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
-    # tutorial: accepted steps and an explanation; attention check: human/making/attention.py
+    # tutorial: accepted steps and an explanation; attention check: human/making/known_answers.py
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     # errors marked beforehand, by the system's position (human/making/proposals.py)
     proposals: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)

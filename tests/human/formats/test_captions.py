@@ -15,10 +15,7 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import campaigns
 from creamtea.human.making.settings import CampaignSettings
-from creamtea.human.media import given as giving
-from creamtea.human.media.captions import MAX_BYTES, check_captions
-from creamtea.human.media.files import ItemMedia
-from creamtea.human.media.keeping import find_media
+from creamtea.human.media import MAX_CAPTIONS, ItemMedia, check_captions, find_media, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
@@ -71,7 +68,7 @@ def test_captions_as_the_format_has_them(tmp_path: Path, text: str) -> None:
         (b"WEBVTT\n\n00:00.000 --> 00:61.500\nTea\n", "line 3: found"),
         (b"WEBVTT\n\nTea\n", "no captions "),
         (b"WEBVTT\n\n00:00.000 --> 00:01.500\nT\xe9e\n", "line 4: not UTF-8"),
-        (b"WEBVTT\n" + b"x" * MAX_BYTES, "more than 2,000,000 bytes"),
+        (b"WEBVTT\n" + b"x" * MAX_CAPTIONS, "more than 2,000,000 bytes"),
     ],
 )
 def test_others_are_refused_at_creation(
@@ -81,7 +78,7 @@ def test_others_are_refused_at_creation(
     with pytest.raises(InputError, match=message):
         check_captions(tmp_path / "a.vtt", "list, line 1")
     with pytest.raises(InputError, match=r"media.jsonl, line 1: a.vtt"):
-        giving.read_media(listed(tmp_path, a_vtt=content), store)
+        read_media(listed(tmp_path, a_vtt=content), store)
     assert not Path(store.root).exists()
 
 
@@ -91,11 +88,11 @@ def test_a_link_to_captions_elsewhere_is_refused(tmp_path: Path, store: Artefact
     path = listed(tmp_path / "list")
     (tmp_path / "list" / "a.vtt").symlink_to(tmp_path / "secret")
     with pytest.raises(InputError, match="in the folder or below it"):
-        giving.read_media(path, store)
+        read_media(path, store)
 
 
 def test_images_have_no_captions(tmp_path: Path, store: ArtefactStore) -> None:
-    given = giving.read_media(listed(tmp_path, b_vtt=samples.CAPTIONS), store)
+    given = read_media(listed(tmp_path, b_vtt=samples.CAPTIONS), store)
     assert [one.media.captions for one in given] == [None, None]
     with pytest.raises(ValueError, match="captions of an image"):
         ItemMedia(digest="0" * 64, type="image/png", captions="0" * 64)
@@ -109,7 +106,7 @@ def campaign(database: Database, store: ArtefactStore, folder: Path) -> list[dic
         systems=["plain", "beam"],
         protocol="da",
         settings=CampaignSettings(bad_references=0, repeats=0, items=1, select="all"),
-        media=giving.read_media(listed(folder, a_vtt=samples.CAPTIONS), store),
+        media=read_media(listed(folder, a_vtt=samples.CAPTIONS), store),
     )
     campaigns.create_campaign(database, "c", request)
     with database.transaction() as session:

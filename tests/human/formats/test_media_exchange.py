@@ -17,7 +17,7 @@ from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.media.keeping import store_media
+from creamtea.human.media import store_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import CampaignMedia

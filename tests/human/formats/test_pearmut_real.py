@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
-from creamtea.human.making.attention import Attention, attention_of
+from creamtea.human.making.known_answers import Attention, attention_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 

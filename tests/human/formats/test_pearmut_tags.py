@@ -19,7 +19,7 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.pearmut.media import Assets, TaggedFile, assets_of, parse, shown_source
 from creamtea.human.formats.record import Content, ItemContent, named
 from creamtea.human.formats.storing import collect
-from creamtea.human.media.keeping import store_media
+from creamtea.human.media import store_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 

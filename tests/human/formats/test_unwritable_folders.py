@@ -15,7 +15,7 @@ from small_campaigns import add_rater, make_campaign, rate_all
 from creamtea.access.audit import EXPORTED
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import export_campaign
-from creamtea.human.media.keeping import store_media
+from creamtea.human.media import store_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import AuditEvent, Rater

@@ -19,7 +19,7 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.media.types import kind_of
+from creamtea.human.media import kind_of
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.rating import Guidance, Work
 from creamtea.human.rating.page import ShownSegment

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from creamtea.access import rights, sessions
 from creamtea.errors import InfrastructureError
-from creamtea.human.media.keeping import KeptFile, find_media
+from creamtea.human.media import KeptFile, find_media
 from creamtea_webapp import session
 from creamtea_webapp.gate.middleware import cookie_of
 from creamtea_webapp.gate.paths import address_of_media

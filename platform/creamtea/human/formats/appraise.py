@@ -78,7 +78,7 @@ from creamtea.human.formats.record import (
     ItemContent,
     counted_scores,
 )
-from creamtea.human.making.documents import domain_settings, read_documents
+from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of

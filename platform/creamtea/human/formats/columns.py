@@ -29,7 +29,7 @@ from pydantic import AfterValidator, BaseModel, Field, PlainValidator, TypeAdapt
 from creamtea.document.mistakes import one_of
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
-from creamtea.human.media.files import check_entries
+from creamtea.human.media import check_entries
 from creamtea.human.protocols import GROUP, protocol_names
 from creamtea.human.protocols.registry import OWN
 from creamtea.regular import decode, lines_of

@@ -39,7 +39,7 @@ from creamtea.human.formats.storing import (
     write_media,
 )
 from creamtea.human.making.settings import settings_of
-from creamtea.human.media.files import FileStore
+from creamtea.human.media import FileStore
 from creamtea.human.protocols import find_protocol
 from creamtea.new_folder import new_folder, write_texts
 from creamtea.plugins import Additions, additions, installed

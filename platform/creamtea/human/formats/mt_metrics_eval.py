@@ -61,7 +61,7 @@ from creamtea.human.formats.record import (
     first_opinions,
     known_test_set,
 )
-from creamtea.human.making.documents import domain_settings, read_documents
+from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scale import exact
 from creamtea.human.protocols.segment_scores import SegmentScores

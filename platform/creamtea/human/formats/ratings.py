@@ -41,7 +41,7 @@ from creamtea.human.formats.columns import (
     columns_of,
 )
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.media.files import check_entries
+from creamtea.human.media import check_entries
 from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.scale import exact

@@ -35,7 +35,7 @@ from creamtea.human.formats.columns import (
     Weights,
 )
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.media.files import types_of
+from creamtea.human.media import types_of
 from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
 from creamtea.store.tables import shown_of
 

@@ -35,10 +35,17 @@ from creamtea.human.formats.record import (
 )
 from creamtea.human.making.campaigns import check_length
 from creamtea.human.making.outputs import first_node, read_lines
-from creamtea.human.media.captions import check_captions
-from creamtea.human.media.files import CheckedFile, FileStore, check_file, check_stored, check_total
-from creamtea.human.media.keeping import store_media
-from creamtea.human.media.types import CAPTIONS, file_name
+from creamtea.human.media import (
+    CAPTIONS,
+    CheckedFile,
+    FileStore,
+    check_captions,
+    check_file,
+    check_stored,
+    check_total,
+    export_name,
+    store_media,
+)
 from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, metrics_of, study_nodes
@@ -400,7 +407,7 @@ def write_media(content: Content, store: FileStore | None, folder: Path) -> list
     folder.mkdir()
     written = []
     for digest, media in wanted.items():
-        path = folder / file_name(digest, media)
+        path = folder / export_name(digest, media)
         with store.open(digest) as kept, path.open("wb") as copy:
             while chunk := kept.read(1 << 20):
                 copy.write(chunk)
@@ -413,7 +420,7 @@ def read_media_folder(content: Content, folder: Path, elsewhere: Mapping[str, Pa
     for one that is missing, changed, or not allowed."""
     found: dict[str, CheckedFile] = {}
     for digest, media in named(content).items():
-        path = elsewhere.get(digest, folder / file_name(digest, media))
+        path = elsewhere.get(digest, folder / export_name(digest, media))
         place = f"{path.parent.name}/{path.name}"
         if not path.is_file():
             raise InputError(f"{place}: missing, and an item names it: import the whole export")

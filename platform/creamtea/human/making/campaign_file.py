@@ -22,16 +22,13 @@ from creamtea.document.descriptions import descriptions
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
 from creamtea.errors import InputError, about
-from creamtea.human.making.attention import read_attention
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.documents import Documents, read_documents
-from creamtea.human.making.metric_proposals import one_of_the_two, proposals_of_metric
-from creamtea.human.making.proposals import read_proposals
+from creamtea.human.making.known_answers import read_attention, read_tutorial
+from creamtea.human.making.outputs import Documents, read_documents
+from creamtea.human.making.proposals import one_of_the_two, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
-from creamtea.human.making.tutorial import read_tutorial
-from creamtea.human.media.files import FileStore
-from creamtea.human.media.given import read_media
+from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.regular import read_text

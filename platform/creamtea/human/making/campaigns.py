@@ -17,19 +17,21 @@ from sqlalchemy.orm import Session
 
 from creamtea.access import audit
 from creamtea.errors import InputError, about, wrong
-from creamtea.human.making.attention import attention_items
-from creamtea.human.making.choosing import choose, make_items
+from creamtea.human.making.choosing import PART_CONTEXT, NewItem, choose, make_items, make_pages
 from creamtea.human.making.controls import with_controls
-from creamtea.human.making.documents import Documents, domain_settings
-from creamtea.human.making.metric_proposals import FIELD
-from creamtea.human.making.new_items import NewItem
-from creamtea.human.making.outputs import check_names, human_systems, read_lines, read_metric, read_references
-from creamtea.human.making.pages import PART_CONTEXT, make_pages
-from creamtea.human.making.proposals import Proposal, add_proposals
+from creamtea.human.making.known_answers import attention_items, tutorial_items
+from creamtea.human.making.outputs import (
+    Documents,
+    check_names,
+    domain_settings,
+    human_systems,
+    read_lines,
+    read_metric,
+    read_references,
+)
+from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
-from creamtea.human.making.tutorial import tutorial_items
-from creamtea.human.media.given import Given, add_media, add_to_written
-from creamtea.human.media.keeping import store_media
+from creamtea.human.media import Given, add_media, add_to_written, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import leads
 from creamtea.store.columns import MAX_INDEXED

@@ -1,4 +1,4 @@
-"""Which segments people rate, and the items that the protocol makes of them.
+"""Which segments people rate, and the items and pages that the protocol makes of them.
 
 Everything is drawn from the campaign's seed alone: the same outputs, settings and seed give the same
 items. An item's weight makes the weighted mean over `rated` and `random` items an unbiased estimate of the
@@ -11,23 +11,25 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
-from itertools import combinations, groupby
+from itertools import combinations, groupby, pairwise
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from creamtea.errors import InputError
-from creamtea.human.making.new_items import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, key_name
 
+PART_CONTEXT = 3  # sources at least that a later part of a document begins with
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
+Piece = TypeVar("Piece")
+_BETWEEN = "\x00"  # joins segments; no text of a database has it
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
 
 
@@ -144,37 +146,6 @@ def _segments_of(drawn: Sequence[ChosenUnit]) -> list[ChosenSegment]:
     ]
     mean = sum(segment.weight for segment in segments) / len(segments)
     return [ChosenSegment(segment.line, segment.kind, segment.weight / mean) for segment in segments]
-
-
-def make_items(
-    choices: Sequence[ChosenSegment], protocol: Protocol, pairs: str, baseline: int, seed: int
-) -> list[NewItem]:
-    """An item for everything that is rated, in an order drawn from the seed.
-
-    The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
-    those that show pairs.
-    """
-    items = [
-        new_item(choice, systems)
-        for choice in choices
-        for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
-    ]
-    random.Random(f"{seed}/order").shuffle(items)
-    return items
-
-
-def new_item(choice: ChosenSegment, systems: Sequence[int]) -> NewItem:
-    """The item that shows the outputs of these systems (positions)."""
-    return NewItem(
-        kind=choice.kind,
-        segment_index=choice.line.index,
-        document=choice.line.document,
-        source=choice.line.source,
-        context=list(choice.line.context),
-        systems=list(systems),
-        outputs=[choice.line.outputs[system] for system in systems],
-        weight=choice.weight,
-    )
 
 
 def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[SamplingUnit]:
@@ -304,3 +275,120 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
             about="sample.kind",
         )
     return {line.index: float(score) for line, score in zip(population, scores, strict=True)}
+
+
+# ---------------------------------------------------------------- items
+
+
+@dataclass(kw_only=True)
+class NewItem:
+    """The fields are columns of the table `item`, but for `original`: of a control, the place of the item
+    that it was made from. Systems go by their positions; the outputs of written items are numbered from 0."""
+
+    kind: ItemKind
+    segment_index: int
+    document: str = ""
+    source: str
+    context: list[str] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    media: list[dict[str, Any]] = field(default_factory=list)
+    systems: list[int]
+    outputs: list[str]
+    weight: float
+    degraded: int | None = None
+    guidance: dict[str, Any] | None = None
+    proposals: dict[str, Any] | None = None
+    original: int | None = None
+
+
+def make_items(
+    choices: Sequence[ChosenSegment], protocol: Protocol, pairs: str, baseline: int, seed: int
+) -> list[NewItem]:
+    """An item for everything that is rated, in an order drawn from the seed.
+
+    The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
+    those that show pairs.
+    """
+    items = [
+        new_item(choice, systems)
+        for choice in choices
+        for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
+    ]
+    random.Random(f"{seed}/order").shuffle(items)
+    return items
+
+
+def new_item(choice: ChosenSegment, systems: Sequence[int]) -> NewItem:
+    """The item that shows the outputs of these systems (positions)."""
+    return NewItem(
+        kind=choice.kind,
+        segment_index=choice.line.index,
+        document=choice.line.document,
+        source=choice.line.source,
+        context=list(choice.line.context),
+        systems=list(systems),
+        outputs=[choice.line.outputs[system] for system in systems],
+        weight=choice.weight,
+    )
+
+
+# ---------------------------------------------------------------- pages
+# A document longer than a page is cut into parts of about equal length, and a later part begins with the
+# sources before it. A protocol that shows one output at a time makes a page of each part and system, so that
+# the rater reads one system's text as it runs; one that shows several makes a page of each part.
+#
+# Systems share a page only if they say the same in all its segments (where the document has a score of its
+# own: in all of its segments): on a page a sentence is judged in its text, and equal sentences in different
+# texts are not the same thing to judge. Within a page of several systems equal outputs of a segment are shown
+# once and share the score, as everywhere.
+
+
+def make_pages(
+    choices: Sequence[ChosenSegment],
+    protocol: Protocol,
+    settings: CampaignSettings,
+    baseline: int,
+    seed: int,
+) -> list[list[NewItem]]:
+    """The items of every page.
+
+    The pages of a document follow one another, by systems in an order drawn for the document, then by
+    parts; documents come in an order drawn from the seed. `choices` hold whole documents in the test set's
+    order, each line with its context.
+    """
+    documents = [list(part) for _, part in groupby(choices, key=lambda choice: choice.line.document)]
+    random.Random(f"{seed}/order").shuffle(documents)
+    return [
+        page for document in documents for page in _pages_of(document, protocol, settings, baseline, seed)
+    ]
+
+
+def _pages_of(
+    document: Sequence[ChosenSegment],
+    protocol: Protocol,
+    settings: CampaignSettings,
+    baseline: int,
+    seed: int,
+) -> list[list[NewItem]]:
+    rank = list(range(len(document[0].line.outputs)))
+    random.Random(f"{seed}/order/{document[0].line.index}").shuffle(rank)
+    pages: list[tuple[tuple[int, ...], int, list[NewItem]]] = []
+    for number, part in enumerate(parts(document, settings.segments_per_page)):
+        read = document if settings.document_score else part  # what has to be equal to share a page
+        texts = [_BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))]
+        for systems in protocol.shown_together(texts, settings.pairs, baseline):
+            page = [new_item(choice, systems) for choice in part]
+            for at, item in enumerate(page):
+                if number == 0 or at > 0:  # nothing comes before, or the page has it
+                    item.context = []
+            # systems that share one part and not the next stand where the first of them does
+            shown = tuple(sorted(rank[system] for system in systems)[: protocol.max_outputs])
+            pages.append((shown, number, page))
+    return [page for _, _, page in sorted(pages, key=lambda page: page[:2])]
+
+
+def parts(document: Sequence[Piece], at_most: int) -> list[Sequence[Piece]]:
+    """As few parts as there can be of at most so many segments, their lengths equal but for one."""
+    count = -(-len(document) // at_most)
+    ends = [len(document) * part // count for part in range(count + 1)]
+    return [document[start:end] for start, end in pairwise(ends)]

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from creamtea.errors import InputError
-from creamtea.human.making.new_items import NewItem
+from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.settings import CampaignSettings, number_of
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, key_name

@@ -1,4 +1,5 @@
-"""What a campaign is made from: a study's outputs, segment by segment, and its metrics' segment values.
+"""What a campaign is made from: a study's outputs, segment by segment, its metrics' segment values, and the
+file that names the documents.
 
 Only rows and their labels are read, never how a system came to its outputs. Where several training seeds have
 outputs of a system, its first ones in the order of the plan are taken.
@@ -6,17 +7,22 @@ outputs of a system, its first ones in the order of the plan are taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.human.making.documents import ABSENT
 from creamtea.store.queries import OUTPUTS, Node, study_nodes
+from creamtea.store.storable import check_text
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
 from creamtea.wording import counted, key_name
+
+ABSENT = "-"  # the line of a segment that a campaign made elsewhere does not have
+WITH_DOMAIN = "DOMAIN TAB DOCUMENT"
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,24 @@ def read_lines(
     ]
 
 
+def _documents(documents: Sequence[str] | None, segments: int, test_set: str) -> list[str]:
+    if documents is None:
+        return [""] * segments
+    if len(documents) != segments:
+        raise InputError(
+            f"{key_name('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
+            f"{segments} segments: one line per segment",
+            about="documents",
+        )
+    if "" in documents:
+        raise InputError(
+            f"{key_name('documents')}: line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
+            "ratings made elsewhere: name the segment's document",
+            about="documents",
+        )
+    return list(documents)
+
+
 def human_systems(study: StudyRow, systems: Sequence[str]) -> dict[str, int]:
     """Which of the systems are human references, and the number of each."""
     numbers = {name: study.spec["systems"].get(name, {}).get("reference") for name in systems}
@@ -148,24 +172,6 @@ def read_references(
         for index, text in texts.items():
             found[index] += [text] if text else []
     return found
-
-
-def _documents(documents: Sequence[str] | None, segments: int, test_set: str) -> list[str]:
-    if documents is None:
-        return [""] * segments
-    if len(documents) != segments:
-        raise InputError(
-            f"{key_name('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
-            f"{segments} segments: one line per segment",
-            about="documents",
-        )
-    if "" in documents:
-        raise InputError(
-            f"{key_name('documents')}: line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
-            "ratings made elsewhere: name the segment's document",
-            about="documents",
-        )
-    return list(documents)
 
 
 def metric_names(session: Session, study: StudyRow) -> list[str]:
@@ -225,3 +231,75 @@ def succeeded_key(nodes: Sequence[Node], study: StudyRow, what: str, **labels: s
             f"{remedy}see `creamtea status {study.name}`"
         )
     return node.key
+
+
+# ---------------------------------------------------------------- documents
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Which document each segment of a test set belongs to, and the domains of the documents."""
+
+    names: tuple[str, ...]  # of each segment's document; "" where the line is `ABSENT`
+    domains: Mapping[str, str] = field(default_factory=dict)  # document → domain; empty without domains
+
+    @property
+    def lines(self) -> dict[str, list[int]]:
+        """Document → the numbers of its lines, 0 for the first."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for number, name in enumerate(self.names):
+            if name:
+                found[name].append(number)
+        return dict(found)
+
+
+def read_documents(text: str, place: str, *, with_domains: bool = False) -> Documents:
+    """The documents of a file's text; `place` is what messages call the file.
+
+    The file is as WMT and mt-metrics-eval have it: `DOMAIN TAB DOCUMENT` a line, or `DOCUMENT` alone. Instead
+    of the tab there may be blanks, as mt-metrics-eval allows, where each line has two words: of other lines,
+    blanks are part of the name.
+
+    InputError with the line for one that names no document, that gives a document a second domain, or that
+    has a domain where other lines have none. `with_domains`: all must have one.
+    """
+    names: list[str] = []
+    domains: dict[str, str] = {}
+    alone = False  # whether documents stand without a domain
+    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    by_blanks = all(len(line.split()) == 2 or line.strip() == ABSENT for line in lines)
+    for number, line in enumerate(lines, start=1):
+        words = line.split() if by_blanks else [word.strip() for word in re.split(r"\t+", line.strip(" \r"))]
+        if words == [ABSENT]:
+            names.append("")
+            continue
+        *before, document = _checked_words(words, line, f"{place}, line {number}", with_domains=with_domains)
+        if before and domains.setdefault(document, before[0]) != before[0]:
+            raise InputError(
+                f"{place}, line {number}: document {document!r} is of domain {before[0]!r} here and of "
+                f"{domains[document]!r} before: a document has one"
+            )
+        alone |= not before
+        if alone and domains:
+            raise InputError(
+                f"{place}, line {number}: some lines have a domain and some have none: give all of them one "
+                f"({WITH_DOMAIN}), or none"
+            )
+        names.append(document)
+    return Documents(tuple(names), domains)
+
+
+def domain_settings(domains: Mapping[str, str], test_set: str) -> dict[str, dict[str, str]]:
+    """A campaign's settings with the domain of each document; none where all are called as the test set."""
+    return {"domains": dict(domains)} if set(domains.values()) - {test_set} else {}
+
+
+def _checked_words(words: list[str], line: str, place: str, *, with_domains: bool) -> list[str]:
+    fields = (2,) if with_domains else (1, 2)
+    if len(words) not in fields or not all(words):
+        allowed = WITH_DOMAIN if with_domains else f"DOCUMENT, or {WITH_DOMAIN}"
+        raise InputError(f"{place}: found {line[:60]!r}; allowed: {allowed}")
+    try:
+        return [check_text(word) for word in words]
+    except ValueError as error:
+        raise InputError(f"{place}: found a name {error}") from None

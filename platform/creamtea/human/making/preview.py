@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.making.campaigns import count_pages, item_kinds
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, settings_of
-from creamtea.human.media.keeping import Amount, amount_of_media
+from creamtea.human.media import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results.ratings import documents_apart, load_ratings
 from creamtea.stats.aiming import expected_share

@@ -1,7 +1,8 @@
-"""Errors that are marked before a rater begins, by a metric say: ESA with AI (Zouhar et al. 2024, arXiv
-2406.12419). The rater keeps, changes or deletes them and adds others.
+"""Errors that are marked before a rater begins: ESA with AI (Zouhar et al. 2024, arXiv 2406.12419). The
+rater keeps, changes or deletes them and adds others.
 
-A file in JSON Lines has one object for an output of the test set:
+They come from a metric of the study whose scorer finds errors (docs/scorers.md), or from a file in JSON Lines
+with one object for an output of the test set:
 
     {"system": "a", "segment": 1, "spans": [{"start": 3, "end": 6, "severity": "minor"}]}
 
@@ -11,24 +12,45 @@ item, and in an answer the number of the proposal with each error that came from
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
-from creamtea.error_spans import MAX_SPANS
+from creamtea.error_spans import MAX_SPANS, SPANS_FILE
 from creamtea.errors import InputError, wrong
-from creamtea.human.making.new_items import NewItem
-from creamtea.human.making.outputs import Line
+from creamtea.human.making.choosing import NewItem
+from creamtea.human.making.outputs import Line, check_names, metric_names, succeeded_key
+from creamtea.human.making.settings import ProposedBy
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
+from creamtea.store.queries import find_study, study_nodes
+from creamtea.store.tables import StepFile, StepRow, StudyRow
+from creamtea.wording import key_name
 
+FIELD = "protocol.proposals_from"
 OUTCOMES = ("kept", "changed", "deleted", "added")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The errors that are proposed for one output."""
+
+    place: str  # for messages: "file.jsonl, line 3", or the metric
+    system: str
+    segment: int  # of the test set, from 0
+    spans: tuple[Span, ...]
+
+
+# ---------------------------------------------------------------- from a file
 
 
 class ProposalLine(Strict):
@@ -37,25 +59,101 @@ class ProposalLine(Strict):
     spans: Annotated[list[Span], Field(max_length=MAX_SPANS)]
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """What a line of a file proposes for one output."""
-
-    place: str  # "file.jsonl, line 3"
-    system: str
-    segment: int  # of the test set, from 0
-    spans: tuple[Span, ...]
-
-
 def read_proposals(path: Path) -> list[Proposal]:
     """The lines of a file. InputError with file and line for what they must not be."""
-    return [_proposal(place, line) for place, line in read_lines(path, ProposalLine, "protocol.proposals")]
+    proposals = []
+    for place, line in read_lines(path, ProposalLine, "protocol.proposals"):
+        if any(span.proposed is not None or span.in_source for span in line.spans):
+            raise InputError(
+                f"{place}: a proposed error has neither `proposed` nor `in_source`: leave them out"
+            )
+        proposals.append(Proposal(place, line.system, line.segment - 1, tuple(line.spans)))
+    return proposals
 
 
-def _proposal(place: str, line: ProposalLine) -> Proposal:
-    if any(span.proposed is not None or span.in_source for span in line.spans):
-        raise InputError(f"{place}: a proposed error has neither `proposed` nor `in_source`: leave them out")
-    return Proposal(place, line.system, line.segment - 1, tuple(line.spans))
+# ---------------------------------------------------------------- from a metric
+
+
+def one_of_the_two() -> InputError:
+    """Refuse proposals of a metric and of a file at once."""
+    both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
+    return InputError(f"{both}: give one of the two", about=FIELD)
+
+
+def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
+    """The metrics whose scorer has found errors in outputs of some system of the study, sorted."""
+    nodes = study_nodes(session, study.id, "score")
+    has_errors = set(
+        session.scalars(
+            select(StepFile.step_key).where(
+                StepFile.name == SPANS_FILE, StepFile.step_key.in_({node.key for node in nodes})
+            )
+        )
+    )
+    return sorted({str(node.labels.get("metric")) for node in nodes if node.key in has_errors})
+
+
+def proposals_of_metric(
+    session: Session,
+    read: Callable[[str], bytes],
+    study: str | int,
+    test_set: str,
+    systems: Sequence[str],
+    metric: str,
+) -> tuple[list[Proposal], ProposedBy]:
+    """The stored errors of each system's outputs, and the scorer that found them. `read` gives the content of
+    an artefact by its digest. InputError for a metric that the study does not have, or whose scorer finds no
+    errors."""
+    asked = f"{key_name(FIELD)}: {metric}"
+    row = find_study(session, study)
+    check_names(session, row, test_set, systems)
+    known = metric_names(session, row)
+    if metric not in known:
+        raise InputError(
+            f"{asked}: study {row.name!r} has no such metric; it has {', '.join(known) or 'none'}",
+            about=FIELD,
+        )
+    nodes = study_nodes(session, row.id, "score")
+    proposals: list[Proposal] = []
+    scorers: dict[str, ProposedBy] = {}
+    for system in systems:
+        what = f"values of {metric!r} on {test_set!r}"
+        key = succeeded_key(nodes, row, what, system=system, test_set=test_set, metric=metric)
+        file = session.get(StepFile, (key, SPANS_FILE))
+        if file is None:
+            raise InputError(
+                f"{asked}: its scorer gave no `spans` with the scores of {system}: docs/scorers.md "
+                "says how it can; then give it another `version`, and run the study again",
+                about=FIELD,
+            )
+        proposals += [_proposal(metric, system, line) for line in read(file.digest).split(b"\n") if line]
+        scorers[system] = _scorer(session.get_one(StepRow, key), metric)
+    first, *others = scorers.values()
+    if any(other != first for other in others):
+        raise InputError(
+            f"{asked}: the systems were scored by different versions: run the study again", about=FIELD
+        )
+    return proposals, first
+
+
+def _proposal(metric: str, system: str, line: bytes) -> Proposal:
+    row = json.loads(line)
+    spans = tuple(Span.model_validate(span) for span in row["spans"])
+    return Proposal(f"{metric} of {system}, segment {row['index'] + 1}", system, row["index"], spans)
+
+
+def _scorer(step: StepRow, metric: str) -> ProposedBy:
+    spec, pins = step.params["metric"], step.params.get("scorer") or {}
+    return ProposedBy(
+        metric=metric,
+        scorer=spec.get("scorer", spec["kind"]),
+        model=spec.get("model"),
+        version=pins.get("version", ""),
+        digest=pins.get("digest", ""),
+    )
+
+
+# ---------------------------------------------------------------- into items
 
 
 def add_proposals(
@@ -119,6 +217,9 @@ def _checked(
     except ValueError as error:
         raise InputError(f"{proposal.place}: {error}") from None
     return text
+
+
+# ---------------------------------------------------------------- in answers
 
 
 def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Counter[str]:

@@ -61,7 +61,7 @@ class ShownSegment:
     letters: list[str]  # one for each output; "" where the page shows one output at a time
     proposals: list[list[dict[str, Any]]]  # of each output the errors that are marked beforehand
     references: list[str] = field(default_factory=list)  # human translations of the source
-    media: list[dict[str, Any]] = field(default_factory=list)  # files beside the source (human/media)
+    media: list[dict[str, Any]] = field(default_factory=list)  # files beside the source (human/media.py)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 
 from creamtea.access import audit, sessions, sign_in
 from creamtea.errors import InputError
-from creamtea.human.making.attention import Attention, attention_of
 from creamtea.human.making.campaigns import count_pages, item_kinds
+from creamtea.human.making.known_answers import Attention, attention_of
 from creamtea.human.making.questions import Answers, Question, checked_answers, without_own_words
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol

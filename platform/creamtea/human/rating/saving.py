@@ -19,7 +19,7 @@ from sqlalchemy import Insert, Select, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from creamtea.human.making.attention import MAX_WARNINGS, is_right
+from creamtea.human.making.known_answers import MAX_WARNINGS, is_right
 from creamtea.human.making.proposals import check_proposed
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.expected import ExpectedSpan, as_expected, found

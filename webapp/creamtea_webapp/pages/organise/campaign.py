@@ -16,7 +16,7 @@ from creamtea.human.formats.exchange import export_campaign, usable_formats
 from creamtea.human.making import launching
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.preview import preview
-from creamtea.human.media.keeping import amount_of_media, first_media
+from creamtea.human.media import amount_of_media, first_media
 from creamtea.human.rating import progress, raters
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database

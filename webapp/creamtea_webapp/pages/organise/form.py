@@ -15,7 +15,7 @@ import streamlit as st
 from creamtea.document.descriptions import descriptions
 from creamtea.human.making.questions import Question, write_questions
 from creamtea.human.making.settings import CampaignDocument, Declaration, declarations, is_met
-from creamtea.human.media.types import CAPTIONS_ENDING, ENDINGS
+from creamtea.human.media import CAPTIONS_ENDING, ENDINGS
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea_webapp.pages.organise.shared import field_error
 

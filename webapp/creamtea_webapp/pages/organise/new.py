@@ -16,8 +16,8 @@ from creamtea.errors import InputError, wrong
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import KEYS, Folder, as_yaml, check_campaign, document_of
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.metric_proposals import metrics_with_errors
 from creamtea.human.making.outputs import metric_names
+from creamtea.human.making.proposals import metrics_with_errors
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import usable_protocols
 from creamtea.store.database import Database

@@ -19,16 +19,18 @@ from urllib.parse import unquote
 
 from creamtea.errors import InputError
 from creamtea.human.formats.record import FOLDER, Content, ItemContent, named
-from creamtea.human.media.captions import check_captions
-from creamtea.human.media.files import (
+from creamtea.human.media import (
+    CAPTIONS,
     MAX_DESCRIPTION,
     MAX_PER_ITEM,
     CheckedFile,
     ItemMedia,
+    check_captions,
     check_file,
+    export_name,
     inside,
+    kind_of,
 )
-from creamtea.human.media.types import CAPTIONS, file_name, kind_of
 
 TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
 TAG_KINDS = {"img": "image", "audio": "audio", "video": "video"}
@@ -221,11 +223,11 @@ def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
     tags = []
     for entry in item.media:
         kind = kind_of(entry["type"])
-        address = f"{folder}/{file_name(entry['digest'], entry['type'])}"
+        address = f"{folder}/{export_name(entry['digest'], entry['type'])}"
         tag = _TAGS[kind].format(address, escape(entry["description"]))
         if captions := entry.get("captions"):
             end = f"</{kind}>"
-            track = _TRACK.format(f"{folder}/{file_name(captions, CAPTIONS)}")
+            track = _TRACK.format(f"{folder}/{export_name(captions, CAPTIONS)}")
             tag = tag.removesuffix(end) + track + end
         tags.append(tag)
     return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])

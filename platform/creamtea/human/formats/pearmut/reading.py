@@ -51,7 +51,7 @@ from creamtea.human.formats.ratings import (
     made_elsewhere,
 )
 from creamtea.human.formats.record import ItemContent
-from creamtea.human.making.tutorial import NO_SEGMENT
+from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.expected import ExpectedSpan

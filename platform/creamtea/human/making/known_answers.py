@@ -1,0 +1,280 @@
+"""Items with known answers: practice items (the tutorial), which explain, and attention checks, which test.
+
+Both are written by the organiser, in YAML or JSON. A practice item says why its answers are right:
+
+    items:
+      - source: Guten Morgen
+        outputs:
+          - {text: Good morning, accepted: [5.0, 6.0]}
+          - {text: Good mourning, accepted: [1.0, 3.0]}
+        explanation: '"Good mourning" is well-formed and says something else.'
+
+Raters see the outputs in a drawn order: explanations quote them, because "the second" may be any. An
+attention check looks like any other item:
+
+    checks:
+      - source: Guten Morgen
+        outputs:
+          - {text: Good morning, accepted: [5.0, 6.0], above: [2]}
+          - {text: The cheese is blue, accepted: [1.0, 2.5]}
+        warning: Please read both sentences before you give values.
+
+`accepted` holds the lowest and the highest value of the protocol's scale; for preference 2 is better, 1 the
+same, 0 worse. `above` holds the numbers of the outputs of the item that must have a lower score. Where raters
+mark errors, `spans` holds those that they must find, beside `accepted` or in its place:
+
+          - text: Good mourning
+            spans:
+              - {start: [5, 5], end: [12, 12], severity: major}
+
+Places are characters of the text from 0, the last one included, each as the lowest and the highest that are
+right; severity and category may be left open, and an omission has no places. An empty list says that there is
+no error.
+
+A check with a `warning` is loud: after a wrong answer the rater reads it and may try again, at most
+`MAX_WARNINGS` times. Without one it is silent: any answer is stored. Either way the first answer decides
+whether the check was passed. Systems' statistics leave both kinds of items out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.document.checked import read_checked
+from creamtea.document.values import Strict
+from creamtea.errors import InputError
+from creamtea.human.making.choosing import NewItem
+from creamtea.human.making.settings import AttentionItem, TutorialItem, TutorialOutput
+from creamtea.human.protocols import Protocol, ScoredAnswer
+from creamtea.human.protocols.expected import as_expected
+from creamtea.human.protocols.spans import MarksErrors, spans_of
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.wording import counted
+
+MAX_WARNINGS = 2  # of an attention check
+NO_SEGMENT = -1  # an item's segment_index where it is none of the test set
+
+
+# ---------------------------------------------------------------- practice items
+
+
+class TutorialFile(Strict):
+    items: Annotated[list[TutorialItem], Field(min_length=1)]
+
+
+def read_tutorial(path: Path) -> list[TutorialItem]:
+    """The items of a file; every mistake in it is one InputError with lines."""
+    return read_checked(path, TutorialFile, "items", "a tutorial (YAML or JSON)").items
+
+
+def tutorial_items(items: list[TutorialItem], protocol: Protocol) -> list[NewItem]:
+    """An item for each tutorial item; its outputs are numbered from 0 as if they were systems.
+
+    InputError for a wrong number of outputs, for values that the protocol's scale lacks, and for equal
+    texts with different answers.
+    """
+    return [_tutorial_item(number, item, protocol) for number, item in enumerate(items, start=1)]
+
+
+def _tutorial_item(number: int, item: TutorialItem, protocol: Protocol) -> NewItem:
+    place = f"tutorial item {number}"
+    texts = [output.text for output in item.outputs]
+    _check_outputs(place, texts, protocol)
+    steps: dict[str, list[int]] = {}
+    spans: dict[str, list[dict[str, Any]]] = {}
+    for position, output in enumerate(item.outputs):
+        where = f"{place}, output {position + 1}"
+        _check_what_is_said(where, output, protocol)
+        if output.accepted is not None:
+            steps[str(position)] = _accepted_steps(where, output.accepted, protocol)
+        if output.spans is not None:
+            spans[str(position)] = _expected_spans(where, output, protocol)
+    try:
+        if len(steps) == len(texts):
+            protocol.check_accepted(list(steps.values()))
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
+    return NewItem(
+        kind=ItemKind.TUTORIAL,
+        segment_index=NO_SEGMENT,
+        source=item.source,
+        context=list(item.context),
+        systems=list(range(len(texts))),
+        outputs=texts,
+        weight=0.0,
+        guidance={
+            "steps": steps,
+            **({"spans": spans} if spans else {}),
+            "explanation": item.explanation,
+        },
+    )
+
+
+def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:
+    """InputError for an output about which too little is said, or what the protocol does not ask for."""
+    if not isinstance(protocol, MarksErrors):
+        if output.accepted is None and output.spans is None:
+            raise InputError(f"{place}: accepted: required key is missing")
+        return
+    if output.accepted is not None and not protocol.scored:
+        raise InputError(f"{place}: accepted: raters give no value in {protocol.name}: say `spans`")
+    if output.accepted is None and output.spans is None:
+        wanted = "`accepted`, `spans` or both" if protocol.scored else "`spans`"
+        raise InputError(f"{place}: any answer would be right: give {wanted}")
+
+
+# ---------------------------------------------------------------- attention checks
+
+
+class AttentionFile(Strict):
+    checks: Annotated[list[AttentionItem], Field(min_length=1)]
+
+
+def read_attention(path: Path) -> list[AttentionItem]:
+    """The checks of a file; every mistake in it is one InputError with lines."""
+    return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
+
+
+def attention_items(checks: list[AttentionItem], protocol: Protocol) -> list[NewItem]:
+    """An item for each check; its outputs are numbered from 0 as if they were systems.
+
+    InputError for what no answer of the protocol can meet.
+    """
+    return [
+        _attention_item(f"attention check {number}", item, protocol) for number, item in enumerate(checks, 1)
+    ]
+
+
+def _attention_item(place: str, item: AttentionItem, protocol: Protocol) -> NewItem:
+    _check_outputs(place, [output.text for output in item.outputs], protocol)
+    steps: dict[str, list[int]] = {}
+    spans: dict[str, list[dict[str, Any]]] = {}
+    above: list[list[int]] = []
+    for at, output in enumerate(item.outputs):
+        where = f"{place}, output {at + 1}"
+        if output.accepted is not None:
+            steps[str(at)] = _accepted_steps(where, output.accepted, protocol)
+        if output.spans is not None:
+            spans[str(at)] = _expected_spans(where, output, protocol)
+        for other in output.above:
+            if other == at + 1 or other > len(item.outputs):
+                raise InputError(
+                    f"{where}: above: this item has no other output {other}, "
+                    f"only outputs 1 to {len(item.outputs)}"
+                )
+            above.append([at, other - 1])
+    if not above and not steps and not spans:
+        raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
+    return NewItem(
+        kind=ItemKind.ATTENTION,
+        segment_index=NO_SEGMENT,
+        source=item.source,
+        context=list(item.context),
+        systems=list(range(len(item.outputs))),
+        outputs=[output.text for output in item.outputs],
+        weight=0.0,
+        guidance={"steps": steps, "spans": spans, "above": above, "warning": item.warning},
+    )
+
+
+# ---------------------------------------------------------------- what both say of an output
+
+
+def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:
+    """The errors that must be marked, as they are stored; InputError for those that nobody can mark."""
+    if not isinstance(protocol, MarksErrors):
+        raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
+    for span in output.spans or ():
+        try:
+            span.check(output.text, protocol.taxonomy or protocol.usual_taxonomy)
+        except ValueError as error:
+            raise InputError(f"{place}: spans: {error}") from None
+    return [span.model_dump(mode="json", exclude_defaults=True) for span in output.spans or ()]
+
+
+def _check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None:
+    """InputError for a number of outputs that no item of the protocol has, and for equal ones."""
+    lowest, highest = protocol.min_outputs, protocol.max_outputs
+    if not lowest <= len(texts) <= highest:
+        allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+        raise InputError(
+            f"{place}: {counted(len(texts), 'output')}; an item of {protocol.name} has {allowed}"
+        )
+    if len(set(texts)) < len(texts):
+        raise InputError(f"{place}: two of its outputs are the same text, which is shown once: leave one out")
+
+
+def _accepted_steps(place: str, accepted: Sequence[float], protocol: Protocol) -> list[int]:
+    """The lowest and highest accepted step of a pair of values; InputError for what the scale lacks."""
+    try:
+        lowest, highest = (protocol.scale.step_of(str(value)) for value in accepted)
+    except ValueError as error:
+        raise InputError(f"{place}: accepted: {error}") from None
+    if lowest > highest:
+        raise InputError(f"{place}: accepted: the lowest value comes first, not {list(accepted)}")
+    return [lowest, highest]
+
+
+# ---------------------------------------------------------------- answers
+
+
+def is_right(guidance: Mapping[str, Any], answers: Mapping[int, ScoredAnswer]) -> bool:
+    """Whether answers (by an output's number from 0) are as a check's item says."""
+    return (
+        all(low <= answers[int(at)].step <= high for at, (low, high) in guidance["steps"].items())
+        and all(answers[better].step > answers[worse].step for better, worse in guidance["above"])
+        and all(
+            as_expected(expected, spans_of(answers[int(at)].payload))
+            for at, expected in guidance.get("spans", {}).items()
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A rater's attention checks: how many were answered, and how many of them right at the first try."""
+
+    answered: int = 0
+    passed: int = 0
+
+    def suffices(self, share: float) -> bool:
+        """Whether at least this share was passed; nothing failed where nothing was asked."""
+        return self.passed >= round(share * self.answered, 9)  # 0.28 · 25 is 7.000000000000001
+
+
+def attention_of(session: Session, campaign_id: int, rater_id: int | None = None) -> dict[int, Attention]:
+    """By rater, of those who have answered a check, or of one rater."""
+    rows = session.execute(
+        select(
+            *(Assignment.id, Assignment.rater_id, Assignment.warned, Item.guidance),
+            *(Rating.system, Rating.step, Rating.payload),
+        )
+        .join(Item, Item.id == Assignment.item_id)
+        .join(Rating, Rating.assignment_id == Assignment.id)
+        .where(
+            Item.campaign_id == campaign_id,
+            Item.kind == ItemKind.ATTENTION,
+            Rating.revision == 1,
+            *([] if rater_id is None else [Assignment.rater_id == rater_id]),
+        )
+    )
+    checks: dict[tuple[int, int], tuple[bool, dict[str, Any], dict[int, ScoredAnswer]]] = {}
+    for assignment_id, rater_id, warned, guidance, system, step, payload in rows:
+        if guidance is None:
+            continue  # ratings made elsewhere do not say what was expected
+        answers = checks.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2]
+        answers[system] = ScoredAnswer(step, payload)
+    found: dict[int, Attention] = {}
+    for (rater_id, _), (warned_before, guidance, answers) in checks.items():
+        so_far = found.get(rater_id, Attention())
+        passed = not warned_before and is_right(guidance, answers)
+        found[rater_id] = Attention(so_far.answered + 1, so_far.passed + passed)
+    return found

@@ -1,0 +1,476 @@
+"""Files beside sources (image, audio, video): what they may be, how they are given, where they are kept.
+
+An organiser gives a file in JSON Lines with one object for each file beside a source:
+
+    {"segment": 1, "file": "photos/tea.png", "description": "A cup of tea beside a scone"}
+    {"document": "interview-3", "file": "interview-3.mp3"}
+    {"tutorial": 1, "file": "practice.webm"}
+    {"attention": 2, "file": "check.png"}
+
+`segment` counts the test set's from 1; `document` is a name in `documents`; `tutorial` and `attention`
+count the practice items and the attention checks from 1. The files are in the folder of this file, or below
+it. A document's file is shown once on each of its pages, or with each of its segments where these are rated
+alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions.
+
+Every file is checked before any is kept, and kept under its SHA-256 in the artefact store.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Annotated, Any, Protocol
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from creamtea.document.checked import read_lines
+from creamtea.document.values import Strict
+from creamtea.errors import InputError
+from creamtea.human.making.choosing import NewItem
+from creamtea.human.making.outputs import Line
+from creamtea.regular import open_regular, read_text
+from creamtea.store.storable import check_text
+from creamtea.store.tables import CampaignMedia, Item
+from creamtea.wording import file_name, key_name
+
+# ---------------------------------------------------------------- what a file may be
+# SVG is not among the types, because it can carry scripts; nor is what not every browser plays. A file's
+# ending must fit, too: it is what people go by.
+
+HEAD = 4096  # bytes that tell the type
+
+# MIME type → the endings that fit, the usual one first
+ENDINGS = {
+    "image/png": (".png",),
+    "image/jpeg": (".jpg", ".jpeg"),
+    "image/webp": (".webp",),
+    "image/gif": (".gif",),
+    "audio/mpeg": (".mp3",),
+    "audio/ogg": (".ogg", ".oga", ".opus"),
+    "audio/wav": (".wav",),
+    "audio/mp4": (".m4a",),
+    "video/mp4": (".mp4",),
+    "video/webm": (".webm",),
+}
+# of sound and video; never shown by itself
+CAPTIONS, CAPTIONS_ENDING = "text/vtt", ".vtt"
+MAX_BYTES = {"image": 20_000_000, "audio": 100_000_000, "video": 200_000_000}  # of a file
+MAX_CAMPAIGN = 2_000_000_000  # bytes of all files of a campaign
+MAX_PER_ITEM = 8
+MAX_DESCRIPTION = 1000  # characters
+ALLOWED = ", ".join(endings[0].removeprefix(".") for endings in ENDINGS.values())
+
+_IMAGES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+# what the first page of an Ogg stream with sound begins with (RFC 3533, RFC 7845)
+_OGG_AUDIO = (b"\x01vorbis", b"OpusHead", b"\x7fFLAC", b"Speex   ")
+# brands of an ISO base media file (ISO/IEC 14496-12); those of HEIC, AVIF and QuickTime are not among them
+_M4A = (b"M4A ", b"M4B ")
+_MP4 = (b"iso", b"mp41", b"mp42", b"avc1", b"M4V ", b"dash", b"mmp4", b"MSNV", b"f4v ")
+
+
+def media_type(head: bytes) -> str | None:
+    """The MIME type of a file with these first bytes (`HEAD` of them); None for what is not allowed."""
+    for magic, image in _IMAGES.items():
+        if head.startswith(magic):
+            return image
+    if head.startswith(b"RIFF"):
+        return _RIFF.get(head[8:12])
+    if head.startswith(b"OggS"):
+        return "audio/ogg" if any(head[28:].startswith(codec) for codec in _OGG_AUDIO) else None
+    if head[4:8] == b"ftyp":
+        if head[8:12] in _M4A:
+            return "audio/mp4"
+        return "video/mp4" if head[8:12].startswith(_MP4) else None
+    if head.startswith(b"\x1a\x45\xdf\xa3"):  # EBML; a Matroska file names another type of document
+        return "video/webm" if b"\x42\x82\x84webm" in head[:256] else None
+    return "audio/mpeg" if _is_mp3(head) else None
+
+
+def _is_mp3(head: bytes) -> bool:
+    """An ID3 tag, or a frame of MPEG audio layer III with a rate that there is (ISO/IEC 11172-3)."""
+    if head.startswith(b"ID3"):
+        return True
+    if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
+        return False
+    version, layer, bitrate, rate = head[1] >> 3 & 3, head[1] >> 1 & 3, head[2] >> 4, head[2] >> 2 & 3
+    return version != 1 and layer == 1 and bitrate not in (0, 15) and rate != 3
+
+
+def kind_of(media: str) -> str:
+    """ "image", "audio" or "video", of a MIME type."""
+    return media.partition("/")[0]
+
+
+def export_name(digest: str, media: str) -> str:
+    """The name of a file in an export."""
+    return f"{digest}{CAPTIONS_ENDING if media == CAPTIONS else ENDINGS[media][0]}"
+
+
+def _allowed(media: str) -> str:
+    if media not in ENDINGS:
+        raise ValueError(f"a file of type {media}")
+    return media
+
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Description = Annotated[str, Field(max_length=MAX_DESCRIPTION), AfterValidator(check_text)]
+
+
+class ItemMedia(Strict):
+    """A file beside the source of an item, as `Item.media` has it."""
+
+    digest: Digest  # SHA-256 of its content, its name in the artefact store
+    type: Annotated[str, AfterValidator(_allowed)]  # MIME
+    description: Description = ""  # what it shows or says, for who cannot see or hear it
+    captions: Digest | None = None  # SHA-256 of a WebVTT file, of sound or video
+
+    @model_validator(mode="after")
+    def _captions_of_what_is_heard(self) -> ItemMedia:
+        if self.captions and kind_of(self.type) == "image":
+            raise ValueError("captions of an image")
+        return self
+
+    def stored(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def check_entries(entries: Iterable[Any]) -> None:
+    """ValueError for what `Item.media` cannot hold."""
+    try:
+        digests = [ItemMedia.model_validate(entry).digest for entry in entries]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if len(digests) > MAX_PER_ITEM or len(set(digests)) < len(digests):
+        raise ValueError(f"at most {MAX_PER_ITEM} different files")
+
+
+def types_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """SHA-256 → MIME type of every file that these entries (`Item.media`) name, captions too."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        found[entry["digest"]] = entry["type"]
+        if captions := entry.get("captions"):
+            found[captions] = CAPTIONS
+    return found
+
+
+# ---------------------------------------------------------------- one file
+
+
+class FileStore(Protocol):
+    """What campaigns need of the artefact store."""
+
+    root: str
+
+    def put_file(self, path: Path) -> str: ...
+
+    def read(self, digest: str) -> bytes: ...
+
+    def exists(self, digest: str) -> bool: ...
+
+    def open(self, digest: str) -> AbstractContextManager[IO[bytes]]: ...
+
+
+def check_stored(store: FileStore, digest: str, media: str) -> None:
+    """InputError for a file beside sources that is gone from the store."""
+    if not store.exists(digest):
+        raise InputError(
+            f"a file beside sources ({media}) is not in {store.root} any more: put it back there as "
+            f"objects/{digest[:2]}/{digest}, which is its SHA-256"
+        )
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A file on this machine that may be kept."""
+
+    path: Path
+    type: str
+    size: int  # bytes
+
+
+def check_file(path: Path, place: str) -> CheckedFile:
+    """A file of an allowed type and size. InputError with `place` and what to do."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(HEAD)
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise InputError(f"{place}: {file_name(path)}: {error.strerror or error}") from None
+    found = media_type(head)
+    if found is None:
+        raise InputError(f"{place}: {path.name} is none of {ALLOWED} by its content: convert it")
+    if path.suffix.lower() not in ENDINGS[found]:
+        fitting = " or ".join(ENDINGS[found])
+        raise InputError(f"{place}: {path.name} is {found} by its content: rename it to end in {fitting}")
+    most = MAX_BYTES[kind_of(found)]
+    if size > most:
+        raise InputError(
+            f"{place}: {path.name} has {size / 1e6:,.1f} MB; at most {most / 1e6:,.0f} MB are allowed for "
+            f"{kind_of(found)} files: make it smaller"
+        )
+    return CheckedFile(path, found, size)
+
+
+def inside(folder: Path, name: str, place: str) -> Path:
+    """The file of this name in the folder or below it; InputError for a name that leads elsewhere, by a link
+    in the folder, say."""
+    parts = PurePosixPath(name).parts
+    path = folder.joinpath(*parts)
+    plain = bool(parts) and ".." not in parts and not name.startswith("/") and not set("\\:") & set(name)
+    if not plain or not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{place}: file: found {name[:80]!r}; allowed: a file in the folder or below it")
+    return path
+
+
+def check_total(sizes: Iterable[int], place: str) -> None:
+    """InputError where the files of a campaign are more than it may have; `sizes` of different files."""
+    if (total := sum(sizes)) > MAX_CAMPAIGN:
+        raise InputError(
+            f"{place}: {total / 1e6:,.0f} MB in all; at most {MAX_CAMPAIGN / 1e6:,.0f} MB are allowed for "
+            "a campaign's files"
+        )
+
+
+# ---------------------------------------------------------------- captions
+# Of sound and video, for people who cannot hear them: a WebVTT file (W3C, WebVTT: The Web Video Text Tracks
+# Format) beside the media file, called as it is: `talk.vtt` of `talk.mp3`. What is checked is what organisers
+# get wrong: the encoding, the first line, and times as another format has them. Browsers read the rest, and
+# never as HTML.
+
+MAX_CAPTIONS = 2_000_000  # bytes
+_FIRST_LINE = re.compile(r"WEBVTT(?:[ \t].*)?")
+_TIME = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
+_TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
+
+
+def captions_of(folder: Path, name: str, place: str) -> CheckedFile | None:
+    """The checked captions beside this media file, of a folder; None where there are none. InputError as
+    of `check_captions`."""
+    captions = str(Path(name).with_suffix(CAPTIONS_ENDING))
+    path = inside(folder, captions, place)
+    return check_captions(path, place) if path.exists() else None
+
+
+def check_captions(path: Path, place: str) -> CheckedFile:
+    """A WebVTT file. InputError with `place`, the line and what to do."""
+    where = f"{place}: {path.name}"
+    lines = re.split(r"\r\n|\r|\n", read_text(path, where, MAX_CAPTIONS))
+    if not _FIRST_LINE.fullmatch(lines[0]):
+        raise InputError(f"{where}, line 1: found {lines[0][:40]!r}; allowed: WEBVTT: make it WebVTT")
+    cues = 0
+    for number, line in enumerate(lines, start=1):
+        if "-->" in line:
+            cues += 1
+            if not _TIMES.fullmatch(line.strip(" \t")):
+                raise InputError(
+                    f"{where}, line {number}: found {line[:60]!r}; allowed: 00:01.000 --> 00:02.500, with a "
+                    "point before the milliseconds"
+                )
+    if not cues:
+        raise InputError(f"{where}: no captions (00:01.000 --> 00:02.500): add some, or remove the file")
+    return CheckedFile(path, CAPTIONS, path.stat().st_size)
+
+
+# ---------------------------------------------------------------- what an organiser gives
+
+
+TARGETS = ("segment", "document", "tutorial", "attention")
+Number = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class MediaLine(Strict):
+    segment: Number | None = None
+    document: Annotated[str, Field(min_length=1)] | None = None
+    tutorial: Number | None = None
+    attention: Number | None = None
+    file: Annotated[str, Field(min_length=1)]
+    description: Description = ""
+
+    @model_validator(mode="after")
+    def _says_beside_what(self) -> MediaLine:
+        if sum(getattr(self, target) is not None for target in TARGETS) != 1:
+            raise ValueError(f"one of {', '.join(TARGETS)} says beside what the file is shown")
+        return self
+
+
+@dataclass(frozen=True)
+class Given:
+    """A file that is checked and kept, and beside what it is shown: `target` is one of TARGETS, `number` a
+    number from 1 or a document's name."""
+
+    place: str  # "media.jsonl, line 3"
+    target: str
+    number: int | str
+    media: ItemMedia
+    sizes: Mapping[str, int]  # bytes of the file and of its captions, by SHA-256
+
+
+def read_media(path: Path, store: FileStore) -> list[Given]:
+    """The lines of a file, once all files that they name are checked and then kept in the store.
+
+    InputError with file and line for what they must not be; nothing is kept then.
+    """
+    lines = read_lines(path, MediaLine, "media")
+    checked = [_checked(path.parent, line.file, place) for place, line in lines]
+    different = {file.path: file.size for found in checked for file in found}
+    check_total(different.values(), path.name)
+    kept = {file: store.put_file(file) for file in different}  # → SHA-256
+    given = []
+    for (place, line), found in zip(lines, checked, strict=True):
+        digests = [kept[file.path] for file in found]
+        media = ItemMedia(
+            digest=digests[0],
+            type=found[0].type,
+            description=line.description,
+            captions=digests[1] if len(found) > 1 else None,
+        )
+        sizes = {digest: file.size for digest, file in zip(digests, found, strict=True)}
+        given.append(Given(place, *_target(line), media, sizes))
+    return given
+
+
+def _checked(folder: Path, name: str, place: str) -> list[CheckedFile]:
+    """The file, and its captions where there are any."""
+    file = check_file(inside(folder, name, place), place)
+    captions = None if kind_of(file.type) == "image" else captions_of(folder, name, place)
+    return [file] if captions is None else [file, captions]
+
+
+def _target(line: MediaLine) -> tuple[str, int | str]:
+    return next((target, value) for target in TARGETS if (value := getattr(line, target)) is not None)
+
+
+# ---------------------------------------------------------------- into items
+
+
+def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines: Sequence[Line]) -> None:
+    """Give the items their `media`: what is a document's with the first item of each page, and
+    before what is a segment's. InputError for a segment or a document that is not there.
+    """
+    segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
+    for file in given:
+        if file.target == "segment" and int(file.number) - 1 not in segments:
+            raise InputError(
+                f"{file.place}: there is no segment {file.number}: the test set has {len(segments)}"
+            )
+        if file.target == "document" and file.number not in documents:
+            raise InputError(
+                f"{file.place}: there is no document {str(file.number)!r}: name one of "
+                f"{key_name('documents')}"
+            )
+    files = _by_target(given)
+    for page in pages:
+        for at, item in enumerate(page):
+            of_document = files["document", item.document] if at == 0 else []
+            _give(item, [*of_document, *files["segment", item.segment_index + 1]])
+
+
+def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str) -> None:
+    """The same for practice items (`target` is "tutorial") and attention checks ("attention")."""
+    for file in given:
+        if file.target == target and not int(file.number) <= len(items):
+            raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
+    files = _by_target(given)
+    for number, item in enumerate(items, start=1):
+        _give(item, files[target, number])
+
+
+def _by_target(given: Iterable[Given]) -> dict[tuple[str, int | str], list[Given]]:
+    found: dict[tuple[str, int | str], list[Given]] = defaultdict(list)
+    for file in given:
+        found[file.target, file.number].append(file)
+    return found
+
+
+def _give(item: NewItem, files: Sequence[Given]) -> None:
+    seen: dict[str, Given] = {}
+    for file in files:
+        first = seen.setdefault(file.media.digest, file)
+        if first is not file:
+            raise InputError(f"{file.place}: the same file as in {first.place}, beside the same source")
+    if len(files) > MAX_PER_ITEM:
+        raise InputError(f"{files[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
+    item.media = [file.media.stored() for file in files]
+
+
+# ---------------------------------------------------------------- what a campaign shows
+
+
+def store_media(
+    session: Session, campaign_id: int, entries: Iterable[Mapping[str, Any]], sizes: Mapping[str, int]
+) -> None:
+    """Note what the items of a campaign show (`Item.media`), in place of what was noted before. `sizes` of
+    the files in bytes, by SHA-256."""
+    session.execute(delete(CampaignMedia).where(CampaignMedia.campaign_id == campaign_id))
+    session.add_all(
+        CampaignMedia(campaign_id=campaign_id, digest=digest, type=media, size=sizes[digest])
+        for digest, media in sorted(types_of(entries).items())
+    )
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    type: str  # MIME
+    size: int  # bytes
+    campaigns: Collection[int]  # that show it
+
+
+@dataclass(frozen=True)
+class Amount:
+    files: int
+    size: int  # bytes
+
+
+def amount_of_media(session: Session, campaign_id: int) -> Amount:
+    """How many different files a campaign shows."""
+    files, size = session.execute(
+        select(func.count(), func.coalesce(func.sum(CampaignMedia.size), 0)).where(
+            CampaignMedia.campaign_id == campaign_id
+        )
+    ).one()
+    return Amount(files, int(size))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A source with the files beside it (`Item.media`)."""
+
+    kind: str  # of item
+    source: str
+    media: list[dict[str, Any]]
+
+
+def first_media(session: Session, campaign_id: int, most: int) -> list[Shown]:
+    """The first sources with files, each once."""
+    if amount_of_media(session, campaign_id).files == 0:
+        return []
+    found: dict[str, Shown] = {}
+    items = select(Item.kind, Item.source, Item.media).where(Item.campaign_id == campaign_id)
+    for kind, source, media in session.execute(items.order_by(Item.position)):
+        if media and len(found) < most:
+            key = repr((source, media))  # the same for each system, and in a control
+            found.setdefault(key, Shown(kind, source, media))
+    return list(found.values())
+
+
+def find_media(session: Session, digest: str) -> KeptFile | None:
+    """The file with this SHA-256, if a campaign shows it."""
+    rows = session.scalars(select(CampaignMedia).where(CampaignMedia.digest == digest)).all()
+    if not rows:
+        return None
+    return KeptFile(rows[0].type, rows[0].size, {row.campaign_id for row in rows})
