@@ -264,7 +264,9 @@ def take_turns(session: Session, campaign: Campaign) -> bool:
         return False
     settings = settings_of(campaign.settings)
     baseline = settings.position_of_baseline(campaign.systems)
-    so_far = standings(session, load_ratings(session, campaign), baseline, settings.delta or 1.0)
+    so_far = standings(
+        session, load_ratings(session, campaign), baseline, settings.delta or protocol.usual_delta
+    )
     states = {standing.system: standing.look.state for standing in so_far}
     turned: dict[int, float] = {}
     for segments in waiting.values():  # in the order of their first items
