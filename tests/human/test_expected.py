@@ -15,8 +15,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.making.known_answers import tutorial_items
 from creamtea.human.making.settings import TutorialItem
 from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.expected import ExpectedSpan, found
-from creamtea.human.protocols.spans import Span
+from creamtea.human.protocols.spans import ExpectedSpan, Span, which_are_marked
 from creamtea.human.protocols.taxonomy import ESA
 from creamtea.store.database import Database
 
@@ -82,7 +81,7 @@ def test_as_many_are_found_as_can_be_at_once(expected: list[ExpectedSpan], marke
         sum(mark is not None and one.fits(marked[mark]) for one, mark in zip(expected, way, strict=False))
         for way in permutations(slots, len(expected))
     )
-    assert sum(found(expected, marked)) == most
+    assert sum(which_are_marked(expected, marked)) == most
 
 
 def test_a_rater_is_told_what_was_expected_and_found(database: Database) -> None:

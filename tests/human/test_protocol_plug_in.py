@@ -221,7 +221,7 @@ def add_distribution(folder: Path, distribution: str, value: str, name: str = NA
     ("value", "reason"),
     [
         ("nowhere_at_all:Spans", r"of other 3 cannot be used \(ModuleNotFoundError"),
-        ("creamtea.human.protocols.da:Da", "is not the protocol 'error-spans'"),
+        ("creamtea.human.protocols.direct_assessment:Da", "is not the protocol 'error-spans'"),
         ("creamtea.human.protocols.scale:Scale", "cannot be used"),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
 def test_two_plug_ins_with_one_name_are_both_named(
     tmp_path: Path, plug_in: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_distribution(tmp_path, "other", "creamtea.human.protocols.da:Da")
+    add_distribution(tmp_path, "other", "creamtea.human.protocols.direct_assessment:Da")
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     with pytest.raises(InputError, match=r"comes from .*: uninstall all but one") as refused:

@@ -80,7 +80,7 @@ from creamtea.human.formats.record import (
 )
 from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
-from creamtea.human.protocols.da import Da
+from creamtea.human.protocols.direct_assessment import Da
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind

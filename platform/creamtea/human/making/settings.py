@@ -30,8 +30,7 @@ from creamtea.document.values import FILE, Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError, wrong
 from creamtea.human.making.questions import Question
 from creamtea.human.protocols import Protocol, Selection
-from creamtea.human.protocols.expected import ExpectedSpan
-from creamtea.human.protocols.spans import MAX_DECIMALS
+from creamtea.human.protocols.spans import MAX_DECIMALS, ExpectedSpan
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.store.storable import check_address, check_text
 from creamtea.wording import key_name

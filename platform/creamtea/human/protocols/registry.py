@@ -8,9 +8,7 @@ from typing import Any
 import creamtea
 from creamtea.errors import InputError
 from creamtea.human.protocols.base import Protocol
-from creamtea.human.protocols.contrastive_da import ContrastiveDa
-from creamtea.human.protocols.da import Da
-from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.human.protocols.direct_assessment import ContrastiveDa, Da, DaSqm
 from creamtea.human.protocols.post_edit import PostEdit
 from creamtea.human.protocols.preference import Preference
 from creamtea.human.protocols.segment_scores import SegmentScores

@@ -20,7 +20,7 @@ class SegmentScores(Protocol):
     welcome = "You will see one sentence and one translation of it at a time."
     task = "How good is the translation?"
     scale = Scale(2 * 10**9 + 1, Fraction(-1000), Fraction(1, 10**6), decimals=6)
-    usual_delta = 1.0  # by convention; --delta says what matters on the scale that the scores have
+    usual_delta = 1.0  # by convention; `delta` says what matters on the scale that the scores have
     ratio_note = "Where the scale has its zero is not known here: read the points."
     usual_selection = "all"
     rated_here = False

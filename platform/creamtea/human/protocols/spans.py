@@ -1,7 +1,8 @@
 """Protocols in which raters mark the errors of an output: ESA, contrastive ESA and MQM.
 
 The marked errors are an answer's payload. How errors are called, and what they cost, is in the campaign's
-taxonomy.
+taxonomy. Items with known answers say which errors they expect: where they begin and end, in ranges, and
+what they are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from creamtea.document.mistakes import Mistake, mistakes_in_line, mistakes_of_pydantic
 from creamtea.document.values import Strict
-from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position
+from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position, Severity
 from creamtea.errors import InputError
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
-from creamtea.human.protocols.da import Da
-from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.human.protocols.direct_assessment import Da, DaSqm
 from creamtea.human.protocols.scale import Scale, exact
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
 from creamtea.wording import counted
@@ -281,3 +281,74 @@ class Mqm(MarksErrors, Protocol):
 def spans_of(payload: Mapping[str, Any] | None) -> Sequence[Span]:
     """The errors of a stored answer; none of an answer without them."""
     return [] if payload is None else MarkedErrors.model_validate(payload).spans
+
+
+# ---------------------------------------------------------------- expected errors
+
+
+Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowest and the highest
+
+
+class ExpectedSpan(Strict):
+    """A marked error whose first and last characters lie in these ranges; an omission without them."""
+
+    start: Range | None = None  # [characters] from 0: the lowest and the highest place of the first one
+    end: Range | None = None  # [characters] the same of the last one
+    severity: Severity | None = None  # none: any
+    # a first name alone stands for all its kinds
+    category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)
+
+    def check(self, text: str, taxonomy: Taxonomy) -> None:
+        """ValueError for what nobody can mark in this text with this taxonomy."""
+        if (self.start is None) != (self.end is None):
+            raise ValueError("an expected error has a start without an end, or the other way")
+        if self.start is not None and self.end is not None:
+            for which, (lowest, highest) in (("start", self.start), ("end", self.end)):
+                if not lowest <= highest < len(text):
+                    raise ValueError(
+                        f"{which}: [{lowest}, {highest}] is no range of characters 0 to {len(text) - 1}"
+                    )
+            if self.start[0] > self.end[1]:
+                raise ValueError(f"an expected error ends at {self.end[1]}, before it begins")
+        levels = [level.name for level in taxonomy.severities]
+        if self.severity not in (None, *levels):
+            raise ValueError(f"an error is {' or '.join(levels)}, not {self.severity}")
+        begun = [path[: len(self.category)] for category in taxonomy.categories for path in category.paths]
+        if self.category and self.category not in begun:
+            raise ValueError(f"the campaign has no category {'/'.join(self.category)}")
+
+    def fits(self, span: Span) -> bool:
+        if (self.start is None) != (span.start is None) or span.in_source:
+            return False
+        if self.start is not None and self.end is not None and span.start is not None:
+            assert span.end is not None  # both or neither
+            begins = self.start[0] <= span.start <= self.start[1]
+            if not (begins and self.end[0] <= span.end <= self.end[1]):
+                return False
+        severe = self.severity in (None, span.severity)
+        return severe and span.category[: len(self.category)] == self.category
+
+
+def as_expected(expected: Sequence[Mapping[str, Any]], spans: Sequence[Span]) -> bool:
+    """Whether all of these are marked, or nothing is where no error is expected. `expected`: as stored."""
+    wanted = [ExpectedSpan.model_validate(span) for span in expected]
+    return all(which_are_marked(wanted, spans)) if wanted else not spans
+
+
+def which_are_marked(expected: Sequence[ExpectedSpan], spans: Sequence[Span]) -> list[bool]:
+    """Which of the expected errors are marked, each by a mark of its own: as many as can be at once."""
+    taken: dict[int, int] = {}  # mark → expected
+
+    def place(at: int, tried: set[int]) -> bool:
+        for mark, span in enumerate(spans):
+            if mark in tried or not expected[at].fits(span):
+                continue
+            tried.add(mark)
+            if mark not in taken or place(taken[mark], tried):
+                taken[mark] = at
+                return True
+        return False
+
+    for at in range(len(expected)):
+        place(at, set())
+    return [at in taken.values() for at in range(len(expected))]

@@ -22,8 +22,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.making.known_answers import MAX_WARNINGS, is_right
 from creamtea.human.making.proposals import check_proposed
 from creamtea.human.protocols import Protocol, ScoredAnswer
-from creamtea.human.protocols.expected import ExpectedSpan, as_expected, found
-from creamtea.human.protocols.spans import spans_of
+from creamtea.human.protocols.spans import ExpectedSpan, as_expected, spans_of, which_are_marked
 from creamtea.human.rating.drawing import as_work
 from creamtea.human.rating.page import (
     LEASE,
@@ -509,7 +508,7 @@ def guidance_of(page: OwnPage, answers: Mapping[int, ScoredAnswer]) -> Guidance 
         told.accepted.append(None if steps is None else (steps[0], steps[1]))
         told.right.append(steps is None or steps[0] <= answer.step <= steps[1])
         spans = [] if expected is None else spans_of(answer.payload)
-        hits = found([ExpectedSpan.model_validate(span) for span in expected or ()], spans)
+        hits = which_are_marked([ExpectedSpan.model_validate(span) for span in expected or ()], spans)
         told.spans.append(expected)
         told.found.append(hits)
         told.marked.append(expected is None or as_expected(expected, spans))

@@ -53,9 +53,8 @@ from creamtea.human.formats.ratings import (
 from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.protocols import Protocol
-from creamtea.human.protocols.da_sqm import DaSqm
-from creamtea.human.protocols.expected import ExpectedSpan
-from creamtea.human.protocols.spans import MarksErrors, Mqm
+from creamtea.human.protocols.direct_assessment import DaSqm
+from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm
 from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, option
 

@@ -23,9 +23,8 @@ from creamtea.human.formats.pearmut.media import TAGS, assets, own_media, shown_
 from creamtea.human.formats.record import WITH_CONTROLS, AnswerContent, Content, ItemContent
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.da_sqm import DaSqm
-from creamtea.human.protocols.expected import ExpectedSpan
-from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
+from creamtea.human.protocols.direct_assessment import DaSqm
+from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import shown_of
