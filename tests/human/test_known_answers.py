@@ -1,7 +1,9 @@
-"""Attention checks: their file, when a rater gets them, loud and silent ones, and what follows at the end."""
+"""Items with known answers: practice items, the errors that they expect, and attention checks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +23,208 @@ from creamtea.human.making.known_answers import (
     attention_of,
     is_right,
     read_attention,
+    read_tutorial,
+    tutorial_items,
 )
-from creamtea.human.making.settings import AttentionItem
+from creamtea.human.making.settings import AttentionItem, TutorialItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
+from creamtea.human.protocols.spans import ExpectedSpan, Span, which_are_marked
+from creamtea.human.protocols.taxonomy import ESA, read_taxonomy
 from creamtea.human.quality import read_answers
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.human.rating.page import TryAgain
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
+
+# ---------------------------------------------------------------- practice items
+
+
+def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
+    return TutorialItem.model_validate(
+        {
+            "source": "s",
+            "outputs": [{"text": text, "accepted": accepted} for text, accepted in outputs],
+            "explanation": "e",
+        }
+    )
+
+
+def practice_fields(protocol: str, *outputs: tuple[str, list[float]]) -> NewItem:
+    return tutorial_items([item(*outputs)], find_protocol(protocol))[0]
+
+
+@pytest.mark.parametrize("name", ["t.yaml", "t.json"])
+def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(
+        '{"items": [{"source": "مرحبا", "context": ["<b>"], '
+        '"outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "*so*"}]}'
+    )
+    (found,) = read_tutorial(path)
+    made = tutorial_items([found], find_protocol("da"))[0]
+    assert (made.source, made.context, made.outputs) == ("مرحبا", ["<b>"], ["Hi"])
+    assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
+    assert (made.kind, made.segment_index, made.weight) == ("tutorial", -1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"), [(read_tutorial, "tutorial"), (read_attention, "checks"), (read_taxonomy, "taxonomy")]
+)
+def test_a_missing_file_is_not_told_to_be_a_study(
+    tmp_path: Path, read: Callable[[Path], object], kind: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "t.yaml")
+    assert (kind in str(error.value), "study" in str(error.value)) == (True, False)
+
+
+def test_values_of_every_scale_become_steps() -> None:
+    assert practice_fields("contrastive-da", ("a", [1, 2.4]), ("b", [5.8, 6])).guidance["steps"] == {
+        "0": [0, 7],
+        "1": [24, 25],
+    }
+    assert practice_fields("preference", ("a", [1, 2]), ("b", [0, 1])).guidance["steps"] == {
+        "0": [1, 2],
+        "1": [0, 1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("protocol", "outputs", "message"),
+    [
+        ("da", [("a", [0, 1]), ("b", [0, 1])], "tutorial item 1: 2 outputs; an item of da has 1"),
+        ("contrastive-da", [("a", [1, 2])], "1 output; an item of contrastive-da has 2 to 8"),
+        ("contrastive-da", [("a", [1, 2]), ("a", [3, 4])], "two of its outputs are the same text"),
+        (
+            "contrastive-da",
+            [("a", [1.1, 2]), ("b", [3, 4])],
+            "output 1: accepted: '1.1' is not a value of the scale",
+        ),
+        ("da", [("a", [20, 10])], "output 1: accepted: the lowest value comes first"),
+        ("preference", [("a", [2, 2]), ("b", [2, 2])], "one output's answer decides the other's"),
+    ],
+)
+def test_answers_that_cannot_be_are_refused(protocol: str, outputs: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        practice_fields(protocol, *outputs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("items: []", "t.yaml:1: items: found a list of 0, allowed at least 1 entry"),
+        (
+            "items:\n  - source: s\n    outputs: [{text: a, accepted: [1, 2]}]",
+            "explanation: required key is missing",
+        ),
+        ("items:\n  - {source: '', outputs: [], explanation: e}", 'items\\[0\\].source: found ""'),
+        (
+            "items:\n  - {source: s, source: t, outputs: [{text: a, accepted: [1, 2]}], explanation: e}",
+            "source",  # written twice: which one is meant?
+        ),
+        ("a: [", "valid YAML"),
+        ("", "an empty file"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_tutorial(path)
+
+
+# ---------------------------------------------------------------- expected errors
+
+
+TEXT = "Good mourning"
+WORD = {"start": [5, 5], "end": [11, 12], "severity": "major"}
+
+
+def guidance(protocol: str, **output: Any) -> dict[str, Any]:
+    item = {"source": "s", "outputs": [{"text": TEXT, **output}], "explanation": "e"}
+    made = tutorial_items([TutorialItem.model_validate(item)], find_protocol(protocol))[0]
+    return dict(made.guidance)
+
+
+def test_expected_errors_stand_beside_values_or_in_their_place() -> None:
+    omission = {"category": ["Accuracy"]}
+    assert guidance("esa", spans=[WORD], accepted=[0.0, 60.0]) == {
+        "steps": {"0": [0, 60]},
+        "spans": {"0": [WORD]},
+        "explanation": "e",
+    }
+    assert guidance("mqm", spans=[WORD, omission])["spans"] == {"0": [WORD, omission]}
+    assert guidance("esa", spans=[])["spans"] == {"0": []}
+    assert "spans" not in guidance("esa", accepted=[0.0, 60.0])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "output", "message"),
+    [
+        ("da", {"spans": [WORD]}, "tutorial item 1, output 1: spans: raters mark no errors in da"),
+        ("da", {}, "accepted: required key is missing"),
+        ("esa", {}, "any answer would be right: give `accepted`, `spans` or both"),
+        ("mqm", {"accepted": [-1.0, 0.0]}, "raters give no value in mqm: say `spans`"),
+        ("esa", {"spans": [WORD | {"end": [11, 13]}]}, r"end: \[11, 13\] is no range of characters 0 to 12"),
+        ("esa", {"spans": [WORD | {"start": [6, 5]}]}, r"start: \[6, 5\] is no range"),
+        ("esa", {"spans": [{"start": [9, 9], "end": [3, 4]}]}, "ends at 4, before it begins"),
+        ("esa", {"spans": [{"start": [9, 9]}]}, "a start without an end"),
+        ("esa", {"spans": [WORD | {"severity": "critical"}]}, "minor or major, not critical"),
+        ("mqm", {"spans": [{"category": ["Taste"]}]}, "the campaign has no category Taste"),
+    ],
+)
+def test_what_nobody_can_mark_is_refused(protocol: str, output: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        guidance(protocol, **output)
+
+
+spans = st.builds(
+    lambda start, length, severity: Span(start=start, end=start + length, severity=severity),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.sampled_from(["minor", "major"]),
+) | st.builds(Span, severity=st.sampled_from(["minor", "major"]))
+ranges = st.lists(st.integers(0, 5), min_size=2, max_size=2).map(sorted)
+expectations = st.builds(
+    ExpectedSpan, start=ranges, end=ranges, severity=st.sampled_from([None, "minor", "major"])
+) | st.builds(ExpectedSpan, severity=st.sampled_from([None, "minor"]))
+
+
+@given(st.lists(expectations, max_size=4), st.lists(spans, max_size=4))
+def test_as_many_are_found_as_can_be_at_once(expected: list[ExpectedSpan], marked: list[Span]) -> None:
+    """By enumeration of all ways to give each expected error a mark of its own."""
+    slots = [*range(len(marked)), *[None] * len(expected)]
+    most = max(
+        sum(mark is not None and one.fits(marked[mark]) for one, mark in zip(expected, way, strict=False))
+        for way in permutations(slots, len(expected))
+    )
+    assert sum(which_are_marked(expected, marked)) == most
+
+
+def test_a_rater_is_told_what_was_expected_and_found(database: Database) -> None:
+    outputs = {"outputs": [TEXT], "systems": [0]}
+    teach = {"kind": "tutorial", "guidance": guidance("esa", spans=[WORD, {}], accepted=[0.0, 60.0])}
+    none = {"kind": "tutorial", "guidance": guidance("esa", spans=[])}
+    items = [{**outputs, **teach}, {**outputs, **none}, {**outputs, **none}]
+    make_campaign(database, items, protocol="esa", taxonomy=ESA.model_dump(mode="json"))
+    anna = add_rater(database)
+
+    def told(*marked: dict[str, Any], score: int = 50) -> assignment.Guidance:
+        answer = {"spans": list(marked), "score": score}
+        stored = assignment.submit(database, anna, work_for(database, anna).assignment_id, [answer])
+        assert stored.guidance is not None
+        return stored.guidance
+
+    mark = {"start": 5, "end": 12, "severity": "major"}
+    first = told(mark, {"start": 0, "end": 3, "severity": "minor"})
+    assert (first.right, first.found, first.marked) == ([True], [[True, False]], [False])
+    assert first.spans == [[WORD, {}]]
+    assert (told(mark).marked, told().marked) == ([False], [True])
+
+
+# ---------------------------------------------------------------- attention checks
+
 
 TWO = {
     "source": "s",
@@ -38,7 +233,7 @@ TWO = {
 WARNING = "Read <b>both</b>, please"
 
 
-def fields(check: dict[str, Any], protocol: str = "contrastive-da") -> NewItem:
+def check_fields(check: dict[str, Any], protocol: str = "contrastive-da") -> NewItem:
     return attention_items([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
 
 
@@ -48,7 +243,8 @@ def campaign(
     """A rater of a campaign with a check after every two answers."""
     specs: list[dict[str, Any]] = [{} for _ in range(items)]
     specs += [
-        vars(fields({**TWO, "source": f"check {number}", "warning": warning})) for number in range(checks)
+        vars(check_fields({**TWO, "source": f"check {number}", "warning": warning}))
+        for number in range(checks)
     ]
     make_campaign(database, specs, systems=2, attention_every=2, **settings)
     return add_rater(database)
@@ -67,7 +263,7 @@ def go(database: Database, rater: int, good: int = 25, bad: int = 0) -> list[str
     return sources
 
 
-# ---------------------------------------------------------------- the file
+# ------------------------------ the file
 
 
 def test_a_file_becomes_items(tmp_path: Path) -> None:
@@ -99,7 +295,7 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
 )
 def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        fields({"source": "s", "outputs": outputs})
+        check_fields({"source": "s", "outputs": outputs})
 
 
 @pytest.mark.parametrize(
@@ -107,7 +303,7 @@ def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> 
 )
 def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: bool) -> None:
     answers = {at: ScoredAnswer(step) for at, step in enumerate(steps)}
-    assert is_right(fields(TWO).guidance, answers) is right
+    assert is_right(check_fields(TWO).guidance, answers) is right
 
 
 @pytest.mark.parametrize(
@@ -122,19 +318,19 @@ def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: boo
 def test_marked_errors_can_be_checked(spans: list[dict[str, Any]], right: bool) -> None:
     wrong = {"text": "Good mourning", "spans": [{"start": [5, 5], "end": [11, 12], "severity": "major"}]}
     check = {"source": "Guten Morgen", "outputs": [wrong | {"accepted": [0, 50]}]}
-    guidance = fields(check, "esa").guidance
+    guidance = check_fields(check, "esa").guidance
     answer = find_protocol("esa").read_answer({"score": 10, "spans": spans}, "Good mourning")
     assert is_right(guidance, {0: answer}) is right
-    clean = fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa").guidance
+    clean = check_fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa").guidance
     assert is_right(clean, {0: answer}) is (not spans)
 
 
 def test_spans_are_only_checked_where_they_are_marked() -> None:
     with pytest.raises(InputError, match="raters mark no errors in da"):
-        fields({"source": "s", "outputs": [{"text": "a", "spans": []}]}, "da")
+        check_fields({"source": "s", "outputs": [{"text": "a", "spans": []}]}, "da")
 
 
-# ---------------------------------------------------------------- when, and what is stored
+# ------------------------------ when, and what is stored
 
 
 def test_a_check_comes_after_every_so_many_answers(database: Database) -> None:
@@ -225,7 +421,7 @@ def test_checks_are_in_no_number_of_items_or_ratings(database: Database) -> None
         assert len(read_answers(session, ratings).item) == 6
 
 
-# ---------------------------------------------------------------- the end
+# ------------------------------ the end
 
 ADDRESS = "https://example.org/complete?cc={code}"
 
