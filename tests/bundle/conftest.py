@@ -25,7 +25,7 @@ from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.cli.main import main
 from creamtea.human.making.launching import registration
-from creamtea.human.media import Given, read_media
+from creamtea.human.media import GivenFile, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, Blame, Campaign, CampaignMedia, Item, Rater, Rating, StepRow
@@ -92,7 +92,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         shutil.rmtree(folder)
 
 
-def files_beside_sources(folder: Path, store: ArtefactStore) -> list[Given]:
+def files_beside_sources(folder: Path, store: ArtefactStore) -> list[GivenFile]:
     """A picture beside the first source; one and a sound with captions beside the third."""
     for number in (1, 3):
         (folder / f"{number}.png").write_bytes(png(number, number))
@@ -104,7 +104,7 @@ def files_beside_sources(folder: Path, store: ArtefactStore) -> list[Given]:
     return read_media(folder / "media.jsonl", store)
 
 
-def rated(database: Database, media: list[Given]) -> None:
+def rated(database: Database, media: list[GivenFile]) -> None:
     """By two raters, with a completion code and a rater's name, which are nobody's business."""
     settings = PLAIN.model_copy(update={"completion_code": SECRET})
     launched_campaign(

@@ -309,7 +309,7 @@ class MediaLine(Strict):
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenFile:
     """A file that is checked and kept, and beside what it is shown: `target` is one of TARGETS, `number` a
     number from 1 or a document's name."""
 
@@ -320,7 +320,7 @@ class Given:
     sizes: Mapping[str, int]  # bytes of the file and of its captions, by SHA-256
 
 
-def read_media(path: Path, store: FileStore) -> list[Given]:
+def read_media(path: Path, store: FileStore) -> list[GivenFile]:
     """The lines of a file, once all files that they name are checked and then kept in the store.
 
     InputError with file and line for what they must not be; nothing is kept then.
@@ -340,7 +340,7 @@ def read_media(path: Path, store: FileStore) -> list[Given]:
             captions=digests[1] if len(found) > 1 else None,
         )
         sizes = {digest: file.size for digest, file in zip(digests, found, strict=True)}
-        given.append(Given(place, *_target(line), media, sizes))
+        given.append(GivenFile(place, *_target(line), media, sizes))
     return given
 
 
@@ -358,7 +358,7 @@ def _target(line: MediaLine) -> tuple[str, int | str]:
 # ---------------------------------------------------------------- into items
 
 
-def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines: Sequence[Line]) -> None:
+def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[GivenFile], lines: Sequence[Line]) -> None:
     """Give the items their `media`: what is a document's with the first item of each page, and
     before what is a segment's. InputError for a segment or a document that is not there.
     """
@@ -380,7 +380,7 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines:
             _give(item, [*of_document, *files["segment", item.segment_index + 1]])
 
 
-def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str) -> None:
+def add_to_written(items: Sequence[NewItem], given: Sequence[GivenFile], target: str) -> None:
     """The same for practice items (`target` is "tutorial") and attention checks ("attention")."""
     for file in given:
         if file.target == target and not int(file.number) <= len(items):
@@ -390,15 +390,15 @@ def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str
         _give(item, files[target, number])
 
 
-def _by_target(given: Iterable[Given]) -> dict[tuple[str, int | str], list[Given]]:
-    found: dict[tuple[str, int | str], list[Given]] = defaultdict(list)
+def _by_target(given: Iterable[GivenFile]) -> dict[tuple[str, int | str], list[GivenFile]]:
+    found: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
     for file in given:
         found[file.target, file.number].append(file)
     return found
 
 
-def _give(item: NewItem, files: Sequence[Given]) -> None:
-    seen: dict[str, Given] = {}
+def _give(item: NewItem, files: Sequence[GivenFile]) -> None:
+    seen: dict[str, GivenFile] = {}
     for file in files:
         first = seen.setdefault(file.media.digest, file)
         if first is not file:
@@ -447,7 +447,7 @@ def amount_of_media(session: Session, campaign_id: int) -> Amount:
 
 
 @dataclass(frozen=True)
-class Shown:
+class SourceWithFiles:
     """A source with the files beside it (`Item.media`)."""
 
     kind: str  # of item
@@ -455,16 +455,16 @@ class Shown:
     media: list[dict[str, Any]]
 
 
-def first_media(session: Session, campaign_id: int, most: int) -> list[Shown]:
+def first_media(session: Session, campaign_id: int, most: int) -> list[SourceWithFiles]:
     """The first sources with files, each once."""
     if amount_of_media(session, campaign_id).files == 0:
         return []
-    found: dict[str, Shown] = {}
+    found: dict[str, SourceWithFiles] = {}
     items = select(Item.kind, Item.source, Item.media).where(Item.campaign_id == campaign_id)
     for kind, source, media in session.execute(items.order_by(Item.position)):
         if media and len(found) < most:
             key = repr((source, media))  # the same for each system, and in a control
-            found.setdefault(key, Shown(kind, source, media))
+            found.setdefault(key, SourceWithFiles(kind, source, media))
     return list(found.values())
 
 

@@ -31,7 +31,7 @@ from creamtea.human.making.outputs import (
 )
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
-from creamtea.human.media import Given, add_media, add_to_written, store_media
+from creamtea.human.media import GivenFile, add_media, add_to_written, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import leads
 from creamtea.store.columns import MAX_INDEXED
@@ -85,7 +85,7 @@ class CampaignRequest:
     instructions: str = ""  # Markdown
     documents: Documents | None = None  # of the test set
     proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
-    media: Sequence[Given] | None = None  # files beside sources
+    media: Sequence[GivenFile] | None = None  # files beside sources
 
 
 def create_campaign(
