@@ -346,9 +346,9 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     [
         (
             "accepted: [5, 6.1]",
-            "tutorial item 1, output 1: accepted: '6.1' is not a value of the scale",
+            "practice item 1, output 1: accepted: '6.1' is not a value of the scale",
         ),
-        ("accepted: [6, 5]", "tutorial item 1, output 1: accepted: the lowest value comes first"),
+        ("accepted: [6, 5]", "practice item 1, output 1: accepted: the lowest value comes first"),
         ("accepted: [5]", "tutorial.yaml:5: items[0].outputs[0].accepted: found"),
         ("accept: [5, 6]", "tutorial.yaml:5: items[0].outputs[0].accept: found an unknown key"),
     ],

@@ -93,7 +93,7 @@ def test_values_of_every_scale_become_steps() -> None:
 @pytest.mark.parametrize(
     ("protocol", "outputs", "message"),
     [
-        ("da", [("a", [0, 1]), ("b", [0, 1])], "tutorial item 1: 2 outputs; an item of da has 1"),
+        ("da", [("a", [0, 1]), ("b", [0, 1])], "practice item 1: 2 outputs; an item of da has 1"),
         ("contrastive-da", [("a", [1, 2])], "1 output; an item of contrastive-da has 2 to 8"),
         ("contrastive-da", [("a", [1, 2]), ("a", [3, 4])], "two of its outputs are the same text"),
         (
@@ -162,7 +162,7 @@ def test_expected_errors_stand_beside_values_or_in_their_place() -> None:
 @pytest.mark.parametrize(
     ("protocol", "output", "message"),
     [
-        ("da", {"spans": [WORD]}, "tutorial item 1, output 1: spans: raters mark no errors in da"),
+        ("da", {"spans": [WORD]}, "practice item 1, output 1: spans: raters mark no errors in da"),
         ("da", {}, "accepted: required key is missing"),
         ("esa", {}, "any answer would be right: give `accepted`, `spans` or both"),
         ("mqm", {"accepted": [-1.0, 0.0]}, "raters give no value in mqm: say `spans`"),

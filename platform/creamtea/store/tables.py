@@ -126,7 +126,7 @@ class Campaign(Base):
     ratings_per_item: Mapped[int]
     seed: Mapped[int] = mapped_column(BigInteger)
     instructions: Mapped[str]  # Markdown by the organiser
-    settings: Mapped[dict[str, Any]]  # how items and controls were chosen, human/making/settings.py
+    settings: Mapped[dict[str, Any]]  # CampaignSettings of human/making/settings.py
     state: Mapped[str]
     # what was fixed at launch, with its digest
     registered: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)

@@ -314,8 +314,8 @@ def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
 
 
 def from_files(session: Session, campaign_id: int) -> set[str]:
-    """What a campaign's items have of files that are not kept: of documents, media and proposals. A draft
-    that is made anew needs these files again."""
+    """Return which files (documents, media, proposals) a draft needs again when it is replaced: what they say
+    is kept only in its items."""
     rows = session.execute(
         select(Item.document, Item.media, Item.proposals).where(Item.campaign_id == campaign_id)
     ).all()

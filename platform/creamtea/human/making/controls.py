@@ -6,8 +6,9 @@ reference of another segment, where n tokens give L = 1 → 1, 2–5 → 2, 6–
 other languages without blanks, whose characters keep their marks. A *repeat* is an item once more, as it
 was. Both lie half a batch behind their original, so that the same rater meets both in the ordinary flow.
 
-Items that are shown together come again together. Of such a page with bad references every third segment is
-spoilt, and the others are repeats: so it tells of both, and a rater does not see that it is a control.
+Items that are shown together come again together. Of such a page with bad references a third of the
+segments, drawn at random, are spoilt (at least one), and the others are repeats: so it tells of both, and a
+rater does not see that it is a control.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from creamtea.store.item_kinds import ItemKind
 from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
 
-SPOILT_PER_PAGE = 3  # one segment of so many
+SEGMENTS_PER_SPOILT_ONE = 3
 Page = Sequence[NewItem]  # items that are shown together, in their order; most often one
 
 
@@ -154,7 +155,7 @@ def _spoilt_page(
     """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
     be spoilt."""
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
-    wanted = max(1, len(page) // SPOILT_PER_PAGE)
+    wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
     spoilt: dict[int, NewItem] = {}
     for at in order:
         if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw, baseline)):

@@ -16,7 +16,7 @@ attention check looks like any other item:
       - source: Guten Morgen
         outputs:
           - {text: Good morning, accepted: [5.0, 6.0], above: [2]}
-          - {text: The cheese is blue, accepted: [1.0, 2.5]}
+          - {text: The cheese is blue, accepted: [1.0, 2.4]}
         warning: Please read both sentences before you give values.
 
 `accepted` holds the lowest and the highest value of the protocol's scale; for preference 2 is better, 1 the
@@ -84,7 +84,7 @@ def tutorial_items(items: list[TutorialItem], protocol: Protocol) -> list[NewIte
 
 
 def _tutorial_item(number: int, item: TutorialItem, protocol: Protocol) -> NewItem:
-    place = f"tutorial item {number}"
+    place = f"practice item {number}"
     texts = [output.text for output in item.outputs]
     _check_outputs(place, texts, protocol)
     steps: dict[str, list[int]] = {}

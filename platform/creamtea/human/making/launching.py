@@ -62,7 +62,13 @@ def planned_analysis(aims: bool) -> dict[str, Any]:
 def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> dict[str, Any]:
     """Open a draft to its raters, and return what is registered. InputError for one that is not a draft."""
     with database.transaction() as session:
-        campaign = _step(session, name, "draft", "launched", "only a draft can be launched")
+        campaign = _step(
+            session,
+            name,
+            "draft",
+            "launched",
+            "only a draft can be launched; make one with `creamtea campaign create`",
+        )
         campaign.launched_at = database.now(session)
         registered = registration(session, campaign)
         campaign.registered = registered
@@ -74,7 +80,9 @@ def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> di
 def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason: str = "") -> None:
     """End the rating for good; what is stored stays. InputError for a campaign that is not launched."""
     with database.transaction() as session:
-        campaign = _step(session, name, "launched", "closed", "only a launched campaign can be closed")
+        campaign = _step(
+            session, name, "launched", "closed", "only a launched campaign can be closed; launch it first"
+        )
         campaign.closed_at = database.now(session)
         audit.record(session, campaign.id, actor, audit.CLOSED, reason=reason)
 

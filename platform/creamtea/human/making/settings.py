@@ -145,18 +145,18 @@ class Setting:
         return {"anyOf": [{"type": "string", "format": FILE}, *others]}
 
 
-SELECTIONS = {
+SELECTION_TITLES = {
     "all": "all segments",
     "differing": "those on which the outputs differ",
     "stratified": "a sample in proportion to strata",
     "disagreement": "those on which metrics disagree most, and a part at random",
 }
-PAIRS = {"all": "every pair of systems", "baseline": "each system with the baseline"}
-UNITS = {"segment": "a segment", "document": "a document"}
+PAIR_TITLES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
+UNIT_TITLES = {"segment": "a segment", "document": "a document"}
 
 
 class PlanSettings(Strict):
-    """What the results are measured by."""
+    """Baseline, smallest difference, minutes per item and practice items, which stand in no block."""
 
     # the system that others are compared with; none: the study's if it takes part, else the first
     baseline: Annotated[Written | None, Setting("Baseline", choices="systems")] = None
@@ -176,7 +176,7 @@ class ProtocolSettings(Strict):
     # severities and categories of marked errors, and what they cost; none: the protocol's usual ones
     taxonomy: Annotated[Taxonomy | None, Setting("Taxonomy", asks="marks_errors", file="taxonomy")] = None
     # every pair of systems, or each system with the baseline
-    pairs: Annotated[Pairs, Setting("Pairs", asks="chooses_pairs", options=PAIRS)] = "all"
+    pairs: Annotated[Pairs, Setting("Pairs", asks="chooses_pairs", options=PAIR_TITLES)] = "all"
     # [sentences] of the source that are shown before the segment
     context: Annotated[int, Field(ge=0, le=20), Setting("Sentences of context", rare=True)] = 0
     # numbers of references that raters see: 1 is the test set's target, others are systems of the study
@@ -199,11 +199,13 @@ class SampleSettings(Strict):
     """
 
     # which segments are rated; none: as usual in the protocol
-    select: Annotated[Selection | None, Setting("Segments", options=SELECTIONS), Field(alias="kind")] = None
+    select: Annotated[
+        Selection | None, Setting("Segments", options=SELECTION_TITLES), Field(alias="kind")
+    ] = None
     # [segments or documents] at most how many; none: all that the kind lets through
     items: Annotated[Positive | None, Setting("Maximum number")] = None
     # what is drawn, and rated on one page; `document` needs `documents`
-    unit: Annotated[Unit, Setting("Rating unit", options=UNITS)] = "segment"
+    unit: Annotated[Unit, Setting("Rating unit", options=UNIT_TITLES)] = "segment"
     # [segments] on a page at most; longer documents are cut
     segments_per_page: Annotated[
         int, Field(ge=1, le=MAX_PER_PAGE), Setting("Segments per page", "sample.unit=document")
@@ -396,7 +398,7 @@ PROTOCOLS_LACK = {
 }
 
 
-class ProtocolHead(Strict):
+class ProtocolHead(Strict):  # a base of its own, so that its key comes first
     # what raters see and answer; plug-ins add others
     kind: Annotated[str, Setting("Protocol", choices="protocols")] = USUAL_PROTOCOL
 
@@ -414,7 +416,7 @@ class ProtocolBlock(ProtocolSettings, ProtocolHead):
     ] = None
 
 
-class RaterHead(Strict):
+class RaterHead(Strict):  # the same
     # how many raters rate each item
     ratings_per_item: Annotated[int, Field(ge=1, le=1000), Setting("Raters for each item")] = 1
     # Markdown that raters read first
