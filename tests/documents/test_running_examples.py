@@ -56,6 +56,8 @@ BEFORE = {
     "creamtea campaign rm": DRAFT,
     "creamtea campaign export": [*LAUNCHED, *MARKED],
     "creamtea campaign import": [*LAUNCHED, "creamtea campaign export first -o first"],
+    # raters come at the launch: more than they are leave something for those who are invited
+    "creamtea campaign link": [f"{CREATE.format('first')} --ratings 9", "creamtea campaign launch first"],
     "creamtea campaign raters include": [
         *LAUNCHED,
         "creamtea campaign raters exclude first --rater anna --reason 'one score only'",
