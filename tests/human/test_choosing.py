@@ -198,7 +198,7 @@ def test_metrics_that_agree_everywhere_are_said() -> None:
     values = {i: (i, i + 1) for i in range(3)}
     with pytest.raises(InputError, match="never disagree"):
         disagreement(population, [values, values])
-    with pytest.raises(InputError, match="no value for segment 2"):
+    with pytest.raises(InputError, match="no value for segment 3"):
         disagreement(population, [{0: (0, 1), 1: (1, 2)}])
 
 

@@ -54,7 +54,7 @@ def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistic
     )
     assert found["p_any"].value == pytest.approx(expected[0].p_value)
     assert found["state"].words == "better"
-    assert cells(report, "lexicon")["state"].words.startswith("open")
+    assert cells(report, "lexicon")["state"].words.startswith("undecided")
 
 
 def test_documents_are_complete_as_a_whole(filled: Database) -> None:

@@ -12,7 +12,6 @@ from creamtea.access import rights
 from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
 from creamtea.human.results.ratings import fingerprint
-from creamtea.orders.rows import LIVE
 from creamtea.orders.specs import UnreadableStudy
 from creamtea.report import ngrams
 from creamtea.report.build import build_report
@@ -41,9 +40,7 @@ def page() -> None:
     facts = blocks.shown_facts(report.facts)
     show(TEMPLATE, "head", report=report, facts=facts, logs=rights.may(who, rights.READ_LOGS))
     steps = _steps(report.number)
-    ended = report.state not in LIVE
-    if not ended:
-        manage.section(who, report, steps)
+    manage.section(who, report, steps)
     with st.container(key="progress"):
         watch.section(report.number, report.state, steps)
     names = report.test_sets
@@ -59,8 +56,6 @@ def page() -> None:
     first, *rest = chosen.sections
     blocks.show_section(first, place)
     prepare_tables()
-    if ended:  # what came out stands before what can be done with it
-        manage.section(who, report, steps)
     show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")
     for section in rest:
         if section.key == "provenance":
