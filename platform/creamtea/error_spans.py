@@ -108,7 +108,7 @@ class CodeUnits:
         return len(self._characters)
 
     def character(self, unit: int) -> int:
-        """Of this unit. ValueError where the text has no such unit."""
+        """Return the character of a unit. ValueError if the text has no such unit."""
         if not 0 <= unit < len(self):
             raise ValueError(f"place {unit} of a text that has 0 to {len(self) - 1}")
         return self._characters[unit]

@@ -21,9 +21,11 @@ import fake_steps
 import psutil
 import pytest
 from limits import wait_until
+from rated_study import fill_study
 
 from creamtea.cli.main import main
 from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.store.database import open_database
 
 FAKES = Path(__file__).parent / "fakes"
 STUDY = """
@@ -100,6 +102,17 @@ class CommandLine:
         return (
             {step["node"]: step["state"] for step in json.loads(done.stdout)["steps"]} if done.stdout else {}
         )
+
+    def draft_campaigns(self, *names: str) -> None:
+        """Fill a study of three systems, and make campaigns without controls of it."""
+        database = open_database(f"sqlite:///{self.home / 'creamtea.db'}")
+        fill_study(database)
+        database.close()
+        of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
+        without = ("--set", "controls.bad_references=0", "--set", "controls.repeats=0")
+        for name in names:
+            made = self("campaign", "create", name, *of, *without)
+            assert made.returncode == 0, made.stderr
 
     def stop(self) -> None:
         """End what the test left: our own processes, and detached controllers by the test's home."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rated_study import fill_study
-
-from creamtea.store.database import open_database
 
 
 @pytest.mark.parametrize(
@@ -15,20 +12,7 @@ from creamtea.store.database import open_database
     [["--rater", "anna"], ["--count", "2"], ["--participants"], ["--rater", "anna", "--subject", "a@b.org"]],
 )
 def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, whom: list[str]) -> None:
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    fill_study(database)
-    database.close()
-    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    creamtea(
-        "campaign",
-        "create",
-        "first",
-        *of,
-        "--set",
-        "controls.bad_references=0",
-        "--set",
-        "controls.repeats=0",
-    )
+    creamtea.draft_campaigns("first")
     link = ("campaign", "link", "first")
     draft = creamtea(*link, *whom)
     assert (draft.returncode, "http://" in draft.stdout) == (0, True)

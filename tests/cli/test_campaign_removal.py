@@ -8,26 +8,10 @@ import sys
 from typing import Any
 
 import pytest
-from rated_study import fill_study
-
-from creamtea.store.database import open_database
 
 
 def test_a_campaign_that_is_removed_is_gone(creamtea: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    fill_study(database)
-    database.close()
-    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    creamtea(
-        "campaign",
-        "create",
-        "first",
-        *of,
-        "--set",
-        "controls.bad_references=0",
-        "--set",
-        "controls.repeats=0",
-    )
+    creamtea.draft_campaigns("first")
     creamtea("campaign", "launch", "first")
     refused = creamtea("campaign", "rm", "first", "--yes")
     assert (refused.returncode, "creamtea campaign close first" in refused.stderr) == (2, True)

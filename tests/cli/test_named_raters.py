@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rated_study import fill_study
 from sqlalchemy import update
 
 from creamtea.store.database import open_database
@@ -18,21 +17,7 @@ TWO = ("--rater", "anna", "--rater", "ben")
 
 @pytest.fixture
 def campaign(creamtea: Any) -> None:
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    fill_study(database)
-    database.close()
-    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    made = creamtea(
-        "campaign",
-        "create",
-        "first",
-        *of,
-        "--set",
-        "controls.bad_references=0",
-        "--set",
-        "controls.repeats=0",
-    )
-    assert made.returncode == 0, made.stderr
+    creamtea.draft_campaigns("first")
 
 
 def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rated_study import fill_study
 
 from creamtea.cli import serve
 from creamtea.plugins import Additions, BrokenPlugin, Plugin
-from creamtea.store.database import open_database
 
 LINK = "creamtea campaign link "
 
@@ -28,21 +26,7 @@ def greeting(creamtea: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def test_a_raters_link_is_suggested_for_the_newest_launched_campaign(creamtea: Any, greeting: Any) -> None:
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    fill_study(database)
-    database.close()
-    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
-    for name in ("first", "second", "third"):
-        creamtea(
-            "campaign",
-            "create",
-            name,
-            *of,
-            "--set",
-            "controls.bad_references=0",
-            "--set",
-            "controls.repeats=0",
-        )
+    creamtea.draft_campaigns("first", "second", "third")
     assert LINK not in greeting().out  # drafts
     creamtea("campaign", "launch", "first")
     creamtea("campaign", "launch", "second")

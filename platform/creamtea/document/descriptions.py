@@ -30,7 +30,7 @@ class Description(NamedTuple):
 
 
 def descriptions(model: type[BaseModel]) -> dict[str, Description]:
-    """Of the keys that have one; what a subclass says overrides what its base says."""
+    """Return the description of each key that has one; a subclass overrides its base."""
     result: dict[str, Description] = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, Strict) and owner is not Strict:

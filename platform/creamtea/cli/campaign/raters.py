@@ -208,7 +208,7 @@ def report_raters(
 
 
 def rater_values(database: Database, campaign_id: int, only: Collection[int] = ()) -> list[dict[str, Any]]:
-    """What `--json` shows of the reports of a campaign's raters, or of `only` these."""
+    """Return the reports of a campaign's raters, or of `only` these, as `--json` shows them."""
     from creamtea.human.quality import reports_of
 
     with database.session() as session:

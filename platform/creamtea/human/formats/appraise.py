@@ -19,10 +19,10 @@ https://github.com/wmt-conference/wmt23-news-systems/blob/main/humaneval/DA+SQM/
 
 Types: TGT (SYSTEM) is a rated output; BAD (BAD_REF) a bad reference and CHK, REP (REPEAT) a repeat, each of
 the same system's output of that segment; REF is the human translation shown in place of the system that its
-line names: it counts for a system of its own, "reference". Scores of whole documents and of practice
+line names: it counts as a system "reference". Scores of whole documents and of practice
 (documents with "tutorial" in their names) are left out, and counted. So are lines that repeat an earlier one
 but for their end: one page, sent twice. A rater who opens an output again and rates it gives a second opinion
-(WMT's scripts average them), on an item of its own.
+(WMT's scripts average them), which becomes another item.
 
 Places of errors are those of Appraise's page: indices of a JavaScript string, from 0, the last one included,
 in the text without white space at its ends (`CodeUnits`). Errors that were marked beforehand (ESA with AI)
@@ -186,7 +186,8 @@ class AppraiseFile:
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
-    """From one to the other; None for what no rater spends on one output: 0, less, or more than a day."""
+    """Return the milliseconds from one to the other; None if no rater can have spent them: 0, less, or more
+    than a day."""
     passed = round((end - start).total_seconds() * 1000)
     return passed if 0 < passed <= DAY * 1000 else None
 
@@ -234,7 +235,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
                 yield line, MTURK, _of_crowd(path.name, line, cells)
         return
     if first[1][0] in HEADERS:
-        first = next(records, None)  # the releases keep the header in a file of its own; it may be put on top
+        first = next(records, None)  # releases keep the header in another file; users may have put it on top
     while first is not None:
         line, cells = first
         yield line, _layout(path.name, line, cells), cells

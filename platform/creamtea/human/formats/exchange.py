@@ -26,7 +26,6 @@ from creamtea.human.formats.ratings import error_notices
 from creamtea.human.formats.record import FOLDER, AnswerContent, Content, ItemContent, named
 from creamtea.human.formats.storing import (
     Imported,
-    MediaFiles,
     amounts,
     check_free,
     check_kept,
@@ -200,7 +199,7 @@ def import_campaign(
     """
     found = find_format(kind)
     _check_options(found, facts)
-    facts.pair  # noqa: B018  # one language without the other
+    _ = facts.pair  # InputError for one language without the other
     with database.session() as session:
         now = database.now(session)
         check_free(session, facts.name)
@@ -213,14 +212,15 @@ def import_campaign(
     read_otherwise = (part for part in not_kept if part.note)
     notices = (*read_otherwise, *look_alikes(content), *repeats_kept(content), *error_notices(content))
     not_kept = tuple(part for part in not_kept if not part.note)
-    media = MediaFiles()
+    media = {}
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
         media = read_media_folder(content, beside / FOLDER, content.files)
     if dry_run:
         return amounts(content, not_kept, notices)
     keep_media(media, store)
-    return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, media.sizes)
+    sizes = {digest: file.size for digest, file in media.items()}
+    return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, sizes)
 
 
 def _check_options(chosen: Format, facts: ImportFacts) -> None:

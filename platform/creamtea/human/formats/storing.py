@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -380,18 +380,6 @@ def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple
 # ---------------------------------------------------------------- files beside sources
 
 
-@dataclass(frozen=True)
-class MediaFiles:
-    """The files of a campaign that is imported, by SHA-256; they are on this machine, and not kept yet."""
-
-    files: dict[str, CheckedFile] = field(default_factory=dict)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """In bytes."""
-        return {digest: file.size for digest, file in self.files.items()}
-
-
 def check_kept(content: Content, store: FileStore | None) -> None:
     """InputError unless the store has the files that the items name."""
     for digest, media in named(content).items():
@@ -415,7 +403,9 @@ def write_media(content: Content, store: FileStore | None, folder: Path) -> list
     return written
 
 
-def read_media_folder(content: Content, folder: Path, elsewhere: Mapping[str, Path]) -> MediaFiles:
+def read_media_folder(
+    content: Content, folder: Path, elsewhere: Mapping[str, Path]
+) -> dict[str, CheckedFile]:
     """The files that the items name; `elsewhere` has those that are called otherwise, by SHA-256. InputError
     for one that is missing, changed, or not allowed."""
     found: dict[str, CheckedFile] = {}
@@ -431,12 +421,12 @@ def read_media_folder(content: Content, folder: Path, elsewhere: Mapping[str, Pa
             raise InputError(f"{place}: not the file that was exported: its name is the SHA-256 of that one")
         found[digest] = file
     check_total((file.size for file in found.values()), folder.name)
-    return MediaFiles(found)
+    return found
 
 
-def keep_media(media: MediaFiles, store: FileStore | None) -> None:
+def keep_media(media: Mapping[str, CheckedFile], store: FileStore | None) -> None:
     """Put the files of an import where the campaign's rows will say that they are."""
-    for file in media.files.values():
+    for file in media.values():
         _needed(store).put_file(file.path)
 
 

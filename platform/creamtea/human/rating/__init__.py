@@ -6,9 +6,7 @@ rater sees and gives back. `raters` and `invitations` say who they are, `aiming`
 """
 
 from creamtea.human.rating.drawing import next_item, others_have_items, page_ahead
-from creamtea.human.rating.orders import draw_order, groups_of
 from creamtea.human.rating.page import (
-    LEASE,
     ConsentMissing,
     Earlier,
     Guidance,
@@ -18,7 +16,6 @@ from creamtea.human.rating.page import (
     Work,
 )
 from creamtea.human.rating.saving import (
-    MAX_TEXT,
     discard_draft,
     earlier,
     practice_guidance,
@@ -29,8 +26,6 @@ from creamtea.human.rating.saving import (
 )
 
 __all__ = [
-    "LEASE",
-    "MAX_TEXT",
     "ConsentMissing",
     "Earlier",
     "Guidance",
@@ -39,9 +34,7 @@ __all__ = [
     "TryAgain",
     "Work",
     "discard_draft",
-    "draw_order",
     "earlier",
-    "groups_of",
     "next_item",
     "others_have_items",
     "page_ahead",

@@ -87,7 +87,7 @@ def doubts(study: FirstStudy) -> list[StudyWarning]:
 
 def study_text(study: FirstStudy) -> str:
     recipe, text, timing = study.recipe, study.text, study.timing
-    size = recipe.size
+    size, patience = recipe.size, max(100, round(recipe.epochs) + 1)
     source, target = study.languages
     of_file = f"{quote(str(study.file))}{data_option(study)}"
     coverage = f", character_coverage: {recipe.character_coverage}" * (recipe.character_coverage < 1)
@@ -134,7 +134,7 @@ variants:
       learning_rate: {size.learning_rate} # the peak, at the end of the warm-up
       warmup: {recipe.warmup} # updates; shorten it with max_updates
       max_updates: {recipe.updates} # about {recipe.epochs:.0f} epochs
-      patience: 100 # validations, one an epoch: more than there are, so that the training reaches its end
+      patience: {patience} # validations, one an epoch: more than there are: training reaches its end
       autocast: {timing.autocast} # {_autocast(timing)}
     seeds: [1] # [1, 2, 3] trains three models: then differences can be told from chance
 
