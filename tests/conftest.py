@@ -48,6 +48,32 @@ MARKS_OF_FIXTURES = {
 
 PLACES = {Path(__file__).parent / name: place for place, name in enumerate(SLOWEST)}
 
+# Tests of what depends on the kind of database: transactions, locks, clocks, constraints and deletions.
+ON_BOTH = (
+    "engine",
+    "store",
+    "upkeep",
+    "human/test_access.py",
+    "human/test_assignment.py",
+    "human/test_document_pages.py",
+    "human/test_launching.py",
+    "human/test_results.py",
+    "human/test_saving.py",
+    "report/test_queries.py",
+    "webapp/test_segment_order.py",
+)
+FOLDERS_ON_BOTH = [Path(__file__).parent / name for name in ON_BOTH]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests of `ON_BOTH` on SQLite and on PostgreSQL unless a test chooses. All others run on SQLite."""
+    if any("database" in mark.args for mark in metafunc.definition.iter_markers("parametrize")):
+        return
+    path = metafunc.definition.path
+    if any(folder == path or folder in path.parents for folder in FOLDERS_ON_BOTH):
+        for fixture in {"database", "empty_url", "head_url"}.intersection(metafunc.fixturenames):
+            metafunc.parametrize(fixture, ["sqlite", POSTGRES], indirect=True)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: PLACES.get(item.path, len(PLACES)))
@@ -141,16 +167,20 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     _execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", POSTGRES])
+def _kind(request: pytest.FixtureRequest) -> str:
+    return str(getattr(request, "param", "sqlite"))
+
+
+@pytest.fixture
 def empty_url(request: pytest.FixtureRequest) -> str:
-    """The address of a fresh, empty database, once on SQLite and once on PostgreSQL."""
-    return str(request.getfixturevalue(f"{request.param}_url"))
+    """The address of a fresh, empty database."""
+    return str(request.getfixturevalue(f"{_kind(request)}_url"))
 
 
-@pytest.fixture(params=["sqlite", POSTGRES])
+@pytest.fixture
 def head_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a database of the test's own with the newest schema and no rows, on both."""
-    if request.param == "sqlite":
+    """The address of a database of the test's own with the newest schema and no rows."""
+    if _kind(request) == "sqlite":
         path = tmp_path / "head.db"
         shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
         yield f"sqlite:///{path}"
@@ -162,13 +192,13 @@ def head_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", POSTGRES])
+@pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A database with the newest schema and no rows, once on SQLite and once on PostgreSQL.
+    """A database with the newest schema and no rows.
 
     Tests that change the schema take `head_url` or `empty_url` instead.
     """
-    if request.param == "sqlite":
+    if _kind(request) == "sqlite":
         path = tmp_path / "database.db"
         shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
         url = f"sqlite:///{path}"
@@ -177,7 +207,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     opened = open_database(url)
     yield opened
     opened.close()
-    if request.param == "postgres":
+    if _kind(request) == "postgres":
         _empty(url)
 
 

@@ -1,4 +1,4 @@
-"""`creamtea compare` with its own steps, from text files to a report and a campaign, on both databases."""
+"""`creamtea compare` with its own steps, from text files to a report and a campaign."""
 
 from __future__ import annotations
 

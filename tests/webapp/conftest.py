@@ -46,7 +46,7 @@ def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def filled(database: Database) -> Database:
-    """The filled study, once on SQLite and once on PostgreSQL."""
+    """The filled study."""
     fill_study(database, HOSTILE + lines(36))
     return database
 
