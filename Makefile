@@ -96,8 +96,8 @@ $(VENV)/installed: requirements/app.lock requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
 
-gpu-check: $(VENV)/installed  ## compare a GPU with the CPU, time it, write docs/results/gpu.md (REHEARSE=1: on a CPU)
-	$(BIN)/python bench/gpu_check.py $(if $(REHEARSE),--rehearse,--output docs/results/gpu.md)
+gpu-check: $(VENV)/installed  ## compare a GPU with the CPU, time it, write docs/results/data/gpu.md (REHEARSE=1: on a CPU)
+	$(BIN)/python bench/gpu_check.py $(if $(REHEARSE),--rehearse,--output docs/results/data/gpu.md)
 
 # COMET's pins clash with Streamlit's: an environment of its own, called as a subprocess.
 $(COMET)/installed: requirements/comet.lock

@@ -1,6 +1,6 @@
 """One command on a GPU: every path is compared with the CPU, then timed. At most eight minutes.
 
-    make gpu-check               # writes the tables of docs/results/gpu.md, if GPU and CPU agree
+    make gpu-check               # writes the tables of docs/results/data/gpu.md, if GPU and CPU agree
     make gpu-check REHEARSE=1    # the same on a CPU with small shapes: shows that it runs
 
 Compared: gradients of each objective and architecture in fp32, whole trainings with replayed kernels and

@@ -4,7 +4,7 @@
 
 Each row calls the functions that the product calls, on data drawn with a fixed seed: the share of simulations
 whose 95 % interval holds the true value, and the share with p < 0.05 (or a mark) where nothing differs. "–":
-reports give no interval, or no test. Prints a table in Markdown; docs/results/intervals.md has it. --quick
+reports give no interval, or no test. Prints the table of docs/results/data/intervals.yaml. --quick
 takes a twentieth of the simulations, for tests.
 """
 

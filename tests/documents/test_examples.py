@@ -22,7 +22,8 @@ from parsed import COMMAND, parse
 from creamtea.study.loader import load_study
 
 BLOCKS = list(fenced(*DOCUMENTS))
-RESULTS = list(fenced(*sorted((ROOT / "docs/results").glob("*.md"))))
+RESULTS = list(fenced(*sorted((ROOT / "docs/results").rglob("*.md"))))
+DATA = sorted((ROOT / "docs/results/data").glob("*.yaml"))
 SHELL = [block for block in BLOCKS if block.language in ("sh", "console")]
 YAML = [block for block in BLOCKS if block.language == "yaml" and not block.mark.startswith("run by ")]
 
@@ -98,7 +99,20 @@ def test_commands_within_sentences_exist_with_their_options() -> None:
     "block", [block for block in RESULTS if block.language in ("sh", "console")], ids=str
 )
 def test_commands_of_results_can_be_parsed(block: Fenced) -> None:
-    """They made the figures of their page, some long ago; whoever repeats them has today's options."""
+    parse_all(block)
+
+
+@pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
+def test_a_file_of_data_has_measurements_with_their_commands(path: Path) -> None:
+    for name, measurement in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        assert "outcome" in measurement, name
+        assert measurement.keys() <= {"commands", "setting", "machine", "outcome", "notes", "tables"}, name
+        assert all(table.startswith("|") for table in measurement.get("tables", {}).values()), name
+        parse_all(Fenced(path, 0, "sh", name, "", measurement.get("commands", "")))
+
+
+def parse_all(block: Fenced) -> None:
+    """The commands made the figures, some long ago; whoever repeats them has today's options."""
     for line in commands(block):
         if re.search(r"\b(for|while|done|\$\()", line):
             continue

@@ -75,7 +75,7 @@ IMPORTED = {
 
 
 def is_record(document: Path) -> bool:
-    return "results" in (document.stem, document.parent.name)  # of what was run
+    return "results" in (document.stem, *(folder.name for folder in document.parents))  # of what was run
 
 
 def excuse(block: Fenced) -> str:

@@ -71,7 +71,7 @@ def test_the_page_of_results_has_a_place_for_every_table(
     page = gpu_check.Page()
     assert gpu_check.check(page, rehearse=True) == []
     copy = tmp_path / "gpu.md"
-    copy.write_text((ROOT / "docs/results/gpu.md").read_text(encoding="utf-8"), encoding="utf-8")
+    copy.write_text((ROOT / "docs/results/data/gpu.md").read_text(encoding="utf-8"), encoding="utf-8")
     page.write(copy)
     assert copy.read_text(encoding="utf-8").count("| measured |") == len(ROWS)
 

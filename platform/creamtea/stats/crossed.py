@@ -22,7 +22,7 @@ and one t with Hillis' degrees of freedom, guessed from the same few raters, not
 with two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the mean of the two
 parts' t quantiles, weighted by the parts. It covers in 93.5 to 97.6 % with two to 40 raters, each item rated
 by one, some or all of them, and in up to 99 % where work is shared unevenly, items weigh differently and
-scores are missing (docs/results/human-evaluation.md; tests/stats/test_error_rates.py has a part of the
+scores are missing (docs/results/data/human-evaluation.yaml; tests/stats/test_error_rates.py has a part of the
 simulation). Intervals of few raters are wide, as they must be: t is 12.7 with two and 4.3 with three.
 """
 

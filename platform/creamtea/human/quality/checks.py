@@ -357,7 +357,7 @@ class Comparison:
 # ---------------------------------------------------------------- false alarms
 
 # Measured on people: annotators whom the organisers of three published campaigns accepted, by
-# bench/rater_reports.py (docs/results/human-evaluation.md has the intervals). Crowd DA: WMT 2022
+# bench/rater_reports.py (docs/results/data/human-evaluation.yaml has the intervals). Crowd DA: WMT 2022
 # German-English, workers whom WMT's own control of quality had let through. ESA and MQM: the campaigns on
 # WMT 2023 English-German of Kocmi et al. 2024. Some of these annotators may well have scored without reading:
 # the rates are upper limits of false alarms.

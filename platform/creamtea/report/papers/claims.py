@@ -1,7 +1,7 @@
 """Write the tables of docs/results/claims.md: `python -m creamtea.report.papers.claims FOLDER`.
 
-The papers' claims and our figures are in claims.yaml beside the page: each figure as the page of its study
-prints it. The verdicts are those of `verdict.judge`, by which the papers' pages judge, too.
+The papers' claims and our figures are in claims.yaml beside the page: each figure as the report of its study
+prints it (docs/results/data). `verdict.judge` gives the verdicts, on the papers' pages, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Comparison(Strict):
 
 
 class Study(Strict):
-    page: str  # of docs/results, that prints the figures
+    page: str  # the file below docs/results with the study's report
     n: str  # "1,000 captions"
     seeds: Positive
 

@@ -1,8 +1,9 @@
 """Settings that fit the size of a text.
 
 What little text needs in trainings of days is known: a small joint vocabulary, small batches, much dropout
-(Sennrich and Zhang 2019). In minutes of a processor, many updates matter most: docs/results/training.md has
-what was tried with 5,000 to 20,000 pairs. Sizes for more text follow the studies that ship with creamtea.
+(Sennrich and Zhang 2019). In minutes of a processor, many updates matter most: what was tried
+with 5,000 to 20,000 pairs is in docs/results/data/training.yaml. Sizes for more text follow the studies that
+ship with creamtea.
 """
 
 from __future__ import annotations

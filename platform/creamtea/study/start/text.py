@@ -73,7 +73,7 @@ LITTLE_TEXT, LONG_SENTENCES = 10_000, 15  # pairs; words
 
 def doubts(study: FirstStudy) -> list[StudyWarning]:
     """What the text gives reason to doubt. 4,333 pairs of news, 21 words each, came to a BLEU of 1.8; 10,490
-    everyday ones, six words each, to 12.9 (docs/results/first-studies.md)."""
+    everyday ones, six words each, to 12.9 (docs/results/data/first-studies.yaml)."""
     words = study.text.source.words / max(1, study.text.pairs)
     if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
         return []
