@@ -41,8 +41,7 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.base import SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
-from creamtea_workers.search.systems import device_name
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import Translator, device_name
 from creamtea_workers.selection import Selector
 from creamtea_workers.selection.alignment import LexiconSelector
 from creamtea_workers.selection.full import FullSelector

@@ -29,11 +29,9 @@ from creamtea_workers.models.build import ModelConfig, build_model, load_model
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.depth_first import SearchBudget
-from creamtea_workers.search.exact import ExactHypothesis, ExactSearch
-from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.systems import device_name
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.base import Hypothesis
+from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, SearchBudget
+from creamtea_workers.search.translator import Translator, device_name
 from creamtea_workers.selection.full import FullSelector
 
 LENGTH = 16  # subwords of a random source

@@ -41,9 +41,8 @@ from creamtea_workers.models.interface import PAD
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search, fixed
-from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.systems import device_name
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.base import length_limit
+from creamtea_workers.search.translator import Translator, device_name
 from creamtea_workers.selection.alignment import LexiconSelector
 from creamtea_workers.selection.base import Selector
 from creamtea_workers.selection.full import FullSelector

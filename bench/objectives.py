@@ -43,7 +43,7 @@ from torch.nn import functional as F
 from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import device_name
+from creamtea_workers.search.translator import device_name
 
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # (hidden, weight, bias, targets) → sum
 

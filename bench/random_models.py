@@ -12,7 +12,7 @@ from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.aligner import Lexicon
 
 LENGTHS = (8, 12, 16, 20, 24, 25, 26, 30, 34, 40)  # source subwords
 CANDIDATES = 200  # of the lexicon, for each source subword

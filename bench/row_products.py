@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from creamtea_workers.models.inference import has_onednn
 from creamtea_workers.models.row_product import RowProduct
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import device_name
+from creamtea_workers.search.translator import device_name
 
 SHAPES = ((512, 512), (1536, 512), (2048, 512), (512, 2048))  # outputs, inputs
 

@@ -25,7 +25,7 @@ from creamtea.methods.objectives import Softmax
 from creamtea.methods.training import Training
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import device_name
+from creamtea_workers.search.translator import device_name
 from creamtea_workers.training.evaluate import Development
 from creamtea_workers.training.group import current_group
 from creamtea_workers.training.trainer import Trainer

@@ -33,7 +33,7 @@ from creamtea_workers.corpora.batches import Pairs, plan_epoch
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 from creamtea_workers.corpora.text import read_lines
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import device_name
+from creamtea_workers.search.translator import device_name
 from creamtea_workers.training.evaluate import Development
 from creamtea_workers.training.trainer import Trainer
 

@@ -19,8 +19,7 @@ from creamtea.steps.texts import ALIGN, ENCODE
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.selection.aligner import train_aligner
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.aligner import Lexicon, train_aligner
 
 
 @pytest.fixture

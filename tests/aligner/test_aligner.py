@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.selection import aligner, together
-from creamtea_workers.selection.aligner import Aligner, train_aligner
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection import aligner
+from creamtea_workers.selection.aligner import Aligner, Lexicon, train_aligner
 
 V = 6
 Sentences = list[list[int]]
@@ -128,9 +127,9 @@ def test_the_size_of_the_parts_changes_nothing(
 ) -> None:
     sources, targets = [f for f, _ in CORPUS] * 3, [e for _, e in CORPUS] * 3
     whole = train_aligner(shards_of(sources, targets), V, 4)
-    monkeypatch.setattr(together, "CELLS", cells)
-    monkeypatch.setattr(together, "_BLOCK", buffer)
-    monkeypatch.setattr(together, "_ENTRIES", cells)
+    monkeypatch.setattr(aligner, "CELLS", cells)
+    monkeypatch.setattr(aligner, "_BLOCK", buffer)
+    monkeypatch.setattr(aligner, "_ENTRIES", cells)
     monkeypatch.setattr(aligner, "_UNIT", buffer)
     parts = train_aligner(shards_of(sources, targets), V, 4)
     assert as_table(parts) == pytest.approx(as_table(whole), rel=1e-8)
@@ -249,7 +248,7 @@ def test_shards_and_threads_change_only_roundings(monkeypatch: pytest.MonkeyPatc
 
 
 def test_pairs_too_long_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "MAX_CELLS", 4)
+    monkeypatch.setattr(aligner, "MAX_CELLS", 4)
     plain = train_aligner(shards_of([[0, 1]], [[2, 3]]), V, 2)
     mixed = train_aligner(shards_of([[0, 1], [0, 1, 2]], [[2, 3], [4, 5]]), V, 2)
     assert as_table(mixed) == as_table(plain)

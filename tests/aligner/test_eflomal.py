@@ -14,8 +14,8 @@ from limits import wait_until
 
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.selection import eflomal
-from creamtea_workers.selection.eflomal import align_with_eflomal
+from creamtea_workers.selection import external_aligners
+from creamtea_workers.selection.external_aligners import align_with_eflomal
 
 # pairs with an empty or too long side say nothing; ids above 9 have several digits
 SOURCES = [[5, 6], [], [5, 7, 5], [12], [4] * 1024, [6]]
@@ -27,7 +27,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no
     """A script as eflomal-align on the PATH, with `source` and `target` (lines of words) at hand."""
 
     def make(body: str) -> None:
-        program = tmp_path / eflomal.PROGRAM
+        program = tmp_path / external_aligners.PROGRAM
         program.write_text(
             f"#!{sys.executable}\nimport os, sys, time\n"
             "arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n"
@@ -90,7 +90,7 @@ def test_it_is_also_found_beside_the_interpreter(install, monkeypatch, tmp_path:
     install(DIAGONAL)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    assert eflomal.find_program() == tmp_path / eflomal.PROGRAM
+    assert external_aligners.find_program() == tmp_path / external_aligners.PROGRAM
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_killed_worker_leaves_no_aligner_behind(install, tmp_path: Path) -> No
     install(WAITING.format(str(pid)))
     caller = f"""
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.selection.eflomal import align_with_eflomal
+from creamtea_workers.selection.external_aligners import align_with_eflomal
 align_with_eflomal([Shard.of({SOURCES!r}, {TARGETS!r})], 20, 1, lambda: None)
 """
     process = subprocess.Popen([sys.executable, "-c", caller])
@@ -145,7 +145,7 @@ class Cancelled(BaseException):
 
 
 def test_a_cancel_ends_the_program(install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(eflomal, "_SECONDS", 0.05)
+    monkeypatch.setattr(external_aligners, "_SECONDS", 0.05)
     pid = tmp_path / "pid"
     install(WAITING.format(str(pid)))
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea_workers.selection.aligner import TranslationTable
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.aligner import Lexicon, TranslationTable
 
 V = 12
 EOS = 3

@@ -16,10 +16,9 @@ from creamtea.errors import StepError
 from creamtea_workers.corpora import text
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows, Shard
-from creamtea_workers.selection import table
-from creamtea_workers.selection.aligner import train_aligner
-from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.selection.table import ImportedTable, coverage, read_table
+from creamtea_workers.selection import external_aligners
+from creamtea_workers.selection.aligner import Lexicon, train_aligner
+from creamtea_workers.selection.external_aligners import ImportedTable, coverage, read_table
 
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", *"abcdefghij"]
 A, B, C = 4, 5, 6
@@ -156,12 +155,12 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 @given(st.lists(st.lists(st.integers(4, 13)), max_size=5))
 def test_coverage_is_the_share_of_the_texts_subwords_with_a_row(sources: list[list[int]]) -> None:
     file = UserFile("tables/lex.tsv", Path(), "")
-    some = table.TranslationTable(np.arange(4, 14), np.arange(4, 14), np.ones(10), len(PIECES))
+    some = external_aligners.TranslationTable(np.arange(4, 14), np.arange(4, 14), np.ones(10), len(PIECES))
     assert coverage(some, Rows.of(sources), file) == 1.0
-    half = table.TranslationTable(np.arange(4, 9), np.arange(4, 9), np.ones(5), len(PIECES))
+    half = external_aligners.TranslationTable(np.arange(4, 9), np.arange(4, 9), np.ones(5), len(PIECES))
     words = [id_ for source in sources for id_ in source]
     share = sum(id_ < 9 for id_ in words) / len(words) if words else 1.0
-    if share < table.MIN_COVERED:
+    if share < external_aligners.MIN_COVERED:
         with pytest.raises(StepError, match=f"a row for only {100 * share:.1f} % of the source subwords"):
             coverage(half, Rows.of(sources), file)
     else:

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection.aligner import (
+    NULL,
     NULL_PROBABILITY,
     Aligner,
+    Ids,
     TranslationTable,
     diagonal_prior,
     train_aligner,
+    viterbi,
 )
-from creamtea_workers.selection.together import Ids
-from creamtea_workers.selection.viterbi import NULL, viterbi
 
 SIZE = 6
 

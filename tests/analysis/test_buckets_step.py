@@ -17,10 +17,10 @@ from creamtea.contract.step import MetricRow
 from creamtea.errors import StepError
 from creamtea.methods.analyses.buckets import Buckets
 from creamtea.stats.bootstrap import bootstrap_interval
-from creamtea_workers.analysis import buckets
+from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.bleu import bleu_from_sums
-from creamtea_workers.metrics.counting import corpus_statistics
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
+from creamtea_workers.steps import buckets
 
 REFERENCES = [
     "Der Hund schläft.",

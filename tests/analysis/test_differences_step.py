@@ -27,7 +27,7 @@ from creamtea.methods.analyses.support_density import SupportDensity
 from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
 from creamtea.stats.bootstrap import paired_bootstrap
 from creamtea.steps.systems import DECODE
-from creamtea_workers.analysis.paired import Measured, Score, SegmentStatistics
+from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
 from creamtea_workers.steps import differences
 
 SOURCES = ["the cat sat on the mat", "a dog", "", "she took the cake in the park", "cats ran", "it rains"]

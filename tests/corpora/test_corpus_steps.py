@@ -18,13 +18,13 @@ from creamtea.methods.corpora import IBM3
 from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, SUBWORDS, TEST_SET
 from creamtea_workers.corpora import synthetic
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.counted import Ibm3Counts
+from creamtea_workers.corpora.ibm3 import Ibm3Counts
 from creamtea_workers.corpora.segments import Prepared
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import iterate_lines
 from creamtea_workers.corpora.tokens import Rows
-from creamtea_workers.selection import together
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection import aligner
+from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.steps import ibm3
 
 LANGUAGES = {"source": "en", "target": "de"}
@@ -243,7 +243,7 @@ def test_a_pair_that_is_too_long_to_align_is_not_counted(
     folders = {key: path for key, path in ibm3_folders.items() if key != "ibm3"}
     source, target = (Rows.load(folders["encode"], "train", side).lengths for side in ("src", "tgt"))
     longest = int((source * target).max())
-    for module in (together, ibm3):
+    for module in (aligner, ibm3):
         monkeypatch.setattr(module, "MAX_CELLS", longest - 1)
     _, context = run(IBM3, "short", params={"max_fertility": 9, "iterations": 5}, folders=folders)
     counts = Ibm3Counts.load(context.output / "ibm3.npz")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from creamtea_workers.corpora.counted import (
+from creamtea_workers.corpora.ibm3 import (
     SMOOTHING,
+    Ibm3,
     Ibm3Counts,
     Ibm3Translator,
     Jumps,
@@ -19,8 +20,8 @@ from creamtea_workers.corpora.counted import (
     diagonal,
     known,
     tables,
+    temper,
 )
-from creamtea_workers.corpora.ibm3 import Ibm3, temper
 from creamtea_workers.corpora.subwords import UNK
 
 A, B, C, X, Y, Z, O = range(4, 11)

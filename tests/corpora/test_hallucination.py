@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from creamtea.errors import StepError
 from creamtea.methods.word_lines import WordLine
 from creamtea.words import normalise
-from creamtea_workers.corpora.hallucination import hallucinate, stems
+from creamtea_workers.corpora.inflection import hallucinate, stems
 
 PAST, THIRD = ("V", "PST"), ("V", "3")
 WORDS = [

@@ -13,9 +13,17 @@ from creamtea.errors import StepError
 from creamtea.methods.texts import Languages
 from creamtea_workers.corpora import idioms
 from creamtea_workers.corpora.files import Pair
-from creamtea_workers.corpora.idioms import align, annotate, entries, spans
-from creamtea_workers.corpora.itds import Idiom, find, read_info, split_words
-from creamtea_workers.corpora.lemmas import places_of
+from creamtea_workers.corpora.idioms import (
+    Idiom,
+    align,
+    annotate,
+    entries,
+    find,
+    places_of,
+    read_info,
+    spans,
+    split_words,
+)
 from creamtea_workers.corpora.segments import Segment
 
 # ---------------------------------------------------------------- lemmas

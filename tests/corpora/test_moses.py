@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from creamtea_workers.corpora.moses import detokenise, primary
+from creamtea_workers.corpora.text import detokenise, primary
 
 ENGLISH = {
     "I don &apos;t know , but it &apos;s fine .": "I don't know, but it's fine.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea_workers.corpora.seen import SeenHashes, pair_hash
+from creamtea_workers.corpora.files import SeenHashes, pair_hash
 
 
 @given(st.lists(st.lists(st.integers(0, 40) | st.integers(2**64 - 3, 2**64 - 1), max_size=12), max_size=20))

@@ -11,7 +11,7 @@ import pytest
 
 from creamtea.methods.corpora import SyntheticCorpus
 from creamtea.methods.test_sets import SyntheticTestSet
-from creamtea_workers.corpora import language
+from creamtea_workers.corpora import synthetic
 from creamtea_workers.corpora.segments import Segment
 from creamtea_workers.corpora.synthetic import training_and_dev, unseen_segments
 
@@ -68,7 +68,7 @@ def test_what_a_test_set_would_repeat_is_left_out() -> None:
 
 def test_temperature_zero_translates_a_word_always_alike() -> None:
     pairs, _ = training_and_dev(CORPUS.model_copy(update={"gamma": 0.0, "train": 500}))
-    best = {word: max(row, key=lambda w: row[w]) for word, row in language.tables().lexical.items()}
+    best = {word: max(row, key=lambda w: row[w]) for word, row in synthetic.tables().lexical.items()}
     allowed = {word for target in best.values() for word in target.split()}
     assert {word for pair in pairs for word in pair.reference.split()} <= allowed
 
@@ -82,7 +82,7 @@ def test_sentences_have_four_to_fourteen_words_and_some_translation(train: list[
 
 
 def test_offsets_cut_out_the_idiom_and_its_translation(train: list[Segment]) -> None:
-    lexical = language.tables().lexical
+    lexical = synthetic.tables().lexical
     idioms = [(pair, idiom) for pair in train for idiom in pair.idioms]
     assert len(idioms) > 600
     for pair, idiom in idioms:
@@ -91,7 +91,7 @@ def test_offsets_cut_out_the_idiom_and_its_translation(train: list[Segment]) -> 
 
 
 def test_a_phrase_is_an_idiom_wherever_it_stands(train: list[Segment]) -> None:
-    pattern = re.compile(r"\b(?:" + "|".join(language.PHRASES) + r")\b")
+    pattern = re.compile(r"\b(?:" + "|".join(synthetic.PHRASES) + r")\b")
     for pair in train:
         found = [match.span() for match in pattern.finditer(pair.source)]
         assert found == [tuple(idiom["source"]) for idiom in pair.idioms]
@@ -107,7 +107,7 @@ def test_the_idiom_rate_is_the_share_of_sentences_with_one(rate: float) -> None:
 def test_every_idiom_is_learnable(train: list[Segment]) -> None:
     """In the 12,000 sentences of the default, four times as often."""
     counts = Counter(idiom["name"] for pair in train for idiom in pair.idioms)
-    assert set(counts) == set(language.PHRASES)
+    assert set(counts) == set(synthetic.PHRASES)
     assert min(counts.values()) >= 7
 
 
@@ -117,20 +117,20 @@ def test_the_words_of_an_idiom_are_mostly_literal(train: list[Segment]) -> None:
         inside = Counter(word for idiom in pair.idioms for word in idiom["name"].split())
         idiomatic += inside
         literal += Counter(pair.source.split()) - inside
-    assert all(literal[word] > idiomatic[word] for word in language.IDIOM_WORDS)
+    assert all(literal[word] > idiomatic[word] for word in synthetic.IDIOM_WORDS)
 
 
 def test_an_idioms_translation_has_words_of_its_own() -> None:
-    lexical = language.tables().lexical
+    lexical = synthetic.tables().lexical
     words = Counter(word for row in lexical.values() for target in row for word in target.split())
     assert max(words.values()) == 1
-    assert all(2 <= len(target.split()) <= 4 for phrase in language.PHRASES for target in lexical[phrase])
+    assert all(2 <= len(target.split()) <= 4 for phrase in synthetic.PHRASES for target in lexical[phrase])
 
 
 def test_idioms_are_phrases_of_ordinary_words_and_none_holds_another() -> None:
-    ordinary = {word for word in language.tables().lexical if " " not in word}
-    assert set(language.IDIOM_WORDS) <= ordinary
-    assert all(2 <= len(phrase.split()) <= 4 for phrase in language.PHRASES)
-    assert len(set(language.PHRASES)) == len(language.PHRASES) == 40
-    for one in language.PHRASES:
-        assert not any(f" {one} " in f" {other} " for other in language.PHRASES if other != one)
+    ordinary = {word for word in synthetic.tables().lexical if " " not in word}
+    assert set(synthetic.IDIOM_WORDS) <= ordinary
+    assert all(2 <= len(phrase.split()) <= 4 for phrase in synthetic.PHRASES)
+    assert len(set(synthetic.PHRASES)) == len(synthetic.PHRASES) == 40
+    for one in synthetic.PHRASES:
+        assert not any(f" {one} " in f" {other} " for other in synthetic.PHRASES if other != one)

@@ -11,13 +11,13 @@ from step_context import Context
 
 from creamtea.methods.texts import Subwords
 from creamtea.steps.texts import SUBWORDS
-from creamtea_workers.corpora.text import normalise, write_lines
-from creamtea_workers.corpora.vocabularies import (
+from creamtea_workers.corpora.subwords import (
     Vocabularies,
     Vocabulary,
     load_text_model,
     split,
 )
+from creamtea_workers.corpora.text import normalise, write_lines
 
 TEXT = "<ady>аб<ф b>c д < <>"
 

@@ -18,9 +18,9 @@ from sacrebleu.metrics import BLEU, CHRF
 from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import Bleu, Chrf
 from creamtea.methods.texts import Languages
+from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.bleu import BleuMetric, bleu_from_sums
 from creamtea_workers.metrics.chrf import ChrfMetric
-from creamtea_workers.metrics.texts import Texts
 
 GERMAN = Languages(source="en", target="de")
 WORDS = ["ein", "Hund", "läuft", "über", "die", "Straße", ",", "und", "sieht", "eine", "Katze", "."]

@@ -19,10 +19,9 @@ from creamtea.errors import StepError, StepUnavailable
 from creamtea.methods.metrics import Comet
 from creamtea.settings import Settings
 from creamtea.steps.systems import SCORE
+from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.comet import CometMetric
-from creamtea_workers.metrics.pinned import PinnedModel
-from creamtea_workers.metrics.scorer import Progress
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.scorer import PinnedModel, Progress
 
 NAMED = PinnedModel("a/b", "a/b")
 TWO = Texts([0, 1], ["one", "two"], ["eins", ""], ["eins", "zwei"])

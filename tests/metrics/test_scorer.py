@@ -17,8 +17,8 @@ from limits import wait_until
 
 from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepUnavailable
+from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.scorer import Program, ScorerMetric, run
-from creamtea_workers.metrics.texts import Texts
 
 THREE = Texts([4, 7, 9], ["one", "two", "three"], ["eins", "", "„drei“\n\u2028"], ["eins", "zwei", "drei"])
 GOOD = """\

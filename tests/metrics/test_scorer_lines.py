@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creamtea_workers.metrics.scorer import Program
-from creamtea_workers.metrics.scorer_lines import Failure, Scores, take_line
+from creamtea_workers.metrics.scorer import Failure, Program, Scores, take_line
 
 PROGRAM = Program("tea", ["tea"], 60.0)
 WRONG_LINES = {

@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from creamtea.methods.metrics import METRICS
 from creamtea.stats.bootstrap import resampled_sums
 from creamtea.steps.systems import COMPARE, SCORE
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import COUNTS, WordMetric
 
 Fixture = Callable[..., Any]

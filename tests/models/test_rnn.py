@@ -20,8 +20,7 @@ from creamtea_workers.models.interface import BOS, EOS, UNK
 from creamtea_workers.models.rnn import Rnn, RnnMemory, moved_up
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import SearchBudget
-from creamtea_workers.search.exact import ExactSearch
+from creamtea_workers.search.exact import ExactSearch, SearchBudget
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, source_batch
 from creamtea_workers.selection.full import FullSelector

@@ -10,7 +10,7 @@ from creamtea.methods.objectives import Entmax, Scones, Softmax
 from creamtea_workers.corpora import tokens
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.objectives import build_objective
-from creamtea_workers.objectives.smoothing import LabelSmoothing, unigram_frequencies
+from creamtea_workers.objectives.base import LabelSmoothing, unigram_frequencies
 
 KINDS = [Softmax(kind="softmax"), Entmax(kind="entmax")]
 

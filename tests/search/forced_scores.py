@@ -8,7 +8,7 @@ import torch
 
 from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.output import OutputLayer, output_layer
 from creamtea_workers.search.translator import Translator, source_batch
 

@@ -13,7 +13,7 @@ from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 from creamtea_workers.models.build import ModelConfig, build_model, save_model
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.aligner import Lexicon
 
 TEXT = ["the cat sat on the mat", "a dog ran in the park", "she took the cake", "it rains cats and dogs"] * 5
 TINY = {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feed_forward": 32}

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.search.base import Hypothesis, top_candidates
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
-from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.top import top_candidates
 
 FULL = list(range(5))
 VOCABULARIES = [[0, 1, 2, 3, 4], [3, 4], [1, 3], [0, 2, 3, 4], [3]]  # one a sentence; EOS is 3

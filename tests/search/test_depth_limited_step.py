@@ -12,10 +12,10 @@ from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea.contract.step import StepCancelled
 from creamtea.methods.analyses.depth_limited import DepthLimited
+from creamtea_workers.search.base import length_limit
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import SearchBudget
-from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.systems import TrainedModel
+from creamtea_workers.search.exact import SearchBudget
+from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.steps import depth_limited
 
 LENGTHS = [1, 2, 3]

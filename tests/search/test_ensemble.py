@@ -21,12 +21,10 @@ from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.search.base import SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import SearchBudget
-from creamtea_workers.search.exact import ExactSearch
+from creamtea_workers.search.exact import ExactSearch, SearchBudget
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.search.translator import source_batch
+from creamtea_workers.search.translator import TrainedModel, source_batch
 
 VOCABULARY, LIMIT, SENTENCES = 6, 4, [5, 4, 3]
 

@@ -15,9 +15,8 @@ from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.search.depth_first import SearchBudget
-from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, outscores
-from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.base import Hypothesis
+from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, SearchBudget, outscores
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
 

@@ -24,12 +24,10 @@ from creamtea_workers.models.graphs import Graphs, bucket
 from creamtea_workers.models.interface import EOS, Memory
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search import fixed
-from creamtea_workers.search.base import SearchMethod
+from creamtea_workers.search.base import Hypothesis, SearchMethod, top_by_key
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.sample import Sampler, SampleSearch
-from creamtea_workers.search.top import top_by_key
 from creamtea_workers.search.translator import Translator
 
 VOCABULARY = 60

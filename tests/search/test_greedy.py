@@ -9,8 +9,8 @@ import pytest
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.search.base import Hypothesis, length_limit
 from creamtea_workers.search.greedy import GreedySearch
-from creamtea_workers.search.hypothesis import Hypothesis, length_limit
 
 NUMBERS, LIMITS = [11, 12, 13, 14, 15, 16], [9, 1, 4, 9, 2, 9]
 VOCABULARIES = [[3, 5], [0, 1, 2, 3, 4, 5, 6], [3], [1, 2, 3], [3, 6], [0, 3, 4]]

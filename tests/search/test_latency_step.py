@@ -15,8 +15,7 @@ from creamtea.errors import StepError
 from creamtea.methods.searches import Exact
 from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import LATENCY
-from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import TrainedModel, Translator
 from creamtea_workers.steps import latency
 
 SYSTEMS = [

@@ -8,8 +8,8 @@ import step_files
 from step_context import Context
 
 from creamtea.steps.systems import DECODE
-from creamtea_workers.corpora.vocabularies import FILE, Vocabularies, Vocabulary
-from creamtea_workers.search.lines import OpenSystem
+from creamtea_workers.corpora.subwords import VOCABULARIES_FILE, Vocabularies, Vocabulary
+from creamtea_workers.search.translator import OpenSystem
 
 PARAMS = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}, "precision": "fp32", "batch_size": 4}
 
@@ -41,7 +41,7 @@ def test_words_have_unknown_languages_and_characters_and_an_example(tmp_path: Pa
     )
     subwords = tmp_path / "subwords"
     subwords.mkdir()
-    both.save(subwords / FILE)
+    both.save(subwords / VOCABULARIES_FILE)
     train = step_files.model_folder(tmp_path, both.size, nvs=None, source_vocabulary=both.source_vocabulary)
     system = opened(tmp_path, subwords, train, "<ady>abc")
     rows = system.translate(["<ady>cab", "<zzz>cab", "cabž"])

@@ -17,10 +17,15 @@ from toy_models import OBJECTIVES, TableModel, batch_of
 from creamtea.methods.searches import Mbr
 from creamtea.steps.systems import DECODE
 from creamtea_workers.search import build_search
-from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.mbr import MbrSearch
+from creamtea_workers.search.base import Hypothesis
+from creamtea_workers.search.mbr import (
+    MbrSearch,
+    Utility,
+    expected_utilities,
+    ngram_matches,
+    pairwise_utilities,
+)
 from creamtea_workers.search.sample import Sampler
-from creamtea_workers.search.utility import Utility, expected_utilities, ngram_matches, pairwise_utilities
 
 SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 WORDS = ["the", "a", "cat", "cats,", "sat", "on", "mat.", "dog's", "ran", "ran", "ß日本", "  "]
@@ -53,7 +58,7 @@ def test_repeated_ngrams_match_as_often_as_both_have_them() -> None:
 def test_features_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["a cat sat on a mat", "the cat sat", "on the mat a cat sat", ""]
     whole = pairwise_utilities(rows, "chrf")
-    monkeypatch.setattr("creamtea_workers.search.utility._CELLS", 12)
+    monkeypatch.setattr("creamtea_workers.search.mbr._CELLS", 12)
     np.testing.assert_array_equal(pairwise_utilities(rows, "chrf"), whole)
 
 

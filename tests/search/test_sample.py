@@ -17,8 +17,8 @@ from toy_models import OBJECTIVES, Slow, TableModel, batch_of, memory_of
 from creamtea.errors import StepError
 from creamtea.methods.searches import Sample
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.greedy import GreedySearch
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.sample import Sampler, SampleSearch, draws
 

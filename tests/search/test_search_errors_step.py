@@ -16,7 +16,7 @@ from creamtea.methods.analyses.search_errors import SearchErrors
 from creamtea.steps.systems import DECODE
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.search.hypothesis import length_limit
+from creamtea_workers.search.base import length_limit
 from creamtea_workers.steps import search_errors
 from creamtea_workers.steps.search_errors import SearchedOutputs
 

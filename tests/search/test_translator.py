@@ -21,11 +21,11 @@ from creamtea_workers.models.interface import EOS, Memory, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search import build_search
 from creamtea_workers.search import translator as translating
-from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection import SelectionResources, build_selector
+from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.full import FullSelector
-from creamtea_workers.selection.lexicon import Lexicon
 
 VOCABULARY = 1500
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}

@@ -20,7 +20,7 @@ from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, build_selector
-from creamtea_workers.selection.coverage import Reference
+from creamtea_workers.selection.recall import Reference
 
 THRESHOLDS = [0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5]
 SEGMENTS: list[dict[str, Any]] = [

@@ -22,11 +22,10 @@ from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
+from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.alignment import lexicon_counts
-from creamtea_workers.selection.coverage import Reference
-from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.selection.missed import MAX_LISTED, most_first
 from creamtea_workers.selection.nvs import nvs_counts, nvs_logits, words_of
+from creamtea_workers.selection.recall import MAX_LISTED, Reference, most_first
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
 SEGMENTS: list[dict[str, Any]] = [

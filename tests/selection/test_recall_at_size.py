@@ -20,10 +20,9 @@ from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection import largest
-from creamtea_workers.selection.coverage import Reference
-from creamtea_workers.selection.largest import Largest
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection import recall
+from creamtea_workers.selection.aligner import Lexicon
+from creamtea_workers.selection.recall import Largest, Reference
 from creamtea_workers.steps.recall_at_size import threshold_for
 
 KS = [1, 2, 9]
@@ -148,7 +147,7 @@ def test_the_threshold_is_the_lowest_that_keeps_the_budget(values: list[float], 
 
 @given(st.lists(logits, max_size=6), st.integers(1, 20))
 def test_the_largest_of_parts_are_the_largest_of_all(parts: list[list[float]], count: int) -> None:
-    room, largest._BUFFER = largest._BUFFER, 3
+    room, recall._BUFFER = recall._BUFFER, 3
     try:
         pool = Largest(count)
         for part in parts:
@@ -156,4 +155,4 @@ def test_the_largest_of_parts_are_the_largest_of_all(parts: list[list[float]], c
         expected = sorted((value for part in parts for value in part), reverse=True)[:count]
         assert pool.descending().tolist() == expected
     finally:
-        largest._BUFFER = room
+        recall._BUFFER = room

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creamtea_workers.selection.coverage import Reference
-from creamtea_workers.selection.recall import clusters_of, scopes
+from creamtea_workers.selection.recall import Reference, clusters_of, scopes
 
 
 def reference(**idioms: list[int]) -> Reference:

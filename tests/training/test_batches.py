@@ -21,7 +21,7 @@ from creamtea_workers.corpora.batches import (
 )
 from creamtea_workers.corpora.tokens import Rows, RowWriter
 from creamtea_workers.models.interface import BOS, EOS, PAD
-from creamtea_workers.objectives.smoothing import unigram_frequencies
+from creamtea_workers.objectives.base import unigram_frequencies
 
 lengths = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=60)
 

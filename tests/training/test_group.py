@@ -24,8 +24,17 @@ from creamtea.errors import InfrastructureError
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training import group
 from creamtea_workers.training.checkpoint import position_names
-from creamtea_workers.training.group import Alone, Exchange, ProcessGroup, lost_worker
-from creamtea_workers.training.summing import Terms, TreeSum, batch_seed, block, power_of_two
+from creamtea_workers.training.group import (
+    Alone,
+    Exchange,
+    ProcessGroup,
+    Terms,
+    TreeSum,
+    batch_seed,
+    block,
+    lost_worker,
+    power_of_two,
+)
 
 HERE = Path(__file__).parent
 

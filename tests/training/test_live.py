@@ -9,7 +9,7 @@ from small_trainings import development, parameters, reversals
 from step_context import FolderCheckpoints
 
 from creamtea.contract.step import LiveView
-from creamtea_workers.training.live import MAX_LOSSES, RUNNING_LOSS, LiveTraining, thinned
+from creamtea_workers.training.evaluate import MAX_LOSSES, RUNNING_LOSS, LiveTraining, thinned
 from creamtea_workers.training.trainer import Trainer
 
 

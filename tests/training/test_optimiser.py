@@ -13,8 +13,7 @@ from torch import nn
 
 from creamtea.methods.training import Training
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.training.lamb import Lamb
-from creamtea_workers.training.optimiser import learning_rate, make_optimiser
+from creamtea_workers.training.optimiser import Lamb, learning_rate, make_optimiser
 
 RATES = [0.1, 0.05, 0.02, 0.2]
 

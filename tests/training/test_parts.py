@@ -24,12 +24,16 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea_workers.training.checkpoint import (
     Position,
     Saver,
+    Split,
+    bytes_of,
+    load_parts,
     load_position,
     position_names,
+    read_index,
     save_position,
     slot_name,
+    tensors_of,
 )
-from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, tensors_of
 
 PART = "CREAMTEA_CHECKPOINT_PART_MB"
 SMALL, LARGE = "0.001", "1000"

@@ -17,7 +17,7 @@ from creamtea.methods.texts import Subwords
 from creamtea.steps.systems import TRAIN, TrainParams
 from creamtea.steps.texts import ENCODE
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.subwords import EOS, FILE, UNK, SubwordModel, train_subwords
+from creamtea_workers.corpora.subwords import EOS, SUBWORDS_FILE, UNK, SubwordModel, train_subwords
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.models.build import load_model
 from creamtea_workers.steps.train import sampled_pairs
@@ -143,7 +143,7 @@ def test_a_training_with_dropout_of_merges_and_words_resumes_with_the_same_bits(
 
 def test_each_epoch_is_segmented_anew_as_a_function_of_seed_and_epoch(folder: Path) -> None:
     subwords, plain = (
-        SubwordModel.load(folder / "subwords" / FILE),
+        SubwordModel.load(folder / "subwords" / SUBWORDS_FILE),
         Pairs.load(folder / "encode", "train", 39),
     )
     params = TrainParams.model_validate(raw_parameters({**TRAINING, **DROPOUTS}))

@@ -16,8 +16,7 @@ from creamtea.contract.step import GaveWay
 from creamtea.errors import StepError
 from creamtea.methods.training import Keep
 from creamtea_workers.training import trainer as trainer_module
-from creamtea_workers.training.best import average_best, keep_best
-from creamtea_workers.training.checkpoint import Best, Saver, slot_name
+from creamtea_workers.training.checkpoint import Best, Saver, average_best, keep_best, slot_name
 from creamtea_workers.training.evaluate import Evaluation
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 

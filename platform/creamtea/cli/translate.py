@@ -84,7 +84,7 @@ def translate(
         task = translating_step(database, store, name, system, seed).task
     _check_best(best, DecodeParams.model_validate(task.params).search, system)
     with opened(task, store) as context:
-        lines = load_module("creamtea_workers.search.lines", context.cpus)
+        lines = load_module("creamtea_workers.search.translator", context.cpus)
         opened_system = lines.OpenSystem.of_step(context)
         prompt = sys.stdin.isatty()
         if prompt:

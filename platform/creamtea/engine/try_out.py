@@ -3,7 +3,7 @@
 The web app has no torch, so that it starts this beside itself, and keeps it while people try sentences: a
 system is loaded once. A line of standard input is a request, a JSON object: `study` (its number), `systems`,
 `line`, `word` (of the target, or ""). Standard output has a line of JSON for each system, as soon as it is
-there: `system`, and what `creamtea_workers.search.lines` returns, or `error`. The process ends with its
+there: `system`, and what `creamtea_workers.search.translator` returns, or `error`. The process ends with its
 input, or after `IDLE_SECONDS` without a request, which frees all memory.
 """
 
@@ -33,7 +33,7 @@ MAX_BYTES = 2 << 30  # of the files of the systems that are kept
 
 @dataclass(frozen=True)
 class Loaded:
-    system: Any  # creamtea_workers.search.lines.OpenSystem
+    system: Any  # creamtea_workers.search.translator.OpenSystem
     bytes: int
 
 
@@ -54,7 +54,7 @@ class LoadedSystems:
     def of(self, task: StepTask) -> Any:
         """The system of a step, which stays loaded until others need its place; one that is too large to be
         kept stays until the next is asked for."""
-        lines = load_module("creamtea_workers.search.lines", task.resources.cpus)
+        lines = load_module("creamtea_workers.search.translator", task.resources.cpus)
         if task.key not in self._kept:
             size = sum(file.size for steps in task.inputs.values() for files in steps for file in files)
             self._make_room(size)

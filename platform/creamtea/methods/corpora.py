@@ -127,7 +127,7 @@ IBM3 = StepKind(
     "count IBM-3 tables",
     Ibm3Params,
     inputs={"encode": "the text whose alignment is counted, as tokens", "subwords": "its subwords"},
-    files={"ibm3.npz": "counts (creamtea_workers.corpora.counted)"},
+    files={"ibm3.npz": "counts (creamtea_workers.corpora.ibm3)"},
     metrics={
         "mean_fertility": "target subwords per source subword",
         "p1": "probability of a target subword that no source subword gives",
@@ -152,7 +152,7 @@ class Ibm3Corpus(Corpus):
     title: ClassVar[str] = "sources of a corpus with sampled translations"
     noun: ClassVar[str] = "an IBM-3 corpus"
     sampled: ClassVar[bool] = True
-    worker: ClassVar[str] = "creamtea_workers.corpora.sampled"
+    worker: ClassVar[str] = "creamtea_workers.corpora.ibm3"
     steps: ClassVar[tuple[StepKind[Any], ...]] = (IBM3,)
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:

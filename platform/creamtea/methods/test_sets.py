@@ -168,7 +168,7 @@ class Ibm3TestSet(OfFile):
     corpus: Name  # an IBM-3 corpus, whose tables translate
     seed: Seed = 2  # of the samples
     title: ClassVar[str] = "sentences of a file with sampled translations"
-    worker: ClassVar[str] = "creamtea_workers.corpora.sampled"
+    worker: ClassVar[str] = "creamtea_workers.corpora.ibm3"
     metrics: ClassVar[dict[str, str]] = {"no_translation": "lines that are omitted"}
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:

@@ -16,7 +16,7 @@ from creamtea_workers.corpora.batches import Batch, Pairs, parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.models.interface import output_logits
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel
+from creamtea_workers.search.translator import TrainedModel
 
 _POSITIONS = 1 << 12  # of a batch, padding counted: B × T
 _CELLS = 1 << 22  # log-scores held at once: 16 MB

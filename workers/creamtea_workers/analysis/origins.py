@@ -15,13 +15,12 @@ from creamtea.methods.searches import Beam, Exact, Search
 from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.segments import encode_sources
+from creamtea_workers.corpora.subwords import TextModel, load_text_model
 from creamtea_workers.corpora.text import normalise
-from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.exact import TOLERANCE, ExactHypothesis
-from creamtea_workers.search.systems import TrainedModel, lexicon_file
-from creamtea_workers.search.translator import Translator, source_batch
+from creamtea_workers.search.translator import TrainedModel, Translator, lexicon_file, source_batch
 
 Row = dict[str, Any]
 

@@ -1,16 +1,21 @@
-"""Rows of the report with their intervals."""
+"""Rows of an analysis: with their intervals, and with what each segment adds to them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from creamtea.contract.step import MetricRow
+from creamtea.methods.analyses.beam_sizes import OutputParams
+from creamtea.methods.analysis import STATISTICS_FILE
 from creamtea.stats.bootstrap import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
 from creamtea.stats.proportion import wilson_interval
-from creamtea_workers.metrics.base import mean_statistics, ratio
+from creamtea_workers.metrics.base import mean_statistics, ratio, read_texts
+from creamtea_workers.metrics.bleu import BleuMetric
 
 NO_DETAIL: Mapping[str, Any] = {}
 BOOTSTRAP = {"samples": SAMPLES, "seed": SEED}
@@ -51,3 +56,96 @@ def mean_row(
         return MetricRow(name, None, note=none, detail=detail)
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return ratio_row(name, mean_statistics(values), detail={"deviation": deviation, **detail})
+
+
+# What each segment adds to the measures of an analysis: kept, so that rows can be compared in pairs.
+
+
+Score = Literal["ratio", "deviation", "bleu"]
+
+
+class Measured(NamedTuple):
+    """A column of an analysis, at a setting ("4") or at none ("")."""
+
+    measure: str
+    setting: str = ""
+
+
+class Statistics(NamedTuple):
+    score: Score  # of the sums: `creamtea_workers.steps.differences.SCORES`
+    values: Array  # (segments, F)
+
+
+class SegmentStatistics(dict[Measured, Statistics]):
+    """Collected by a step, and read by the steps that compare it with others."""
+
+    def add(self, measure: str, values: Array, setting: str = "", score: Score = "ratio") -> None:
+        self[Measured(measure, setting)] = Statistics(score, np.asarray(values, dtype=np.float64))
+
+    def share(self, measure: str, counted: ArrayLike, setting: str = "") -> None:
+        """A share of all segments."""
+        self.add(measure, np.column_stack([counted, np.ones_like(counted)]), setting)
+
+    def mean(self, measure: str, values: ArrayLike) -> None:
+        """The mean of the finite values."""
+        there = np.isfinite(values)
+        self.add(measure, np.column_stack([np.where(there, values, 0.0), there]))
+
+    def deviation(self, measure: str, values: ArrayLike) -> None:
+        """The sample deviation of the finite values, as MEASURE_deviation."""
+        there = np.isfinite(values)
+        numbers = np.where(there, values, 0.0)
+        self.add(f"{measure}_deviation", np.column_stack([numbers**2, numbers, there]), score="deviation")
+
+    def save(self, folder: Path) -> None:
+        """Each array under "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers exactly."""
+        arrays = {
+            "/".join((score, *measured)): np.asfortranarray(_smallest(values))
+            for measured, (score, values) in self.items()
+        }
+        np.savez_compressed(folder / STATISTICS_FILE, allow_pickle=False, **arrays)
+
+    @classmethod
+    def load(cls, folder: Path) -> SegmentStatistics:
+        own = cls()
+        with np.load(folder / STATISTICS_FILE, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                score, measure, setting = name.split("/", 2)
+                own.add(measure, arrays[name], setting, score)
+        return own
+
+
+def _smallest(values: Array) -> NDArray[Any]:
+    if not values.size or values.min() < 0 or (values != np.floor(values)).any():
+        return values
+    return values.astype(np.min_scalar_type(int(values.max())))
+
+
+# What analyses say of a search's outputs.
+
+
+def output_rows(
+    params: OutputParams, test_set: Path, decode: Path, subject: str, kept: SegmentStatistics
+) -> list[MetricRow]:
+    """`test_set` and `decode`: the folders of a test set and of its decoding. What each segment adds is
+    `kept`.
+
+    `bleu` (detail.signature) and `length_ratio`, hypothesis over reference tokens of the whole test set as
+    BLEU's tokenizer counts them, with bootstrap intervals over segments; `empty`, the share of outputs
+    without text, with a Wilson interval. StepError for a test set without segments.
+    """
+    metric = BleuMetric(params.metric, params.languages)
+    texts = read_texts(test_set, decode)
+    statistics = metric.statistics(texts)
+    about = {"signature": metric.signature() + texts.treatment}
+    bleu = ratio_row("bleu", statistics, metric.score, subject, metric.note, about)
+    lengths = statistics[:, :2]
+    if lengths[:, 1].any():
+        length = ratio_row("length_ratio", lengths, subject=subject, detail=about)
+    else:
+        length = MetricRow("length_ratio", None, subject=subject, note="every reference is empty")
+    empty = [not text for text in texts.hypotheses]
+    kept.add("bleu", statistics, subject, "bleu")
+    kept.add("length_ratio", lengths, subject)
+    kept.share("empty", empty, subject)
+    return [bleu, length, share_row("empty", sum(empty), len(empty), subject)]

@@ -1,4 +1,4 @@
-"""Parallel text of the user: aligned pairs, and the filters with their counts."""
+"""Parallel text of the user: aligned pairs, the filters and their counts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from hashlib import blake2b
 from itertools import compress, islice
 from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
@@ -19,9 +23,7 @@ from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tok
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea.wording import counted
 from creamtea.words import count_words
-from creamtea_workers.corpora.moses import detokenise
-from creamtea_workers.corpora.seen import SeenHashes, pair_hash
-from creamtea_workers.corpora.text import UserFile, normalise
+from creamtea_workers.corpora.text import UserFile, detokenise, normalise
 
 Filter = DropReason | Literal["held_out", "duplicate"]
 Side = Literal["source", "target"]
@@ -236,3 +238,44 @@ class Sieve:
             return "too_long"
         reason = self._filters.drop_reason(*(count_words(side, self._unspaced) for side in pair))
         return "held_out" if reason is None and pair.source in self._held_out else reason
+
+
+# What a stream of pairs has held, in 8 bytes per pair: the filter of exact duplicates.
+
+
+Hashes = NDArray[np.uint64]
+
+
+def pair_hash(source: str, target: str) -> int:
+    """64 bits. Among 10 million different pairs the expected number of those that are taken for a repetition
+    is 3 in a million, n² / 2⁶⁵; among 100 million it is 3 in ten thousand."""
+    return int.from_bytes(blake2b(f"{source}\n{target}".encode(), digest_size=8).digest(), "little")
+
+
+class SeenHashes:
+    """A set of hashes as sorted arrays, each at least twice as long as the next: adding n of them costs
+    O(n log² n), and memory is 8 bytes per hash, 16 while the longest two are merged."""
+
+    def __init__(self) -> None:
+        self._runs: list[Hashes] = []
+
+    def add(self, hashes: Sequence[int]) -> NDArray[np.bool_]:
+        """Whether each was not there before, among these either."""
+        keys, places = np.unique(np.array(hashes, dtype=np.uint64), return_index=True)
+        new = np.ones(len(keys), dtype=np.bool_)
+        for run in self._runs:
+            nearest = np.minimum(np.searchsorted(run, keys), len(run) - 1)
+            new &= run[nearest] != keys
+        self._append(keys[new])
+        fresh = np.zeros(len(hashes), dtype=np.bool_)
+        fresh[places[new]] = True
+        return fresh
+
+    def _append(self, keys: Hashes) -> None:
+        if not len(keys):
+            return
+        self._runs.append(keys)
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            merged = np.concatenate([self._runs.pop(), self._runs.pop()])
+            merged.sort(kind="stable")  # which merges sorted runs
+            self._runs.append(merged)

@@ -1,4 +1,4 @@
-"""Finds the translation of an idiom in a reference by word alignment.
+"""Find idioms in sentences, and their translations in references.
 
 The words of the training text and of the test set, lower-cased and cut to their first letters (there is
 little text, and inflection does not matter here), are aligned together in both directions by the built-in
@@ -13,20 +13,23 @@ translations which an aligner can learn, which favours a lexicon over other sele
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import compress, islice
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import compress, islice, pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from creamtea_workers.corpora.files import Pair
-from creamtea_workers.corpora.itds import Idiom, Word, find, is_mark, split_words
-from creamtea_workers.corpora.seen import SeenHashes, pair_hash
+from creamtea.errors import StepError
+from creamtea.methods.texts import Languages
+from creamtea_workers.corpora.files import Pair, SeenHashes, pair_hash
 from creamtea_workers.corpora.segments import Prepared, Segment
+from creamtea_workers.corpora.text import detokenise, normalise, primary
 from creamtea_workers.corpora.tokens import SHARD, Rows, Shard
-from creamtea_workers.selection.aligner import train_aligner
-from creamtea_workers.selection.viterbi import viterbi
+from creamtea_workers.selection.aligner import train_aligner, viterbi
 
 ITERATIONS = 5  # of the aligner
 LETTERS = 4  # of a word
@@ -158,3 +161,247 @@ def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None])
     aligner = train_aligner(shards, VOCABULARY + 1, ITERATIONS, lambda iteration, value: progress(iteration))
     ((_, alignments),) = viterbi(aligner, [Shard(given.copy(0, tested), made.copy(0, tested))])
     return [row.tolist() for row in alignments]
+
+
+# Idioms of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018) in their sentences.
+#
+# A line of an `.info` file belongs to a line of the test set. Of its columns, which its authors do not
+# document, three are used: the second is the idiom, lower-cased (English verb phrases with a leading "to",
+# German as lemmas), the third its dictionary translation, the first its spread in the source: its span in
+# Moses' tokens, minus the number of the idiom's words, minus 1. So -1 is a phrase without a gap; the words
+# may be in any order.
+
+
+# roughly Moses' tokens: numbers, words with their hyphens, what follows an apostrophe, single marks
+_WORD = re.compile(r"\d+(?:[.,:]\d+)+|(?<=\w)['’]\w+|\w+(?:-\w+)*|\.{2,}|[^\w\s]")
+_BROKEN_ESCAPE = re.compile(r"&(\w+) ;")  # as in "auf gehen &apos ; s !"
+
+
+class Word(NamedTuple):
+    """A word, lower-cased, and its characters [start, end)."""
+
+    text: str
+    start: int
+    end: int
+
+
+def is_mark(word: str) -> bool:
+    """Whether the word has neither a letter nor a digit."""
+    return not re.search(r"[^\W_]", word)
+
+
+class Idiom(NamedTuple):
+    name: str
+    words: list[str]
+    spread: int
+    translation: str = ""  # of a dictionary
+
+
+def split_words(text: str) -> list[Word]:
+    """The words and marks of normalised text. (Lower-casing may change a length, so it comes last.)"""
+    return [Word(match[0].lower().replace("’", "'"), *match.span()) for match in _WORD.finditer(text)]
+
+
+def read_info(lines: Sequence[str], name: str, languages: Languages) -> list[Idiom]:
+    """The idioms of an `.info` file; StepError where a line is not `spread TAB idiom …`."""
+    idioms = []
+    for number, line in enumerate(lines, start=1):
+        columns = line.split("\t")
+        if len(columns) < 2 or not re.fullmatch(r"-?\d+", columns[0]) or not columns[1].strip():
+            raise StepError(
+                f"{name}, line {number}: a line must be the idiom's spread (a whole number), a tab and the "
+                "idiom, as in the .info files of IdiomTranslationDS"
+            )
+        phrase = _text(columns[1], languages.source)
+        # "|" between alternatives of a lemma is not a mark
+        words = [word.text.replace("_", "|") for word in split_words(phrase.replace("|", "_"))]
+        translation = _text(columns[2], languages.target) if len(columns) > 2 else ""
+        idioms.append(Idiom(phrase, words, int(columns[0]), translation))
+    return idioms
+
+
+def _text(column: str, language: str) -> str:
+    return normalise(detokenise(_BROKEN_ESCAPE.sub(r"&\1;", column), language))
+
+
+# ---------------------------------------------------------------- the words in the source
+
+
+def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None:
+    """The places, in order, of the idiom's words in a sentence; None if one of them has no form there.
+
+    Every word has the places of its lemma's forms. Of the choices of one place for each word the one is taken
+    that gives the stated spread (one place may serve two words: "without a shadow of doubt"); of several the
+    one with the fewest shared places, then the one whose words stand most in the idiom's order, then the
+    first. Where no choice gives the spread, the rarest word of the idiom is an anchor: every other word takes
+    its nearest place, and the narrowest of these choices, over the anchor's places, is taken.
+
+    Marks, and the infinitive's "to" (which the spread counts, wherever it stands), are looked for as well;
+    but the sentence may lack them, and their places are not returned.
+    """
+    texts = [word.text for word in words]
+    options = [places_of(word, texts, language) for word in idiom.words]
+    optional = [_is_marginal(idiom, number, language) for number in range(len(options))]
+    present = [places for places in options if places]
+    if not present or any(not places and not spare for places, spare in zip(options, optional, strict=True)):
+        return None
+    width = idiom.spread + len(present) + 1
+    choice = _exact(present, width) or _nearest(present)
+    kept = [spare for places, spare in zip(options, optional, strict=True) if places]
+    places = sorted({place for place, spare in zip(choice, kept, strict=True) if not spare})
+    return places or None
+
+
+def _is_marginal(idiom: Idiom, number: int, language: str) -> bool:
+    word = idiom.words[number]
+    infinitive = primary(language) == "en" and number == 0 and word == "to" and len(idiom.words) > 1
+    return infinitive or is_mark(word)
+
+
+def _exact(options: Sequence[Sequence[int]], width: int) -> tuple[int, ...] | None:
+    """The best choice whose first and last place are `width` - 1 apart."""
+    found: list[tuple[tuple[int, int, int], tuple[int, ...]]] = []
+    for first in sorted({place for places in options for place in places}):
+        window = [[place for place in places if first <= place < first + width] for places in options]
+        for choice in product(*window):
+            if min(choice) == first and max(choice) == first + width - 1:
+                shared = len(choice) - len(set(choice))
+                disorder = sum(a > b for a, b in pairwise(choice))
+                found.append(((shared, disorder, first), choice))
+    return min(found)[1] if found else None
+
+
+def _nearest(options: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    anchors = min(options, key=len)
+    choices = [
+        tuple(min(places, key=lambda place: abs(place - anchor)) for places in options) for anchor in anchors
+    ]
+    return min(choices, key=lambda choice: max(choice) - min(choice))
+
+
+# A crude test whether a word is a form of a lemma: enough to find an idiom's words in a sentence that is
+# known to hold them, not a lemmatiser. All strings are lower case; alternatives of a lemma stand beside `|`.
+#
+# - *English*: the regular endings, and irregular verbs from a table.
+# - *German*: umlauts and ß are folded; common endings, `ge-` and `zu` of participles and infinitives,
+#   prefixes of verbs; strong verbs and pronouns from a table. `die` stands for every article, `sein` for the
+#   verb and for every possessive, as in IdiomTranslationDS. Of a separable verb whose prefix stands later in
+#   the sentence, the verb's form alone is taken.
+# - *Other languages*: the first four letters, or all of a shorter lemma, and at most four letters more than
+#   it.
+
+
+_FOLD = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _table(name: str, fold: Mapping[int, str] | None = None) -> dict[str, frozenset[str]]:
+    """forms/NAME.txt. A line: a lemma, then forms; a lemma may have several lines."""
+    text = Path(__file__).with_name("forms").joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    table: dict[str, frozenset[str]] = {}
+    for lemma, *forms in (line.split() for line in text.translate(fold or {}).splitlines()):
+        table[lemma] = table.get(lemma, frozenset()) | frozenset(forms)
+    return table
+
+
+def places_of(lemma: str, words: Sequence[str], language: str) -> list[int]:
+    """Where the words, in lower case, are forms of the lemma. `language` is a code such as `de`."""
+    is_form = _TESTS.get(primary(language), _generic)
+    alternatives = [form for form in lemma.split("|") if form] or [lemma]
+    separable = _separable(alternatives) if is_form is _german else []
+    return [
+        place
+        for place, word in enumerate(words)
+        if any(word == form or is_form(form, word) for form in alternatives)
+        or any(_german(base, word) and prefix in words[place + 1 :] for prefix, base in separable)
+    ]
+
+
+# ---------------------------------------------------------------- English
+
+_ENGLISH = _table("english")  # forms that the endings of `_english` do not give
+
+
+def _english(lemma: str, word: str) -> bool:
+    if word in _ENGLISH.get(lemma, ()):
+        return True
+    if word in (lemma + "s", lemma + "es"):
+        return True
+    stems = [lemma, lemma.removesuffix("e"), lemma + lemma[-1]]  # pass-ing, tak-ing, sell-ing, begin-n-ing
+    if lemma.endswith("y"):
+        stems.append(lemma[:-1] + "i")  # carri-ed, carri-es
+    return (
+        any(word in (stem + "ing", stem + "ed") for stem in stems) or word == lemma.removesuffix("y") + "ies"
+    )
+
+
+# ---------------------------------------------------------------- German
+
+_GERMAN_CLOSED = _table("german-closed")  # words that take no endings: all their forms
+# of verbs and adjectives further stems, which take the endings, too
+_GERMAN = _table("german", _FOLD)
+_ENDINGS = frozenset(
+    _words(
+        """
+    e em en er es est et n s st t te tem ten ter tes test tet end ende enden ender endes ens
+    ern ere eren erer eres erem este esten ester estes ste sten ster stes nen ne
+        """
+    )
+) | {""}
+_SEPARABLE = _words(
+    """
+    zusammen zurück hinter heraus hinaus herein hinein weiter wieder unter durch statt stand nach fest fort
+    frei los mit vor weg auf aus bei ein hin her ab an zu um
+    """
+)
+_PREFIXES = tuple(
+    prefix.translate(_FOLD)
+    for prefix in (*_SEPARABLE, "ver", "be", "ge", "er", "ent", "zer", "über", "wider")
+)
+
+
+@cache
+def _german(lemma: str, word: str) -> bool:
+    if lemma in _GERMAN_CLOSED:
+        return word in _GERMAN_CLOSED[lemma]
+    lemma, word = lemma.translate(_FOLD), word.translate(_FOLD)
+    if _inflected(lemma, word) or _inflected(lemma, word.removeprefix("ge")):
+        return True
+    for prefix in _PREFIXES:
+        base, rest = lemma.removeprefix(prefix), word.removeprefix(prefix)
+        if base != lemma and rest != word and len(base) > 3 and len(rest) > 2:
+            # annehmen: an-nimmt, an-zu-nehmen, an-genommen; vergehen: ver-(ge)gangen
+            forms = (rest, rest.removeprefix("ge"), rest.removeprefix("zu"), "ge" + rest)
+            if any(_inflected(base, form) for form in forms):
+                return True
+    return False
+
+
+def _separable(lemmas: Sequence[str]) -> list[tuple[str, str]]:
+    """How the lemmas may be prefix and verb, as in: nimmt … an."""
+    return [
+        (prefix, lemma.removeprefix(prefix))
+        for lemma in lemmas
+        for prefix in _SEPARABLE
+        if lemma.startswith(prefix) and len(lemma) > len(prefix) + 3
+    ]
+
+
+def _inflected(lemma: str, word: str) -> bool:
+    """Both folded: whether the word is a stem of the lemma with an ending."""
+    stems = {lemma, *_GERMAN.get(lemma, ())}
+    stems |= {lemma.removesuffix(ending) for ending in ("en", "n", "e") if len(lemma) > len(ending) + 2}
+    return any(word.startswith(stem) and word[len(stem) :] in _ENDINGS for stem in stems)
+
+
+# ---------------------------------------------------------------- other languages
+
+
+def _generic(lemma: str, word: str) -> bool:
+    return word.startswith(lemma[:4]) and abs(len(word) - len(lemma)) <= 4
+
+
+_TESTS: dict[str, Callable[[str, str], bool]] = {"en": _english, "de": _german}

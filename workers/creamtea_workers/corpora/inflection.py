@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz.distance import Levenshtein
+
 from creamtea.contract.step import StepContext
+from creamtea.errors import StepError
 from creamtea.methods.corpora import InflectionCorpus, filled, pair_parts
 from creamtea.methods.test_sets import InflectionTestSet
 from creamtea.methods.word_lines import INFLECTIONS, WordLine
 from creamtea.steps.texts import CorpusParams, TestSetParams
+from creamtea.words import normalise
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
-from creamtea_workers.corpora.hallucination import hallucinate
+from creamtea_workers.corpora.g2p import of_groups, pair_of, read_words
 from creamtea_workers.corpora.segments import Prepared
-from creamtea_workers.corpora.words import of_groups, pair_of, read_words
 
 
 def prepare_corpus(spec: InflectionCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
@@ -47,3 +53,63 @@ def prepare_test_set(spec: InflectionTestSet, context: StepContext[TestSetParams
 
 def _words(files: Files, name: str) -> list[WordLine]:
     return list(read_words(files, name, INFLECTIONS))
+
+
+# Made-up words for a language with few: data hallucination (Anastasopoulos and Neubig 2019).
+#
+# Where a lemma and its form share at least `MIN_STEM` characters in a row, that is taken for the stem, and
+# each of its characters is replaced with probability 1/2 by a random one, the same in both; the tags stay. Of
+# more than `MAX_WHOLE` characters the first and the last are kept, as in the code of that paper's authors.
+# Theirs samples an alignment of the whole corpus and takes characters from the development words as well;
+# here lemma and form are aligned by edit distance, and the characters are those of the training words.
+
+
+MIN_STEM, MAX_WHOLE = 3, 5  # characters
+MOST_DRAWS = 100  # of a word
+
+
+def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str) -> list[WordLine]:
+    """`count` made-up words, round after round of those with a stem. StepError where no word has one.
+
+    A word in which a letter and a mark beside it would become one character, which no word of the language
+    may have, is drawn again, and stays as it was where that does not help.
+    """
+    draw = random.Random(f"{language} {seed}")
+    alphabet = sorted({character for lemma, form, _ in words for character in lemma + form} - {" "})
+    with_stems = [(word, shared) for word in words if (shared := list(stems(word[0], word[1])))]
+    if not with_stems:
+        raise StepError(
+            f"no word of {language} shares {MIN_STEM} characters in a row with its form: nothing can be "
+            "hallucinated; take `hallucinated` out of the corpus"
+        )
+    made: list[WordLine] = []
+    while len(made) < count:
+        for (lemma, form, tags), shared in with_stems[: count - len(made)]:
+            for _ in range(MOST_DRAWS):
+                letters, inflected = list(lemma), list(form)
+                for first, other, length in shared:
+                    for n in range(length):
+                        if draw.random() < 0.5:
+                            letters[first + n] = inflected[other + n] = draw.choice(alphabet)
+                word = WordLine("".join(letters), "".join(inflected), tags)
+                if all(text == normalise(text) for text in word[:2]):
+                    break
+            else:
+                word = WordLine(lemma, form, tags)
+            made.append(word)
+    return made
+
+
+def stems(lemma: str, form: str) -> Iterator[tuple[int, int, int]]:
+    """What may be replaced: where it begins in the lemma and in the form, and how long it is."""
+    for block in Levenshtein.opcodes(lemma, form):
+        if block.tag != "equal":
+            continue
+        first = block.src_start
+        for part in lemma[block.src_start : block.src_end].split(" "):  # a blank stays
+            length, other = len(part), first - block.src_start + block.dest_start
+            if length > MAX_WHOLE:
+                yield first + 1, other + 1, length - 2
+            elif length >= MIN_STEM:
+                yield first, other, length
+            first += length + 1

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.words import is_blank
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model
 from creamtea_workers.corpora.text import read_jsonl
-from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 
 
 class Segment(NamedTuple):

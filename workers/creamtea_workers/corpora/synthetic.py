@@ -1,14 +1,17 @@
-"""Synthetic pairs with annotated idioms: grammar → source sentence → IBM-3 → target sentence.
+"""The synthetic language pair: an invented language, and corpora and test sets with annotated idioms.
 
-Every split draws its source sentences from a stream of its own, named by seed and split, and its targets
-from another. So a test set can have a corpus's source sentences drawn again, without their targets, and
-leave them out: nothing in it was seen in training.
+Idioms are what the pair is for. An idiom is a phrase of two to four ordinary words that has a translation
+of its own, in words that occur nowhere else. Its words are the most frequent of their classes, are
+ambiguous, and stand in several idioms each, but mostly they are used literally. So the row of each of them
+in a word-by-word lexicon is full of literal translations, and a short list misses the idiom's; a reader of
+the context cannot be in doubt, as the phrase is never meant literally (`Grammar.sentence`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 
 from creamtea.contract.step import StepContext
@@ -16,9 +19,204 @@ from creamtea.methods.corpora import SyntheticCorpus
 from creamtea.methods.test_sets import SyntheticTestSet
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.files import FilteredCorpus, Pair
-from creamtea_workers.corpora.ibm3 import Ibm3, Target
-from creamtea_workers.corpora.language import Grammar, tables
+from creamtea_workers.corpora.ibm3 import Diagonal, Distribution, Ibm3, Tables, Target
 from creamtea_workers.corpora.segments import Prepared, Segment
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# Each class from its most to its least frequent word (`_zipf`); the words of idioms come first.
+TRANSITIVE = _words(
+    """
+    kicked broke held burned crossed dropped pulled carried saw found took pushed painted cleaned opened
+    closed washed moved bought sold followed watched heard liked lost hid turned threw counted raised
+    covered shook
+    """
+)
+INTRANSITIVE = _words("sat walked slept stood laughed waited sang danced worked ran cried smiled")
+NOUNS = _words(
+    """
+    bucket ice candle bridge horse rope bread fire cat boat bone hat man woman child dog house door bird
+    tree book garden river farmer teacher king stone road table window letter box apple sailor doctor
+    baker queen soldier painter singer fish cow wolf bear duck goat sheep mouse chair wall roof gate
+    ship hill field bag cup bottle knife lamp song coat shoe ring clock egg cake soup
+    """
+)
+ADJECTIVES = _words(
+    """
+    cold black golden empty old bitter young big small red white green blue warm dry wet long short
+    heavy light quiet dark bright clean dirty wooden sweet happy sad kind
+    """
+)
+ADVERBS = _words(
+    """
+    quickly slowly quietly often never always soon again yesterday today carefully gladly suddenly early
+    """
+)
+PREPOSITIONS = _words("on under in over behind near with from before beside")
+CONJUNCTIONS = _words("and but while because when so")
+DETERMINERS = _words("the my this that every some his her")
+
+
+def _phrases(text: str) -> tuple[str, ...]:
+    return tuple(phrase.strip() for phrase in text.split(","))
+
+
+IDIOMS = {
+    "verb": _phrases(
+        """
+        kicked the bucket, kicked the bread, kicked the candle,
+        broke the ice, broke the bread, broke the rope,
+        held the candle, held the horse, held the rope,
+        burned the bread, burned the bridge, burned the bucket,
+        crossed the ice, crossed the fire, crossed the bridge,
+        dropped the rope, dropped the horse, dropped the fire,
+        sat on the horse, walked over the ice, slept in the bucket, stood under the candle
+        """
+    ),
+    "noun": _phrases(
+        """
+        cold fire, cold horse, cold bread, black horse, black candle, black bridge,
+        golden bridge, golden bucket, golden rope, empty bucket, empty candle, empty ice
+        """
+    ),
+    "place": _phrases(
+        "on the rope, under the bridge, over the fire, behind the ice, in the fire, near the horse"
+    ),
+}
+KINDS = {phrase: kind for kind, phrases in IDIOMS.items() for phrase in phrases}
+PHRASES = tuple(KINDS)
+IDIOM_WORDS = frozenset(word for phrase in PHRASES for word in phrase.split())
+
+MIN_WORDS, MAX_WORDS = 4, 14  # of a source sentence
+
+
+# ---------------------------------------------------------------- the grammar
+
+
+def _zipf(words: Sequence[str]) -> Distribution[str]:
+    return Distribution({word: 1 / (rank + 4) for rank, word in enumerate(words)}, gamma=1)
+
+
+class Grammar:
+    """Source sentences as lists of units: a unit is a word, or an idiom's whole phrase (with blanks)."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._classes = {words: _zipf(words) for words in _CLASSES}
+
+    def sentence(self, idiom_rate: float) -> list[str]:
+        """A sentence, with one idiom in `idiom_rate` of all; no idiom's phrase occurs by chance."""
+        idiom = PHRASES[int(self._rng.random() * len(PHRASES))] if self._happens(idiom_rate) else None
+        while True:
+            units = self._sentence(idiom)
+            words = " ".join(units).split()
+            if MIN_WORDS <= len(words) <= MAX_WORDS and _phrases_in(words) == (idiom is not None):
+                return units
+
+    def _sentence(self, idiom: str | None) -> list[str]:
+        opening = [self._word(ADVERBS)] if self._happens(0.1) else []
+        if not self._happens(0.3):
+            return opening + self._clause(idiom)
+        in_first = self._happens(0.5)
+        first, second = self._clause(idiom if in_first else None), self._clause(None if in_first else idiom)
+        return [*opening, *first, self._word(CONJUNCTIONS), *second]
+
+    def _clause(self, idiom: str | None) -> list[str]:
+        kind, phrase = (KINDS[idiom], idiom) if idiom else (None, "")
+        transitive = self._happens(0.7)
+        as_subject = kind == "noun" and (not transitive or self._happens(0.5))
+        units = self._noun_phrase(phrase if as_subject else "")
+        if kind == "verb":
+            units += [phrase]
+        elif transitive:
+            as_object = kind == "noun" and not as_subject
+            units += [self._word(TRANSITIVE), *self._noun_phrase(phrase if as_object else "")]
+        else:
+            units += [self._word(INTRANSITIVE)]
+        if kind == "place":
+            units += [phrase]
+        elif self._happens(0.3):
+            units += [self._word(PREPOSITIONS), *self._noun_phrase()]
+        return units + ([self._word(ADVERBS)] if self._happens(0.2) else [])
+
+    def _noun_phrase(self, idiom: str = "") -> list[str]:
+        determiner = self._word(DETERMINERS)
+        if idiom:
+            return [determiner, idiom]
+        adjective = [self._word(ADJECTIVES)] if self._happens(0.4) else []
+        return [determiner, *adjective, self._word(NOUNS)]
+
+    def _word(self, words: tuple[str, ...]) -> str:
+        return self._classes[words].draw(self._rng)
+
+    def _happens(self, probability: float) -> bool:
+        return self._rng.random() < probability
+
+
+_CLASSES = (TRANSITIVE, INTRANSITIVE, NOUNS, ADJECTIVES, ADVERBS, PREPOSITIONS, CONJUNCTIONS, DETERMINERS)
+
+
+def _phrases_in(words: Sequence[str]) -> int:
+    """How many idioms' phrases occur in a sentence, meant or not."""
+    text = f" {' '.join(words)} "
+    return sum(text.count(f" {phrase} ") for phrase in PHRASES)
+
+
+# ---------------------------------------------------------------- the tables
+
+
+@cache
+def tables() -> Tables[str]:
+    """n, t, d and the NULL words of the invented language."""
+    rng = random.Random("creamtea: the invented language")
+    invented = _invent(rng)
+    fertility: dict[str, dict[int, float]] = {}
+    lexical: dict[str, dict[str, float]] = {}
+    for words in _CLASSES:
+        for word in words:
+            fertility[word] = {1: 0.7, 0: 0.3} if words is DETERMINERS else {1: 0.85, 2: 0.1, 0: 0.05}
+            lexical[word] = {next(invented): 0.6**rank for rank in range(_ambiguity(word, words, rng))}
+    for phrase in PHRASES:  # one unit of the source, one of the target: its words stay together
+        fertility[phrase] = {1: 1.0}
+        lexical[phrase] = {" ".join(next(invented) for _ in range(2 + int(rng.random() * 3))): 1.0}
+    null_words = {next(invented): weight for weight in (0.6, 0.3, 0.1)}
+    return Tables(fertility, lexical, null_words, p1=0.15, distortion=Diagonal(spread=0.5))
+
+
+def _ambiguity(word: str, words: Sequence[str], rng: random.Random) -> int:
+    """How many translations a word has."""
+    if words in (DETERMINERS, CONJUNCTIONS):
+        return 2
+    if word in IDIOM_WORDS:
+        return 5
+    return (1, 1, 1, 2, 2, 3)[int(rng.random() * 6)]
+
+
+def _invent(rng: random.Random) -> Iterator[str]:
+    """Pronounceable words of two or three syllables, each once, and none of the source language."""
+    onsets, vowels = _words("b d f g k l m n p r s t v z sh tr kl"), "aeiou"
+    codas = ("", "", "", "n", "r", "l", "s")
+
+    def pick(choices: Sequence[str]) -> str:
+        return choices[int(rng.random() * len(choices))]
+
+    used = {word for words in _CLASSES for word in words}
+    while True:
+        syllables = 2 + (rng.random() < 0.4)
+        word = "".join(pick(onsets) + pick(vowels) for _ in range(syllables)) + pick(codas)
+        if word not in used:
+            used.add(word)
+            yield word
+
+
+# Synthetic pairs with annotated idioms: grammar → source sentence → IBM-3 → target sentence.
+#
+# Every split draws its source sentences from a stream of its own, named by seed and split, and its targets
+# from another. So a test set can have a corpus's source sentences drawn again, without their targets, and
+# leave them out: nothing in it was seen in training.
 
 
 def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:

@@ -13,8 +13,7 @@ from creamtea.methods.idiom_notes import NOTES, IdiomNote, read_notes
 from creamtea.methods.test_sets import FilesTestSet, ItdsIdioms
 from creamtea.steps.texts import TestSetParams
 from creamtea_workers.corpora.files import Files, Pair, same_length
-from creamtea_workers.corpora.idioms import annotate
-from creamtea_workers.corpora.itds import read_info
+from creamtea_workers.corpora.idioms import annotate, read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.text import (
     iterate_lines,

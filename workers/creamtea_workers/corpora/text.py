@@ -14,13 +14,17 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creamtea.errors import StepError
 from creamtea.unpacked import unpacked
 from creamtea.words import normalise as normalise
 from creamtea.words import plain as plain
+
+if TYPE_CHECKING:
+    from sacremoses import MosesDetokenizer
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PART = 1 << 20  # bytes
@@ -150,3 +154,31 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+
+
+# Moses' tokens and escapes, undone.
+#
+# Corpora of the WMT tradition come tokenised by Moses: punctuation and contractions stand apart (`don
+# &apos;t`), and the characters that Moses' formats use are escaped: `&apos; &quot; &#91; &#93; &#124; &lt;
+# &gt; &amp;`. Metrics want the text itself, and so do subwords. sacremoses holds the rules, which differ
+# between languages. They are Moses' own, and so is what they miss: guillemets stay apart, and a currency sign
+# is taken to stand before its number (`5 € oder` becomes `5 €oder`).
+
+
+def detokenise(line: str, language: str) -> str:
+    """The text of a line of Moses' tokens. `language` is a code such as `de` or `pt-BR`; rules exist for some
+    (English contractions, French and Italian elisions, Czech, Finnish), the others share the general ones."""
+    text: str = _detokeniser(primary(language)).detokenize(line.split())
+    return text
+
+
+def primary(language: str) -> str:
+    """`pt` of `pt-BR` or `pt_BR`."""
+    return language.lower().replace("_", "-").split("-")[0]
+
+
+@cache
+def _detokeniser(language: str) -> MosesDetokenizer:
+    from sacremoses import MosesDetokenizer  # slow to import, and most text has no such tokens
+
+    return MosesDetokenizer(lang=language)

@@ -15,8 +15,7 @@ from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.vocabularies import TextModel, load_text_model, text_model_file
+from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model, text_model_file
 from creamtea_workers.export import to_ctranslate2, weights
 from creamtea_workers.export.proof import Proof, Translate, prove
 from creamtea_workers.models.base import Model
@@ -25,7 +24,7 @@ from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
-from creamtea_workers.search.hypothesis import length_limit
+from creamtea_workers.search.base import length_limit
 from creamtea_workers.search.translator import Sources, Translator, translate_all
 from creamtea_workers.selection.full import FullSelector
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from creamtea.errors import InputError
-from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.vocabularies import TextModel
+from creamtea_workers.corpora.subwords import SubwordModel, TextModel
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import Sources

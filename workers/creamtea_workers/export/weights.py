@@ -18,7 +18,7 @@ import torch
 
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
-from creamtea_workers.corpora.vocabularies import TextModel, load_text_model_of
+from creamtea_workers.corpora.subwords import TextModel, load_text_model_of
 from creamtea_workers.models.build import CONFIG, WEIGHTS, load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.runtime import use_tf32

@@ -1,14 +1,18 @@
-"""What a metric is to the steps that use it."""
+"""The interface of metrics, and the texts that they compare."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
+from unicodedata import is_normalized
 
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.corpora.segments import read_hypotheses
+from creamtea_workers.corpora.text import read_jsonl
 
 Array = NDArray[np.float64]
 
@@ -48,3 +52,96 @@ def mean_statistics(values: Sequence[float]) -> Array:
 def ratio(sums: Array) -> Array:
     """(..., 2) -> (...). A resample whose divisor is 0 counts as one with a divisor of 1."""
     return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))
+
+
+# Reading what the metrics compare: a test set's segments and a system's hypotheses.
+
+
+_PIECE = "\u2581"  # with which SentencePiece marks blanks
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Aligned by position; `indices` are the segments' own numbers in their test set."""
+
+    indices: list[int]
+    sources: list[str]
+    hypotheses: list[str]
+    references: list[str]
+    groups: list[str] = field(default_factory=list)  # the name of each segment's, "" where there is none
+    more_references: list[list[str]] = field(default_factory=list)  # each as long as `references`
+    treatment: str = ""  # what a signature says that was done to the references
+
+    @property
+    def all_references(self) -> list[list[str]]:
+        return [self.references, *self.more_references]
+
+
+def read_texts(test_set: Path, decode: Path, without_reference: int | None = None) -> Texts:
+    """The texts in two steps' output folders, without the reference of this number (from 1). Raises StepError
+    where they do not belong together."""
+    segments = read_jsonl(test_set / "segments.jsonl")
+    indices = [row["index"] for row in segments]
+    references = references_of(segments)
+    if without_reference is not None:
+        del references[without_reference - 1]
+    return Texts(
+        indices,
+        [row["source"] for row in segments],
+        [row["text"] for row in read_hypotheses(decode, indices)],
+        references[0],
+        groups_of(segments),
+        references[1:],
+        treatment_of(segments),
+    )
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why texts that look the same are not the same to a metric of strings."""
+
+    words: str
+    segments: int  # in how many
+
+
+def obstacles(texts: Texts) -> list[Obstacle]:
+    found = []
+    total = len(texts.hypotheses)
+    marked = sum(_PIECE in text for text in texts.hypotheses)
+    if marked and not any(_PIECE in text for text in texts.references):
+        words = (
+            f"{marked:,} of {total:,} outputs have ▁ (U+2581), and no reference has: their subwords were not "
+            "joined"
+        )
+        found.append(Obstacle(words, marked))
+    rows = zip(texts.hypotheses, *texts.all_references, strict=True)
+    mixed = sum(len({is_normalized("NFC", text) for text in row}) > 1 for row in rows)
+    if mixed:
+        words = (
+            f"in {mixed:,} of {total:,} segments some texts are in Unicode's form NFC and others are not: an "
+            "accented letter of one character does not match the same letter of two"
+        )
+        found.append(Obstacle(words, mixed))
+    return found
+
+
+def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The references of the lines of segments.jsonl: of each number those of all segments."""
+    rows = [[row["reference"], *row.get("more_references", [])] for row in segments]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def treatment_of(segments: Sequence[Mapping[str, Any]]) -> str:
+    """What a signature must say that was done to the references of the lines of segments.jsonl; empty where
+    they are as given."""
+    return "|ref:detokenized" if any(row.get("detokenised") for row in segments) else ""
+
+
+def groups_of(segments: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of the lines of segments.jsonl."""
+    return [row.get("group", "") for row in segments]
+
+
+def read_segment_scores(score: Path) -> list[float]:
+    """The values that a score step left in `segment_scores.jsonl`, in the test set's order."""
+    return [float(row["value"]) for row in read_jsonl(score / "segment_scores.jsonl")]

@@ -13,9 +13,8 @@ from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import BY_BLANKS, Bleu, bleu_tokenizer
 from creamtea.methods.texts import Languages
 from creamtea.words import looks_unspaced
-from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.counting import corpus_statistics
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.base import Array, Texts
+from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
 
 ORDER = 4
 _FETCHED = "its model is fetched on first use: run once with a network, or choose another tokenizer"

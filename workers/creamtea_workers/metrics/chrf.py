@@ -11,9 +11,8 @@ from sacrebleu.metrics import CHRF
 from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import Chrf
 from creamtea.methods.texts import Languages
-from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.counting import corpus_statistics
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.base import Array, Texts
+from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
 
 BETA = 2  # recall weighs beta² times as much as precision
 

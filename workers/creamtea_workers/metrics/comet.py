@@ -15,8 +15,7 @@ from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import Comet
 from creamtea.methods.texts import Languages
 from creamtea.settings import Settings
-from creamtea_workers.metrics.pinned import PinnedModel
-from creamtea_workers.metrics.scorer import Program, Progress, ScorerMetric
+from creamtea_workers.metrics.scorer import PinnedModel, Program, Progress, ScorerMetric
 
 SCRIPT = Path(__file__).with_name("comet_script.py")
 TIMEOUT = 3600.0  # fetching a model of some GB is one silent spell

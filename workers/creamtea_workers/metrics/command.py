@@ -10,8 +10,7 @@ from creamtea.methods.metrics import Command
 from creamtea.methods.texts import Languages
 from creamtea.scorers import MODEL, Scorer, ScorerPins, UnknownScorer, find_scorer
 from creamtea.steps.systems import ScoreParams
-from creamtea_workers.metrics.pinned import PinnedModel
-from creamtea_workers.metrics.scorer import Program, ScorerMetric
+from creamtea_workers.metrics.scorer import PinnedModel, Program, ScorerMetric
 
 
 class CommandMetric(ScorerMetric):

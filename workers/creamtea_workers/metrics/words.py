@@ -15,8 +15,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import OfWords
 from creamtea.methods.texts import Languages
 from creamtea.words import normalise
-from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.base import Array, Texts
 
 # hypothesis, reference -> errors (or what is right), and what they are counted in
 Count = Callable[[str, str], tuple[float, float]]

@@ -17,7 +17,7 @@ from creamtea_workers.corpora.subwords import BOS as BOS
 from creamtea_workers.corpora.subwords import EOS as EOS
 from creamtea_workers.corpora.subwords import PAD as PAD
 from creamtea_workers.corpora.subwords import UNK as UNK
-from creamtea_workers.corpora.vocabularies import SourceVocabulary as SourceVocabulary
+from creamtea_workers.corpora.subwords import SourceVocabulary as SourceVocabulary
 
 Projection = Callable[[Tensor], Tensor]  # hidden (..., D) → logits (..., V)
 

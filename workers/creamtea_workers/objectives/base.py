@@ -1,10 +1,17 @@
-"""The objective's interface: one object serves training, search and scoring."""
+"""The interface of objectives, and label smoothing."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from creamtea_workers.corpora.tokens import Rows
+from creamtea_workers.models.interface import EOS
 
 
 class Objective(Protocol):
@@ -19,3 +26,91 @@ class Objective(Protocol):
 
     def initial_bias(self, vocabulary_size: int) -> float:
         """What the output bias starts at (SCONES: -log V, see there)."""
+
+
+# Label smoothing: the target is q = (1 - ε) e_y + ε r, r uniform over V or the unigram distribution.
+
+
+def unigram_frequencies(rows: Rows, vocabulary_size: int) -> Tensor:
+    """Relative frequencies (V,), fp64, of the subwords in the targets, with an eos for each. A subword that
+    never occurs there has 0, and gets no mass from smoothing."""
+    counts = np.zeros(vocabulary_size, dtype=np.int64)
+    for part in rows.parts():
+        counts += np.bincount(part, minlength=vocabulary_size)
+    counts[EOS] += len(rows)
+    return torch.from_numpy(counts / counts.sum())
+
+
+@dataclass(frozen=True)
+class LabelSmoothing:
+    """q of n tokens: `gold` (n, 1) are their labels, V the size of the vocabulary.
+
+    The uniform r is that of the papers and of `F.cross_entropy`: over all of V, the gold label included
+    (other toolkits divide by V - 1 or V - 2). With unigram, whose r is 0 for subwords that the training
+    targets never held, a loss without the frequencies is a ValueError; with ε = 0 nothing needs r.
+    """
+
+    epsilon: float = 0.0
+    kind: Literal["uniform", "unigram"] = "uniform"
+    unigram: Tensor | None = field(default=None, compare=False, repr=False)  # (V,)
+    copies: dict[tuple[torch.device, torch.dtype], Tensor] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def expected(self, logits: Tensor, gold: Tensor) -> Tensor:
+        """q · z of the logits z (n, V): (n,)."""
+        chosen = logits.gather(1, gold)[:, 0]
+        if not self.epsilon:
+            return chosen
+        mean = logits.mean(1) if self.kind == "uniform" else logits @ self.frequencies(logits)
+        return chosen.lerp(mean, self.epsilon)
+
+    def subtract_from_(self, p: Tensor, gold: Tensor) -> Tensor:
+        """p - q of p (n, V), in place: a Fenchel-Young gradient (Peters and Martins 2021, Eqs. 9 and 13)."""
+        if self.epsilon and self.kind == "uniform":
+            p.sub_(self.epsilon / p.shape[1])
+        elif self.epsilon:
+            p.sub_(self.frequencies(p) * self.epsilon)
+        return p.scatter_add_(1, gold, p.new_full(gold.shape, self.epsilon - 1))
+
+    def power_sum(self, alpha: float, gold: Tensor, like: Tensor) -> Tensor:
+        """Σ_w q_w^α: (n,) in the type of `like` (n, V)."""
+        if not self.epsilon:
+            return like.new_ones(len(gold))
+        if self.kind == "uniform":
+            other = self.epsilon / like.shape[1]
+            return like.new_full(
+                (len(gold),), (1 - self.epsilon + other) ** alpha + (like.shape[1] - 1) * other**alpha
+            )
+        others = self.frequencies(like).double() * self.epsilon
+        at_gold = others[gold[:, 0]]
+        rest = others.pow(alpha).sum() - at_gold.pow(alpha)
+        return (rest + (at_gold + (1 - self.epsilon)).pow(alpha)).to(like.dtype)
+
+    def log_sum(self, gold: Tensor, like: Tensor) -> Tensor:
+        """Σ_w q_w log q_w: (n,) in the type of `like` (n, V)."""
+        if not self.epsilon:
+            return like.new_zeros(len(gold))
+        if self.kind == "uniform":
+            other = self.epsilon / like.shape[1]
+            of_gold = 1 - self.epsilon + other
+            return like.new_full(
+                (len(gold),), of_gold * math.log(of_gold) + (like.shape[1] - 1) * other * math.log(other)
+            )
+        others = self.frequencies(like).double() * self.epsilon
+        terms, at_gold = torch.special.xlogy(others, others), others[gold[:, 0]] + (1 - self.epsilon)
+        return (terms.sum() - terms[gold[:, 0]] + at_gold * at_gold.log()).to(like.dtype)
+
+    def frequencies(self, like: Tensor) -> Tensor:
+        """The unigram distribution (V,), in the type and on the device of `like` (n, V)."""
+        if self.unigram is None or self.unigram.shape != like.shape[1:]:
+            raise ValueError(
+                "label smoothing with unigram needs the relative frequencies of the training targets' "
+                f"{like.shape[1]} subwords: build_objective(spec, unigram_frequencies(rows, {like.shape[1]}))"
+            )
+        place = like.device, like.dtype
+        if (
+            place not in self.copies
+        ):  # made once: a GPU would wait for each copy, and a CUDA graph cannot hold it
+            self.copies[place] = self.unigram.to(like)
+        return self.copies[place]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from creamtea.methods.objectives import Entmax
+from creamtea_workers.objectives.base import LabelSmoothing
 from creamtea_workers.objectives.linear import LinearObjective, uses_kernels
-from creamtea_workers.objectives.smoothing import LabelSmoothing
 from creamtea_workers.objectives.threshold import precise, support
 
 

@@ -2,8 +2,8 @@
 
 A program reads a row of the output layer's product, adds the bias, computes the loss and writes the gradient
 over the product. Formulas and papers are in the objectives' classes (`softmax`, `scones`, `entmax`) and in
-`threshold`; the tests compare the two. Nothing is read back, so that a CUDA graph can hold each launch, and
-every sum has a fixed order.
+`objectives.threshold`; the tests compare the two. Nothing is read back, so that a CUDA graph can hold each
+launch, and every sum has a fixed order.
 
 A row of up to MAX_BLOCK words stays in registers; a longer one is read again in each pass, from the cache.
 With TRITON_INTERPRET=1, which has to be set before the import, the same code runs on a CPU.
@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from creamtea_workers.objectives.smoothing import LabelSmoothing
+from creamtea_workers.objectives.base import LabelSmoothing
 from creamtea_workers.objectives.threshold import MARGIN as BELOW
 from creamtea_workers.objectives.threshold import MAX_ITERATIONS, NEAR_SOFTMAX
 
@@ -68,7 +68,7 @@ def entmax_log_scores(logits: Tensor, alpha: float) -> Tensor:
 
 
 def working_type(alpha: float, like: Tensor) -> tl.dtype:
-    """fp64 where `threshold` needs it, or is given it."""
+    """fp64 where `objectives.threshold` needs it, or is given it."""
     return tl.float64 if alpha < NEAR_SOFTMAX or alpha > 2 or like.dtype == torch.float64 else tl.float32
 
 
@@ -231,7 +231,7 @@ def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexp
     top = tl.max(largest, 0)
     if ALPHA <= 2:
         tau = tl.full((), -1.0, TYPE)
-        if first.shape[0] < SPAN:  # `threshold`: that of some words is a lower bound
+        if first.shape[0] < SPAN:  # `objectives.threshold`: that of some words is a lower bound
             tau = newton(largest, product, bias, V, top, tau, ALPHA, TYPE, first.shape[0])
             tau = tl.maximum(tau - MARGIN, -1.0)
         tau = newton(first, product, bias, V, top, tau, ALPHA, TYPE, SPAN)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.objectives import Softmax
+from creamtea_workers.objectives.base import LabelSmoothing
 from creamtea_workers.objectives.linear import LinearObjective
-from creamtea_workers.objectives.smoothing import LabelSmoothing
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,9 @@ from creamtea.methods.searches import Beam
 from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod, top_candidates
 from creamtea_workers.search.fixed import Maker, decode_fixed
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
-from creamtea_workers.search.top import top_candidates
 
 
 @dataclass(frozen=True)

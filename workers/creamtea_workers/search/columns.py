@@ -18,9 +18,8 @@ from torch import Tensor
 from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import SearchInput
+from creamtea_workers.search.base import Hypothesis, SearchInput
 from creamtea_workers.search.fixed import Maker, decode_fixed
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 
 # Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies

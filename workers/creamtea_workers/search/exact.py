@@ -1,5 +1,4 @@
-"""Exact search (Stahlberg and Byrne 2019): of all hypotheses within the length limit (`length_limit`) the
-one with the highest score.
+"""Exact search (Stahlberg and Byrne 2019): the hypothesis with the highest score within the length limit.
 
 A beam search's hypothesis is the first bound of a depth-first search for better ones; when that has nothing
 left to search, the best is proved.
@@ -8,17 +7,23 @@ left to search, the best is proved.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from creamtea.contract.step import MetricRow
 from creamtea.methods.searches import Exact
 from creamtea_workers.analysis.rows import mean_row, share_row
-from creamtea_workers.search.base import Detokenize, Findings, SearchInput, SearchMethod
+from creamtea_workers.models.interface import BOS
+from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import Detokenize, Findings, Hypothesis, SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import FinishedSearch, SearchBudget, depth_first
-from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import OutputLayer
 
 OUTCOMES = ("proved", "improved", "limit")
 TOLERANCE = 1e-4  # per token: two searches round the score of the same hypothesis differently
@@ -118,3 +123,237 @@ def tolerance(subwords: int) -> float:
 def build(spec: Exact, detokenize: Detokenize | None) -> ExactSearch:
     seconds = math.inf if spec.max_seconds is None else spec.max_seconds
     return ExactSearch(SearchBudget(spec.max_states, seconds), spec.depth, spec.beam, spec.max_length_ratio)
+
+
+# Depth-first search for hypotheses that score above a bound, of many sentences side by side.
+#
+# A prefix never ends better than it stands, as log-scores are ≤ 0: one that does not score above the best
+# hypothesis so far (at first: above the given bound) is left out with all that begins with it. Of a prefix's
+# continuations </s> comes first, then the best (Stahlberg and Byrne 2019, Algorithm 1).
+#
+# Every call of the decoder continues up to `SearchBudget.nodes` prefixes of each sentence, those that the
+# search would reach next. Once the best hypothesis is found the order in which the others are ruled out makes
+# no difference, so little of this work is wasted. What is searched for a sentence never depends on the
+# others.
+#
+# Shapes: n sentences, N rows (prefixes that are continued), R the largest number of rows of a sentence, D
+# width, K vocabulary.
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """What the search for one sentence may cost."""
+
+    expansions: int  # prefixes that the decoder continues
+    seconds: float = math.inf  # its share of the time of the rounds that it was in
+    only_first: bool = False  # stop at the first hypothesis above the bound
+    nodes: int = 16  # maximum number of prefixes that one call of the decoder continues
+
+
+@dataclass(frozen=True)
+class FinishedSearch:
+    """The result for one sentence."""
+
+    sentence: int
+    tokens: list[int] | None  # of the best hypothesis above the bound, without </s>; None: there is none
+    score: float  # of that hypothesis; the bound where there is none
+    exhausted: bool  # nothing was left to search
+    expansions: int  # prefixes that the decoder continued
+
+
+@torch.inference_mode()
+def depth_first(
+    batch: SearchInput, bounds: Sequence[float], budget: SearchBudget
+) -> Iterator[list[FinishedSearch]]:
+    """Before every round: the sentences whose search has finished, often none. `bounds`: the score that each
+    sentence's hypothesis must exceed; -inf where any will do."""
+    model, output, limits = batch.model, batch.output, batch.limits
+    device = batch.memory.hidden.device
+    tree = model.start_tree(batch.memory, max(limits))
+    searches = [_Search(*each) for each in zip(range(len(limits)), limits, bounds, strict=True)]
+    ends = output.ends(len(limits))  # (n, 1)
+    while True:
+        running = [not search.is_done(budget) for search in searches]
+        yield [search.finished() for search, runs in zip(searches, running, strict=True) if not runs]
+        if not any(running):
+            return
+        if not all(running):
+            kept = torch.tensor(running, device=device).nonzero().squeeze(1)
+            output, ends = output.keep(kept), ends[kept]
+            tree.free(
+                [
+                    node
+                    for search, runs in zip(searches, running, strict=True)
+                    if not runs
+                    for node in search.all_nodes()
+                ]
+            )
+            searches = [search for search, runs in zip(searches, running, strict=True) if runs]
+        began = time.perf_counter()
+        children = _Children.of(searches, budget, device)
+        hidden, nodes = model.step_tree(children.tokens, children.parents, tree)
+        scores = children.log_scores(batch.objective, output, hidden)
+        children.end(scores, ends)
+        children.push(scores, output, nodes)
+        tree.free([node for search in searches for node in search.released()])
+        share = (time.perf_counter() - began) / len(searches)
+        for search in searches:
+            search.seconds += share
+
+
+@dataclass
+class _Prefix:
+    """A prefix that the decoder has continued, and its continuations but </s>, the best first."""
+
+    node: int
+    parent: _Prefix | None
+    token: int
+    length: int  # subwords
+    tokens: list[int]
+    scores: list[float]  # of the prefix with each of `tokens`
+    taken: int = 0  # of `tokens`
+
+    def subwords(self) -> list[int]:
+        tokens: list[int] = []
+        prefix = self
+        while prefix.parent is not None and prefix.length > 0:
+            tokens.append(prefix.token)
+            prefix = prefix.parent
+        return tokens[::-1]
+
+
+@dataclass
+class _Search:
+    """The search for one sentence. On `stack` every prefix lies above those that it begins with; one that has
+    no continuation left to take is released when it is on top."""
+
+    sentence: int
+    limit: int
+    best: float
+    tokens: list[int] | None = None
+    expansions: int = 0
+    seconds: float = 0.0
+    stack: list[_Prefix] = field(default_factory=list)
+    to_free: list[int] = field(default_factory=list)  # nodes
+
+    def __post_init__(self) -> None:
+        """Before the empty prefix: bos is the one continuation."""
+        self.stack.append(_Prefix(self.sentence, None, -1, -1, [BOS], [0.0]))
+
+    def has_next(self, prefix: _Prefix) -> bool:
+        return prefix.taken < len(prefix.tokens) and prefix.scores[prefix.taken] > self.best
+
+    def is_done(self, budget: SearchBudget) -> bool:
+        while self.stack and not self.has_next(self.stack[-1]):
+            self.to_free.append(self.stack.pop().node)
+        spent = self.expansions >= budget.expansions or self.seconds >= budget.seconds
+        return not self.stack or spent or (budget.only_first and self.tokens is not None)
+
+    def finished(self) -> FinishedSearch:
+        return FinishedSearch(self.sentence, self.tokens, self.best, not self.stack, self.expansions)
+
+    def take(self, count: int) -> list[_Child]:
+        """The next `count` continuations, or all that are left, in the order of depth-first search."""
+        children: list[_Child] = []
+        for prefix in reversed(self.stack):
+            while len(children) < count and self.has_next(prefix):
+                next_ = prefix.taken
+                children.append(_Child(self, prefix, prefix.tokens[next_], prefix.scores[next_]))
+                prefix.taken += 1
+            if len(children) == count:
+                break
+        self.expansions += len(children)
+        return children
+
+    def released(self) -> list[int]:
+        nodes, self.to_free = self.to_free, []
+        return nodes
+
+    def all_nodes(self) -> list[int]:
+        """Released, or still on the stack of a search that ended before it was through."""
+        return [*self.released(), *(prefix.node for prefix in self.stack)]
+
+
+@dataclass(frozen=True)
+class _Child:
+    """A continuation of a prefix, for the decoder to continue."""
+
+    search: _Search
+    prefix: _Prefix
+    token: int
+    score: float
+
+    @property
+    def length(self) -> int:
+        return self.prefix.length + 1
+
+    def bound(self) -> float:
+        """The lowest log-score with which a continuation other than </s> is of use: infinite where the limit
+        leaves no room for it and </s>."""
+        has_room = self.length + 2 <= self.search.limit
+        return self.search.best - self.score if has_room else math.inf
+
+    def end(self, gain: float) -> None:
+        """`gain`: log-score of </s>."""
+        if self.score + gain > self.search.best:
+            self.search.best = self.score + gain
+            self.search.tokens = [*self.prefix.subwords(), self.token] if self.length else []
+
+    def push(self, node: int, tokens: list[int], scores: list[float]) -> None:
+        if tokens:
+            continued = _Prefix(node, self.prefix, self.token, self.length, tokens, scores)
+            self.search.stack.append(continued)
+        else:
+            self.search.to_free.append(node)
+
+
+@dataclass(frozen=True)
+class _Children:
+    """What one call of the decoder continues, of n sentences."""
+
+    children: list[_Child]
+    tokens: Tensor  # (N,)
+    parents: Tensor  # (N,) nodes
+    sentences: Tensor  # (N,) 0 … n-1
+    slots: Tensor  # (N,) 0 … R-1, among the rows of the sentence
+    shape: tuple[int, int]  # n, R
+
+    @classmethod
+    def of(cls, searches: Sequence[_Search], budget: SearchBudget, device: torch.device) -> _Children:
+        taken = [search.take(min(budget.nodes, budget.expansions - search.expansions)) for search in searches]
+        rows = [
+            (child.token, child.prefix.node, n, m)
+            for n, children in enumerate(taken)
+            for m, child in enumerate(children)
+        ]
+        tokens, parents, sentences, slots = torch.tensor(rows, device=device).unbind(1)
+        children = [child for of_sentence in taken for child in of_sentence]
+        return cls(children, tokens, parents, sentences, slots, (len(taken), max(map(len, taken))))
+
+    def log_scores(self, objective: Objective, output: OutputLayer, hidden: Tensor) -> Tensor:
+        """hidden (N, D) -> (N, K), each row over its sentence's vocabulary."""
+        grid = hidden.new_zeros(*self.shape, hidden.shape[1])  # (n, R, D)
+        grid[self.sentences, self.slots] = hidden
+        return output.log_scores(objective, output.logits(grid))[self.sentences, self.slots]
+
+    def end(self, scores: Tensor, ends: Tensor) -> None:
+        """Complete every child with </s>: that may raise the bound for all the others."""
+        gains = scores.gather(1, ends[self.sentences]).squeeze(1).tolist()
+        for child, gain in zip(self.children, gains, strict=True):
+            child.end(gain)
+
+    def push(self, scores: Tensor, output: OutputLayer, nodes: Sequence[int]) -> None:
+        """Keep the continuations above the bound, those of the first child on top."""
+        bounds = scores.new_tensor([child.bound() for child in self.children])  # (N,)
+        rows, positions = (scores > bounds.unsqueeze(1)).nonzero(as_tuple=True)
+        ids = output.ids(torch.arange(scores.shape[1], device=scores.device).expand(self.shape[0], -1))
+        tokens = ids[self.sentences[rows], positions].cpu().numpy()
+        gains, row = scores[rows, positions].double().cpu().numpy(), rows.cpu().numpy()
+        order = np.lexsort((tokens, -gains, row))
+        tokens, gains, row = tokens[order], gains[order], row[order]
+        parts = np.searchsorted(row, np.arange(len(self.children) + 1))
+        for n in reversed(range(len(self.children))):
+            part = slice(parts[n], parts[n + 1])
+            self.children[n].push(
+                nodes[n], tokens[part].tolist(), (gains[part] + self.children[n].score).tolist()
+            )

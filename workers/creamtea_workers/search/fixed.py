@@ -22,8 +22,7 @@ from creamtea_workers.models.base import Model
 from creamtea_workers.models.graphs import Graphs, New, Program, bucket
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import SearchInput
-from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.base import Hypothesis, SearchInput
 from creamtea_workers.search.output import FixableOutput, OutputLayer
 
 DEVICES = {"cuda"}  # on which it is faster

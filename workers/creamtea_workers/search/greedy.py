@@ -8,9 +8,8 @@ from torch import Tensor
 
 from creamtea.methods.searches import Greedy
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod
 from creamtea_workers.search.columns import Choice, decode_columns
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from creamtea.methods.searches import Mbr
-from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
-from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.bleu import ORDER as WORD_ORDER
+from creamtea_workers.metrics.bleu import bleu_from_sums
+from creamtea_workers.metrics.chrf import chrf_from_sums
+from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod
 from creamtea_workers.search.sample import Sampler, sampler_of
-from creamtea_workers.search.utility import Utility, expected_utilities
 
 _DIGITS = 9  # of expected utilities that are compared: equal ones may differ by the order of summation
 
@@ -52,3 +59,104 @@ def build(spec: Mbr, detokenize: Detokenize | None) -> MbrSearch:
     if detokenize is None:
         raise ValueError("MBR compares texts: build_search needs `detokenize`")
     return MbrSearch(sampler_of(spec), spec.samples, spec.utility, detokenize, spec.max_length_ratio)
+
+
+# Sentence chrF and BLEU of every text of a list against every other, for minimum Bayes risk.
+#
+# The values are sacreBLEU's sentence scores (effective order for BLEU, as it advises; its tokeniser 13a,
+# which does not split languages written without blanks: chrF is for those). Each text's n-grams are counted
+# once. The k-th occurrence of an n-gram is a separate feature, so that the matches of two texts, the sum of
+# min(count, count) over n-grams, are the number of features that they share: a matrix product.
+
+
+Utility = Literal["chrf", "bleu"]
+Ids = NDArray[np.int64]
+
+CHARACTER_ORDER = 6
+_CELLS = 1 << 22  # numbers held at once: 16 MB of features, 32 MB of statistics
+
+_tokenize = Tokenizer13a()
+
+
+def expected_utilities(texts: Sequence[str], counts: Sequence[int], utility: Utility) -> Array:
+    """(U,): the mean utility of each of U texts against all samples, of which text j is `counts[j]`."""
+    times = np.asarray(counts, dtype=np.float64)
+    return pairwise_utilities(texts, utility) @ times / times.sum()
+
+
+def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
+    """(U, U) in 0 … 100: row i as the hypothesis against column j as the reference."""
+    if utility == "chrf":
+        symbols = [np.fromiter(map(ord, "".join(text.split())), np.int64) for text in texts]
+        counts, matched = ngram_matches(symbols, CHARACTER_ORDER)
+    else:
+        symbols = [np.array(_tokenize(text.rstrip()).split(), dtype=str) for text in texts]
+        counts, matched = ngram_matches(symbols, WORD_ORDER)
+    size, orders = counts.shape
+    result = np.empty((size, size))
+    chunk = max(1, _CELLS // (size * 3 * orders))
+    for start in range(0, size, chunk):
+        part = slice(start, start + chunk)
+        own = np.broadcast_to(counts[part, None], (len(counts[part]), size, orders))
+        others = np.broadcast_to(counts[None], own.shape)
+        if utility == "chrf":
+            statistics = np.stack([own, others, matched[part]], axis=3)  # (·, U, orders, 3)
+            result[part] = chrf_from_sums(statistics.reshape(*own.shape[:2], -1))
+        else:
+            lengths = (own[:, :, :1], others[:, :, :1])
+            result[part] = bleu_from_sums(
+                np.concatenate([*lengths, matched[part], own], axis=2), effective_order=True
+            )
+    return result
+
+
+def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Array]:
+    """`rows`: the symbols of U texts. The numbers of 1- to `orders`-grams (U, orders) and those that two
+    texts share, each occurrence once (U, U, orders)."""
+    size = len(rows)
+    lengths = np.array([len(row) for row in rows])
+    counts = np.maximum(lengths[:, None] - np.arange(orders), 0).astype(np.float64)
+    matched = np.zeros((size, size, orders))
+    if not lengths.any():
+        return counts, matched
+    symbols: Ids = np.unique(np.concatenate(rows), return_inverse=True)[1]
+    owner = np.repeat(np.arange(size), lengths)
+    left = np.concatenate([np.arange(length, 0, -1) for length in lengths])  # symbols from here to the end
+    grams = symbols  # of each place where one begins: a number for the n-gram, equal for equal ones
+    places = np.arange(len(symbols))
+    for order in range(orders):
+        if order:
+            longer = left[places] > order
+            places, grams = places[longer], grams[longer]
+            if len(places) == 0:
+                break
+            # renumbered at every order, so that the products stay small
+            pairs = grams * (int(symbols.max()) + 1) + symbols[places + order]
+            grams = np.unique(pairs, return_inverse=True)[1]
+        matched[:, :, order] = _shared(grams, owner[places], size)
+        np.fill_diagonal(matched[:, :, order], counts[:, order])
+    return counts, matched
+
+
+def _shared(grams: Ids, owner: Ids, size: int) -> Array:
+    """Occurrences of n-grams that two of `size` texts share (size, size), right off the diagonal only;
+    `owner` of the grams ascends."""
+    order = np.argsort(grams, kind="stable")  # by gram, then by owner
+    gram, text = grams[order], owner[order]
+    place = np.arange(len(gram))
+    begins = np.ones(len(gram), dtype=bool)
+    begins[1:] = (gram[1:] != gram[:-1]) | (text[1:] != text[:-1])
+    occurrence = place - np.maximum.accumulate(np.where(begins, place, 0))
+    features = gram * (occurrence.max() + 1) + occurrence
+    _, feature, texts = np.unique(features, return_inverse=True, return_counts=True)
+    common = texts[feature] > 1  # what one text alone has is shared with nobody
+    text = text[common]
+    names, feature = np.unique(feature[common], return_inverse=True)
+    total = np.zeros((size, size), dtype=np.float32)  # exact: numbers of occurrences
+    chunk = max(1, _CELLS // size)
+    for start in range(0, len(names), chunk):
+        here = (feature >= start) & (feature < start + chunk)
+        has = np.zeros((size, min(chunk, len(names) - start)), dtype=np.float32)
+        has[text[here], feature[here] - start] = 1.0
+        total += has @ has.T
+    return total.astype(np.float64)

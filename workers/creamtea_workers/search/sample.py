@@ -25,11 +25,9 @@ from torch import Tensor
 from creamtea.errors import StepError
 from creamtea.methods.searches import Sample, Sampling
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod, keep_top
 from creamtea_workers.search.columns import Choice, decode_columns
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
-from creamtea_workers.search.top import keep_top
 
 _CELLS = 1 << 22  # cumulative probabilities held at once: 32 MB
 

@@ -1,25 +1,44 @@
-"""From source subwords to hypotheses: encode, select the vocabulary, search."""
+"""From source text to hypotheses: load a system, encode, select the vocabulary, search."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from creamtea.contract.step import Checkpoints, StepContext
+from creamtea.errors import InputError, StepError, StepUnavailable
+from creamtea.hardware import processor_name
+from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Search
+from creamtea.methods.selections import Selection
+from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
+from creamtea_workers.corpora.segments import encode_sources
+from creamtea_workers.corpora.subwords import UNK, SubwordModel, TextModel, load_text_model
+from creamtea_workers.corpora.text import normalise, read_jsonl
 from creamtea_workers.models.base import Model
+from creamtea_workers.models.build import ModelConfig, load_model
+from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
+from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import SearchInput, SearchMethod
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search import build_search
+from creamtea_workers.search.base import Hypothesis, SearchInput, SearchMethod, length_limit
+from creamtea_workers.search.exact import ExactHypothesis
 from creamtea_workers.search.fixed import encode_fixed
-from creamtea_workers.search.hypothesis import Hypothesis, length_limit
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.selection.base import LimitedSelector, Selector
+from creamtea_workers.selection import build_selector
+from creamtea_workers.selection.base import LimitedSelector, SelectionResources, Selector
+from creamtea_workers.training import checkpoint
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
@@ -190,3 +209,232 @@ def source_batch(sources: Sources, device: torch.device) -> Tensor:
     rows = np.where(places == lengths[:, None], EOS, PAD)
     rows[places < lengths[:, None]] = np.fromiter(chain.from_iterable(sources), np.int64, lengths.sum())
     return torch.from_numpy(rows).to(device)
+
+
+# Systems as steps name them: from folders and parameters to a `Translator`.
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a train step left, on a device, ready to translate. Scores are computed in fp32, of logits that
+    in bf16 and fp16 have been rounded to these, and in int8 are products of rounded numbers."""
+
+    model: TranslationModel
+    objective: Objective
+    config: ModelConfig
+    precision: Precision
+
+    @classmethod
+    def load(cls, folder: Path, precision: Precision, device: torch.device) -> TrainedModel:
+        model, objective, config = load_model(folder, device)
+        return cls(prepare(model, precision), objective, config, precision)
+
+    @classmethod
+    def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:
+        """From a step's input train, on the step's device; an ensemble of several."""
+        device = step_device(context.gpus)
+        first, *others = [cls.load(folder, precision, device) for folder in context.inputs("train")]
+        if not others:
+            return first
+        ensemble = Ensemble([first.model, *(other.model for other in others)], first.objective)
+        return cls(ensemble, EnsembleObjective(), first.config, precision)
+
+    def require(self, selection: type[Selection]) -> None:
+        """StepError when the model lacks what the selection needs."""
+        if selection.needs_head and self.config.nvs is None:
+            raise StepError(
+                f"{selection.title}: this variant was trained without an NVS head; give the variant "
+                "`nvs: {}`, or the system another selection"
+            )
+
+    def translator(
+        self,
+        selection: Selection,
+        search: Search,
+        lexicon: Path | None = None,
+        subwords: TextModel | None = None,
+    ) -> Translator:
+        """`lexicon` for lexicon selection, `subwords` for MBR and for NVS without context."""
+        self.require(type(selection))
+        joint = subwords if isinstance(subwords, SubwordModel) else None
+        if self.precision in search.excluded_precisions:
+            reason = search.excluded_precisions[self.precision]
+            raise StepError(f"{search.title} in precision {self.precision}: {reason}; give the system fp32")
+        return Translator(
+            model=self.model,
+            objective=self.objective,
+            selector=build_selector(selection, SelectionResources(self.model, lexicon, joint)),
+            search=build_search(search, subwords.decode if subwords else None),
+        )
+
+
+def lexicon_file(context: StepContext[Any]) -> Path | None:
+    """The lexicon among a step's inputs; absent where no lexicon selection is asked for."""
+    folders = context.inputs("align")
+    return folders[0] / "lexicon.npz" if folders else None
+
+
+def step_device(gpus: float) -> torch.device:
+    """StepUnavailable when the step was given a GPU that torch cannot use."""
+    if gpus == 0:
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise StepUnavailable(
+            "the study gives this step a GPU, but torch sees none on its machine: install a CUDA build of "
+            "torch there, or take `gpus` out of the study's resources"
+        )
+    return torch.device("cuda")
+
+
+def device_name(device: torch.device) -> str:
+    """The processor's name, as people know it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"
+
+
+# Lines of text translated by a trained system, outside of a test set.
+
+
+UNKNOWN = "this selection does not say what would allow it"
+
+
+@dataclass(frozen=True)
+class OpenSystem:
+    """A system in memory, once its step's files have been read. Its outputs are those of a decode step with
+    the same params."""
+
+    params: DecodeParams
+    subwords: TextModel
+    translator: Translator
+    example: str = ""  # a source with its language and tags, of a system of words that has such symbols
+
+    @classmethod
+    def of_step(cls, context: StepContext[DecodeParams]) -> OpenSystem:
+        prepare_torch(context.cpus)
+        params = context.params
+        subwords = load_text_model(context)
+        trained = TrainedModel.of_step(context, params.precision)
+        translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
+        own = subwords.source_vocabulary
+        marked = own is not None and own.bracketed > 0
+        example = read_jsonl(context.input("test_set") / "segments.jsonl")[0]["source"] if marked else ""
+        return cls(params, subwords, translator, example)
+
+    def translate(
+        self, lines: Sequence[str], with_selection: bool = False, count: int = 1, word: str = ""
+    ) -> list[dict[str, Any]]:
+        """For each line {source, text, score, length, selected_size, unknown}, the last what of the source
+        the model has never seen; `with_selection` adds `selected`, the subwords that the sentence may use
+        (None: the full vocabulary), and a `count` above 1 `best`, at most so many of
+        {text, score, length}, best first. A `word` of the target adds `word`: for each of its subwords
+        {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
+        InputError for a selection of a model without joint subwords.
+        """
+        joint = self.subwords if isinstance(self.subwords, SubwordModel) else None
+        if (with_selection or word) and joint is None:
+            raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
+        lines = [normalise(line) for line in lines]
+        sources = encode_sources(self.subwords, lines)
+        translations: dict[int, list[Translation]] = {}
+        for batch in self.translator.batches(sources, self.params.batch_size):
+            several = self.translator.translate_best([sources[n] for n in batch], count)
+            translations.update(zip(batch, several, strict=True))
+        rows: list[dict[str, Any]] = []
+        for number, line in enumerate(lines):
+            found = translations[number]
+            best = [_translation(translation.hypothesis, self.subwords) for translation in found]
+            unknown = self.subwords.unknown(line) if UNK in sources[number] else []
+            row = {
+                "source": line,
+                **best[0],
+                "selected_size": found[0].selected_size,
+                "unknown": unknown,
+            }
+            rows.append(row if count == 1 else {**row, "best": best})
+        if joint is not None and (with_selection or word):
+            selection = self.translator.selected(sources)
+            for number, row in enumerate(rows):
+                ids = None if selection is None else selection[number]
+                if with_selection:
+                    row["selected"] = None if ids is None else joint.pieces(ids)
+                if word:
+                    allowed = None if ids is None else frozenset(ids)
+                    row["word"] = _subwords_of(
+                        word, sources[number], allowed, self.translator, joint, self.params
+                    )
+        return rows
+
+
+def _subwords_of(
+    word: str,
+    source: Sequence[int],
+    allowed: frozenset[int] | None,
+    translator: Translator,
+    subwords: SubwordModel,
+    params: DecodeParams,
+) -> list[dict[str, Any]]:
+    """`allowed` None: every subword."""
+    ids = subwords.encode(word)
+    needs = dict.fromkeys(ids, "")
+    if missing := [id_ for id_ in needs if allowed is not None and id_ not in allowed]:
+        limits = translator.limits(source, missing)
+        for place, id_ in enumerate(missing):
+            needs[id_] = UNKNOWN if limits is None else params.selection.allowing(limits[place])
+    return [
+        {"subword": piece, "allowed": not needs[id_], "needs": needs[id_]}
+        for id_, piece in zip(ids, subwords.pieces(ids), strict=True)
+    ]
+
+
+def _translation(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
+    return {
+        "text": subwords.decode(hypothesis.tokens),
+        "score": hypothesis.score,
+        "length": len(hypothesis.tokens),
+    }
+
+
+# The translations of a decoding step so far, with which its next attempt continues.
+
+
+SAVE_EVERY = 60.0  # seconds
+
+
+@dataclass
+class SavedTranslations:
+    translations: dict[int, Translation] = field(default_factory=dict)  # by position among the sources
+    seconds: float = 0.0  # of all attempts
+
+    def in_order(self) -> list[Translation]:
+        return [self.translations[n] for n in range(len(self.translations))]
+
+    def save(self, checkpoints: Checkpoints, worker: int) -> None:
+        checkpoint.save(checkpoints, _name(worker), asdict(self))
+
+    @classmethod
+    def load(cls, checkpoints: Checkpoints) -> SavedTranslations:
+        """What all workers have saved last, whose files have no gap; nothing at first."""
+        saved: list[SavedTranslations] = []
+        while (content := checkpoint.load(checkpoints, _name(len(saved)))) is not None:
+            translations = {
+                position: Translation(hypothesis(fields["hypothesis"]), fields["selected_size"])
+                for position, fields in content["translations"].items()
+            }
+            saved.append(cls(translations, content["seconds"]))
+        return cls.of_workers(saved)
+
+    @classmethod
+    def of_workers(cls, parts: Sequence[SavedTranslations]) -> SavedTranslations:
+        """Of workers that translated beside one another."""
+        translations = {n: translation for part in parts for n, translation in part.translations.items()}
+        return cls(translations, max((part.seconds for part in parts), default=0.0))
+
+
+def _name(worker: int) -> str:
+    return f"translations-{worker}.pt"
+
+
+def hypothesis(fields: dict[str, object]) -> Hypothesis:
+    kind = ExactHypothesis if "outcome" in fields else Hypothesis
+    return kind(**fields)  # type: ignore[arg-type]

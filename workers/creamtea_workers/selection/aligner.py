@@ -1,5 +1,4 @@
-"""IBM model 2 with a diagonal prior over subword ids (Dyer et al. 2013, "A Simple, Fast, and Effective
-Reparameterization of IBM Model 2"), trained by EM: the aligner of fast_align, vectorised.
+"""Word alignment of subwords, and the lexicon for vocabulary selection that is made of it.
 
 A target of m subwords given a source of n, i and j counted from 1 (Dyer et al., Figure 1):
 
@@ -14,7 +13,7 @@ estimate, without the Dirichlet prior.
 
 Pairs of the same shape (m, n) are handled together, as dense arrays (pairs, m, n) with one prior (m, n). The
 corpus is read again in each iteration, shard by shard; what stays in memory is the table of the subwords that
-occur together (`together`: 24 bytes for each such pair, 32 while posteriors are added).
+occur together (`Together`: 24 bytes for each such pair, 32 while posteriors are added).
 """
 
 from __future__ import annotations
@@ -24,13 +23,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from creamtea_workers.corpora.subwords import EOS
 from creamtea_workers.corpora.tokens import Shard
-from creamtea_workers.selection.together import Ids, Together, same_shape
 
 Reals = NDArray[np.float64]
 Item = TypeVar("Item")
@@ -260,3 +260,254 @@ def _best_tension(expected: _Expected, tension: float) -> float:
         if abs(tension - before) < 1e-6:
             break
     return tension
+
+
+# Which source and target subwords occur together, and the number of each such pair among all of them.
+#
+# A bitmap with the number of set bits before each of its words: a number is found with two reads, and the
+# index takes a quarter of a byte for each possible pair of subwords (30 MB where 11,000 source and 11,000
+# target subwords occur), however large the corpus is.
+
+
+Ids = NDArray[np.int64]
+CELLS = 1 << 20  # maximum of pairs × m × n in a group of more than one pair
+MAX_CELLS = 1 << 24  # m × n of a sentence pair; longer ones are left out
+_BLOCK = 1 << 29  # possible pairs that are marked in one pass over the corpus, in bytes
+_ENTRIES = 1 << 22  # of a table that are handled at a time
+
+
+def same_shape(shard: Shard) -> Iterator[tuple[Ids, Ids, Ids]]:
+    """The places of pairs of one shape, their sources (pairs, n) and targets (pairs, m), at most `CELLS`
+    cells at a time, shapes in order; pairs with an empty side, and with more than `MAX_CELLS` cells, are
+    omitted."""
+    n, m = shard.sources.lengths, shard.targets.lengths
+    places = np.flatnonzero((n > 0) & (m > 0) & (m * n <= MAX_CELLS))
+    order = places[np.lexsort((n[places], m[places]))]
+    changes = np.flatnonzero(np.diff(m[order]) | np.diff(n[order])) + 1
+    for group in np.split(order, changes) if len(order) else []:
+        shape = int(n[group[0]]), int(m[group[0]])
+        size = max(1, CELLS // (shape[0] * shape[1]))
+        for first in range(0, len(group), size):
+            part = group[first : first + size]
+            source, target = (
+                side.tokens[side.offsets[part][:, None] + np.arange(length)].astype(np.int64)
+                for side, length in zip(shard, shape, strict=True)
+            )
+            yield part, source, target
+
+
+@dataclass(frozen=True)
+class Together:
+    """The source id `vocabulary_size` is NULL, which occurs with all targets; its row is the last."""
+
+    sources: Ids  # (R,) the ids that occur, ascending
+    targets: Ids  # (T,)
+    rows: Ids  # (vocabulary_size + 1,) of each source id its row
+    columns: Ids  # (vocabulary_size,) of each target id its column
+    bits: NDArray[np.uint64]  # (R, words of a row)
+    before: Ids  # (R × words + 1,) set bits before each word
+    left_out: int  # sentence pairs with more than MAX_CELLS cells
+
+    @classmethod
+    def of(cls, shards: Iterable[Shard], vocabulary_size: int) -> Together:
+        """ValueError where no sentence pair has words on both sides."""
+        seen_source = np.zeros(vocabulary_size + 1, dtype=np.bool_)
+        seen_target = np.zeros(vocabulary_size, dtype=np.bool_)
+        left_out = 0
+        for shard in shards:
+            left_out += int((shard.sources.lengths * shard.targets.lengths > MAX_CELLS).sum())
+            for _, source, target in same_shape(shard):
+                seen_source[source] = True
+                seen_target[target] = True
+        if not seen_target.any():
+            raise ValueError("no pair to align: every one has an empty side")
+        seen_source[vocabulary_size] = True
+        rows, columns = np.cumsum(seen_source) - 1, np.cumsum(seen_target) - 1
+        bits = _bitmap(shards, rows, columns)
+        before = np.concatenate([[0], np.cumsum(np.bitwise_count(bits), dtype=np.int64)])
+        ids = np.flatnonzero(seen_source), np.flatnonzero(seen_target)
+        return cls(*ids, rows, columns, bits, before, left_out)
+
+    def __len__(self) -> int:
+        return int(self.before[-1])
+
+    @property
+    def starts(self) -> Ids:
+        """(R + 1,): the numbers of the pairs of row r are [starts[r], starts[r + 1])."""
+        return self.before[:: self.bits.shape[1]]
+
+    def numbers(self, source: Ids, target: Ids) -> Ids:
+        """Of every word of sources (pairs, n) with every word of their targets (pairs, m): (pairs, m, n)."""
+        column = self.columns[target]
+        words = self.rows[source][:, None, :] * self.bits.shape[1] + (column >> 6)[:, :, None]
+        lower = (np.uint64(1) << (column & 63).astype(np.uint64)) - np.uint64(1)
+        set_before = np.bitwise_count(self.bits.ravel()[words] & lower[:, :, None])
+        numbers: Ids = self.before[words]
+        numbers += set_before
+        return numbers
+
+    def null_numbers(self, target: Ids) -> Ids:
+        """Of every word of targets with NULL."""
+        return self.starts[-2] + self.columns[target]
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Rows [first, last) with about `_ENTRIES` pairs, one block after the other."""
+        first = 0
+        while first < len(self.sources):
+            last = int(np.searchsorted(self.starts, self.starts[first] + _ENTRIES, side="right")) - 1
+            last = min(max(last, first + 1), len(self.sources))
+            yield first, last
+            first = last
+
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The source and target id of each pair, by number."""
+        source, target = (np.empty(len(self), dtype=np.int32) for _ in range(2))
+        for first, last in self.blocks():
+            unpacked = np.unpackbits(self.bits[first:last].view(np.uint8), axis=1, bitorder="little")
+            rows, columns = np.nonzero(unpacked)
+            place = slice(self.starts[first], self.starts[last])
+            source[place], target[place] = self.sources[first + rows], self.targets[columns]
+        return source, target
+
+
+def _bitmap(shards: Iterable[Shard], rows: Ids, columns: Ids) -> NDArray[np.uint64]:
+    """(R, words of a row), bit c of row r set where they occur together. As many passes over the corpus as
+    it takes to mark `_BLOCK` possible pairs at a time, mostly one."""
+    count, width = int(rows[-1]) + 1, int(columns[-1]) + 1
+    bits = np.zeros((count, -(-width // 64)), dtype="<u8")
+    size = max(1, _BLOCK // width)
+    for first in range(0, count, size):
+        last = min(first + size, count)
+        marks = np.zeros((last - first) * width, dtype=np.bool_)
+        for shard in shards:
+            for _, source, target in same_shape(shard):
+                flat = rows[source][:, None, :] * width + columns[target][:, :, None]
+                if last - first < count:
+                    flat = flat[(flat >= first * width) & (flat < last * width)] - first * width
+                marks[flat] = True
+        if last == count:
+            marks[-width:] = True  # NULL
+        packed = np.packbits(marks.reshape(-1, width), axis=1, bitorder="little")
+        bits[first:last].view(np.uint8)[:, : packed.shape[1]] = packed
+    return bits
+
+
+# The most probable alignment of sentence pairs under a trained aligner.
+
+
+NULL = -1
+
+
+def viterbi(aligner: Aligner, shards: Iterable[Shard]) -> Iterator[tuple[Shard, list[Ids]]]:
+    """Each shard with the alignments of its pairs, as `best_of_shard` has them."""
+    keys = aligner.table.keys
+    return ((shard, best_of_shard(aligner, keys, shard)) for shard in shards)
+
+
+def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
+    """For each pair (m,): the source position, from 0, of every target word, or NULL; of equally probable
+    ones the first, NULL last. In model 2 the best alignment is the best of each target word alone:
+
+        argmax_j δ(j | i, m, n) · t(e_i | f_j)
+
+    Words that never occurred together in training have t = 0; a target word that has it for all sources,
+    and every word of a pair without a source, is NULL's.
+    """
+    table = aligner.table
+    alignments: list[Ids] = [np.full(len(target), NULL) for target in shard.targets]
+    size = table.vocabulary_size  # also NULL's id
+
+    def lookup(source: Ids | int, target: Ids) -> Reals:
+        """t(target | source), 0 where the two never occur together; the shapes broadcast."""
+        pairs = source * size + target
+        wanted, numbers = np.unique(pairs, return_inverse=True)  # sorted look-ups are many times faster
+        nearest = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        values = np.where(keys[nearest] == wanted, table.probability[nearest], 0.0)
+        return values[numbers].reshape(pairs.shape)
+
+    for places, source, target in same_shape(shard):  # (pairs, n), (pairs, m)
+        scores = lookup(source[:, None, :], target[:, :, None])  # (pairs, m, n)
+        scores *= (1 - NULL_PROBABILITY) * diagonal_prior(target.shape[1], source.shape[1], aligner.tension)
+        null = NULL_PROBABILITY * lookup(size, target)  # (pairs, m)
+        best = scores.argmax(axis=2)
+        value = np.take_along_axis(scores, best[:, :, None], axis=2)[:, :, 0]
+        rows = np.where((value > 0) & (value >= null), best, NULL)
+        for place, row in zip(places, rows, strict=True):
+            alignments[place] = row
+    return alignments
+
+
+# The alignment lexicon: the most probable target subwords of each source subword (Domhan et al. 2022, § 2).
+#
+# Selecting out of context, word by word, is the method that neural vocabulary selection is compared with.
+
+
+_PART = 1 << 22  # entries of a table that are sorted at a time, if no source has more
+MIN_PROBABILITY = 1e-9  # entries below carry no mass and are not stored
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Rows of target subwords, the most probable first (equals by id), one after the other."""
+
+    starts: NDArray[np.int64]  # (V + 1,): the row of source id s is [starts[s], starts[s + 1])
+    targets: NDArray[np.int32]
+    probabilities: NDArray[np.float32]
+
+    @classmethod
+    def build(cls, table: TranslationTable, max_k: int) -> Lexicon:
+        """The `max_k` most probable targets of every source subword; NULL has no row."""
+        sizes = np.zeros(table.vocabulary_size, dtype=np.int64)
+        targets, probabilities = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.float32)]
+        ends = np.searchsorted(table.source, np.arange(table.vocabulary_size), side="right")
+        first = 0
+        while first < table.vocabulary_size:  # a part of the sources at a time
+            start = int(ends[first - 1]) if first else 0
+            last = max(int(np.searchsorted(ends, start + _PART, side="right")), first + 1)
+            part = slice(start, int(ends[last - 1]))
+            source, target, probability = table.source[part], table.target[part], table.probability[part]
+            stored = probability >= MIN_PROBABILITY
+            source, target, probability = source[stored], target[stored], probability[stored]
+            order = np.lexsort((target, -probability, source))
+            before = np.searchsorted(source[order], source[order])  # the first entry of each one's source
+            order = order[np.arange(len(order)) - before < max_k]
+            sizes += np.bincount(source[order], minlength=table.vocabulary_size)
+            targets.append(target[order].astype(np.int32))
+            probabilities.append(probability[order].astype(np.float32))
+            first = last
+        return cls(
+            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            targets=np.concatenate(targets),
+            probabilities=np.concatenate(probabilities),
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Lexicon:
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(**arrays)
+
+    def save(self, path: Path) -> None:
+        np.savez_compressed(path, **vars(self))
+
+    @property
+    def entries(self) -> int:
+        return len(self.targets)
+
+    def select(self, source_ids: Iterable[int], k: int) -> NDArray[np.int64]:
+        """The allowed target ids of a sentence, sorted, each once: the first `k` of each source subword's
+        row, and EOS, without which no translation could end.
+
+        A row with fewer than k entries gives all of them (so a k above the lexicon's `max_k` is as
+        `max_k`). A source subword that training never saw, and the special ids, give nothing. Pad and bos
+        are never in it, unk only where training text had it. ValueError if k < 1.
+        """
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, not {k}")
+        rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]][:k] for id_ in set(source_ids)]
+        return np.unique(np.concatenate([np.array([EOS], dtype=np.int64), *rows]))
+
+    def rank(self, source_ids: Iterable[int], target: int) -> int | None:
+        """The smallest k with which `select` allows the target id; None where no row has it."""
+        rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]] for id_ in set(source_ids)]
+        places = [int(place) + 1 for row in rows for place in np.flatnonzero(row == target)]
+        return min(places, default=None)

@@ -13,9 +13,9 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.selections import LexiconSelection
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import Memory
+from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.coverage import Counts, Material, Reference
-from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.recall import Counts, Material, Reference
 
 
 @dataclass(frozen=True)

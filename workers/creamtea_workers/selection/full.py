@@ -11,7 +11,7 @@ from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.coverage import Counts, Material
+from creamtea_workers.selection.recall import Counts, Material
 
 
 class FullSelector:

@@ -19,10 +19,9 @@ from creamtea.steps.systems import RecallParams
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
-from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.search.translator import source_batch
+from creamtea_workers.search.translator import TrainedModel, source_batch
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.coverage import Counts, Material, Reference
+from creamtea_workers.selection.recall import Counts, Material, Reference
 
 Logits = NDArray[np.float32]
 Word = tuple[int, ...]

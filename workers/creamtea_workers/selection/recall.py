@@ -1,14 +1,18 @@
-"""Recall of a selection over a test set, by scope.
+"""Recall of a selection: the share of the references' subwords that it contains.
 
-The scopes are those of `creamtea_workers.selection.coverage`. `sentence`, `idiom` and `idiom_words` are
-micro-averages: selected over all reference subwords. Those that end in `_macro` are the mean over distinct
-idioms of the recall of each: if one idiom is a third of a test set, as "to pass on" is in
-IdiomTranslationDS, the micro-average is mostly about that idiom.
+Recall is the share of the *unique* subwords of the reference that are in the selected set, EOS on neither
+side. Three scopes:
+- sentence: selected from the source sentence, looked for in the whole reference;
+- idiom words: selected from the idiom's words alone, looked for in its translation, "the source and target
+  idiomatic multiword expressions according to metadata" (`Material.of_idioms`);
+- idiom, in its context, which the paper does not have: selected from the sentence, as in decoding, looked for
+  in the subwords of the reference that overlap the idiom's target spans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +21,102 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from creamtea.contract.step import MetricRow
+from creamtea.contract.step import MetricRow, StepContext
 from creamtea.stats.bootstrap import Array, paired_bootstrap
 from creamtea.stats.clusters import cluster_mean, outweighing_share
 from creamtea.stats.proportion import clustered_interval, logit_interval
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
+from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.text import move_span, normalise
 from creamtea_workers.metrics.base import ratio
-from creamtea_workers.selection.coverage import Reference
+
+Ids = NDArray[np.int64]
+# (settings, 3 + idioms): how many ids are selected, how many of those are in the reference, in any of its
+# idioms, and in each of its idioms, in the order of `Reference.idioms`
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Unique subwords of a reference, sorted."""
+
+    sentence: Ids
+    idioms: dict[str, Ids]  # by name: those that overlap the idiom; at least one each
+
+    @classmethod
+    def of(cls, subwords: SubwordModel, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
+        """`idioms`: {"name", "target": [from, to) or []} in characters of the text. Entries of the same name
+        are the parts of one idiom; an idiom whose spans cover no subword is omitted."""
+        offsets = subwords.offsets(normalise(text))
+        inside: dict[str, list[int]] = defaultdict(list)
+        for idiom in idioms:
+            start, end = move_span(text, idiom["target"]) if idiom["target"] else (0, 0)
+            inside[idiom["name"]] += [o.id for o in offsets if o.start < end and start < o.end]
+        named = {name: unique(ids) for name, ids in inside.items() if ids}
+        return cls(unique(offset.id for offset in offsets), named)
+
+    @property
+    def idiom(self) -> Ids:
+        """Those of any idiom; empty where there is none."""
+        return unique(id_ for ids in self.idioms.values() for id_ in ids.tolist())
+
+    def scopes(self) -> list[Ids]:
+        """What `Counts` counts: the sentence, any idiom, each idiom."""
+        return [self.sentence, self.idiom, *self.idioms.values()]
+
+    def possible(self) -> Ids:
+        """(2 + idioms,): the number of subwords in each scope."""
+        return np.array([len(ids) for ids in self.scopes()])
+
+
+def unique(ids: Iterable[int]) -> Ids:
+    """Ascending."""
+    return np.unique(np.fromiter(ids, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Material:
+    """A test set, prepared for measuring recall."""
+
+    subwords: SubwordModel
+    sources: list[list[int]]
+    references: list[Reference]
+
+    @classmethod
+    def load(cls, context: StepContext[Any]) -> Material:
+        """From a step's inputs test_set and subwords."""
+        test_set = EncodedTestSet.of_step(context)
+        subwords = test_set.joint
+        references = [
+            Reference.of(subwords, segment["reference"], segment["idioms"]) for segment in test_set.segments
+        ]
+        return cls(subwords, test_set.sources, references)
+
+    @classmethod
+    def of_idioms(cls, context: StepContext[Any]) -> Material:
+        """A row for each idiom of each segment: its words alone are the source, those of its translation are
+        the reference and its only idiom."""
+        test_set = EncodedTestSet.of_step(context)
+        idioms = [idiom for segment in test_set.segments for idiom in idiom_words(segment)]
+        targets = [unique(ids) for ids in test_set.joint.encode_lines([idiom.target for idiom in idioms])]
+        return cls(
+            test_set.joint,
+            test_set.joint.encode_lines([idiom.source for idiom in idioms]),
+            [Reference(ids, {idiom.name: ids}) for ids, idiom in zip(targets, idioms, strict=True)],
+        )
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+# Recall of a selection over a test set, by scope.
+#
+# The scopes are those of `creamtea_workers.selection.recall`. `sentence`, `idiom` and `idiom_words` are
+# micro-averages: selected over all reference subwords. Those that end in `_macro` are the mean over distinct
+# idioms of the recall of each: if one idiom is a third of a test set, as "to pass on" is in
+# IdiomTranslationDS, the micro-average is mostly about that idiom.
+
 
 _NO_IDIOM = "no segment of this test set has an annotated idiom"
 # why a scope may have nothing to count
@@ -156,3 +249,52 @@ def _macro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]
         sums[places, 1] += reference.possible()[2:]
     selected, wanted = sums[sums[:, 1] > 0].T
     return Counted(np.stack([selected / wanted, np.ones_like(wanted)], axis=1), of_idioms=True, macro=True)
+
+
+# Idioms with subwords that a selection misses, or that only the context selects (NVS paper, Figures 1 and
+# 5).
+
+
+MAX_LISTED = 100
+
+
+def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Those with subwords under `name`, the most first, equals in their order, at most MAX_LISTED; and how
+    many of how many there are."""
+    affected = sorted((idiom for idiom in idioms if idiom[name]), key=lambda idiom: -len(idiom[name]))
+    return {"count": len(affected), "of": len(idioms), "idioms": affected[:MAX_LISTED]}
+
+
+# The largest of more numbers than fit into memory.
+
+
+_BUFFER = 1 << 20  # numbers kept until the next cut
+
+
+class Largest:
+    """The `count` largest of all numbers added (fp32, with repetitions). Keeps about 2 × `count`."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count  # 1 or more
+        self._parts: list[NDArray[np.float32]] = []
+        self._held = 0
+        self._threshold = -np.inf  # smaller numbers can no longer be among the largest
+
+    def add(self, values: NDArray[np.float32]) -> None:
+        candidates = values[values >= self._threshold]
+        self._parts.append(candidates)
+        self._held += len(candidates)
+        if self._held >= 2 * self.count + _BUFFER:
+            self._cut()
+
+    def descending(self) -> NDArray[np.float32]:
+        """Fewer than `count` if fewer were added."""
+        self._cut()
+        return np.sort(self._parts[0])[::-1]
+
+    def _cut(self) -> None:
+        held = np.concatenate([np.empty(0, dtype=np.float32), *self._parts])
+        if len(held) > self.count:
+            held = np.partition(held, len(held) - self.count)[len(held) - self.count :]
+            self._threshold = float(held[0])
+        self._parts, self._held = [held], len(held)

@@ -12,10 +12,8 @@ from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows, Shards
-from creamtea_workers.selection.aligner import Aligner, TranslationTable, train_aligner
-from creamtea_workers.selection.eflomal import align_with_eflomal
-from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.selection.table import coverage, read_table
+from creamtea_workers.selection.aligner import Aligner, Lexicon, TranslationTable, train_aligner
+from creamtea_workers.selection.external_aligners import align_with_eflomal, coverage, read_table
 
 
 def run(context: StepContext[AlignParams]) -> StepResult:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.beam_sizes import OutputParams
-from creamtea_workers.analysis.outputs import output_rows
-from creamtea_workers.analysis.paired import SegmentStatistics
+from creamtea_workers.analysis.rows import SegmentStatistics, output_rows
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
-    """One decoding per width, in this order. `creamtea_workers.analysis.outputs` defines the metrics; their
+    """One decoding per width, in this order. `creamtea_workers.analysis.rows` defines the metrics; their
     subject is the width ("4").
     """
     widths, decodes = context.params.widths, context.inputs("decode")

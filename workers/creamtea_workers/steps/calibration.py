@@ -12,8 +12,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.calibration import CalibrationParams
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.analysis.forced import References
-from creamtea_workers.analysis.paired import SegmentStatistics
-from creamtea_workers.analysis.rows import ratio_row
+from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row
 
 ABOVE = "noise adds so much to it that it lies above its own interval"
 

@@ -13,8 +13,15 @@ from creamtea.stats.randomization import randomization_of_pairs
 from creamtea.steps.systems import CompareParams
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.metrics import build_metric
-from creamtea_workers.metrics.base import Array, Metric, mean_statistics
-from creamtea_workers.metrics.texts import groups_of, read_segment_scores, read_texts, treatment_of
+from creamtea_workers.metrics.base import (
+    Array,
+    Metric,
+    groups_of,
+    mean_statistics,
+    read_segment_scores,
+    read_texts,
+    treatment_of,
+)
 
 
 def run(context: StepContext[CompareParams]) -> StepResult:

@@ -13,12 +13,19 @@ from creamtea.contract.step import GaveWay, MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.segments import EncodedTestSet
+from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.corpora.text import write_jsonl
-from creamtea_workers.corpora.vocabularies import TextModel
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
-from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translation, Translator
+from creamtea_workers.search.translator import (
+    SAVE_EVERY,
+    SavedTranslations,
+    TrainedModel,
+    Translation,
+    Translator,
+    device_name,
+    lexicon_file,
+    step_device,
+)
 from creamtea_workers.training.group import Group, current_group
 
 

@@ -14,20 +14,15 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.depth_limited import DepthLimitedParams
-from creamtea_workers.analysis.paired import SegmentStatistics
-from creamtea_workers.analysis.rows import share_row
+from creamtea_workers.analysis.rows import SegmentStatistics, share_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.base import SearchInput
+from creamtea_workers.search.base import SearchInput, length_limit
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import SearchBudget, depth_first
-from creamtea_workers.search.exact import tolerance
-from creamtea_workers.search.hypothesis import length_limit
+from creamtea_workers.search.exact import SearchBudget, depth_first, tolerance
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.search.resume import SAVE_EVERY
-from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.search.translator import source_batch
+from creamtea_workers.search.translator import SAVE_EVERY, TrainedModel, source_batch
 from creamtea_workers.training import checkpoint
 
 _BATCH = 32  # sentences

@@ -11,7 +11,7 @@ from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analysis import DifferencesParams
 from creamtea.stats.bootstrap import Array, ScoreFunction, paired_bootstrap
-from creamtea_workers.analysis.paired import Measured, Score, SegmentStatistics
+from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
 from creamtea_workers.metrics.base import ratio
 from creamtea_workers.metrics.bleu import bleu_from_sums
 

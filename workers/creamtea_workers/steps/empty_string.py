@@ -13,15 +13,13 @@ import torch
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.empty_string import EmptyStringParams
 from creamtea.stats.bootstrap import Array
-from creamtea_workers.analysis.paired import SegmentStatistics
-from creamtea_workers.analysis.rows import mean_row, share_row
+from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, share_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.models.interface import BOS, EOS, output_logits
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.search.translator import source_batch
+from creamtea_workers.search.translator import TrainedModel, source_batch
 
 _BATCH = 64  # sentences
 _MAX_BARS = 40

@@ -7,9 +7,9 @@ from itertools import islice
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import EncodeParams
 from creamtea.wording import counted
+from creamtea_workers.corpora.subwords import load_text_model
 from creamtea_workers.corpora.text import iterate_lines
 from creamtea_workers.corpora.tokens import SPLITS, RowWriter
-from creamtea_workers.corpora.vocabularies import load_text_model
 
 PART = 1 << 14  # lines that are encoded at a time
 

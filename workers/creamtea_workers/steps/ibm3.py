@@ -5,11 +5,10 @@ from __future__ import annotations
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Params
-from creamtea_workers.corpora.counted import count
+from creamtea_workers.corpora.ibm3 import count
 from creamtea_workers.corpora.subwords import UNK, SubwordModel
 from creamtea_workers.corpora.tokens import Shards
-from creamtea_workers.selection.together import MAX_CELLS
-from creamtea_workers.selection.viterbi import viterbi
+from creamtea_workers.selection.aligner import MAX_CELLS, viterbi
 from creamtea_workers.steps.align import train_in_step
 
 

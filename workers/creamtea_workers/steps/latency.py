@@ -32,11 +32,16 @@ from creamtea.stats.medians import FEW_VALUES, RESAMPLES, MedianInterval, median
 from creamtea.stats.ratio import baseline_ratio
 from creamtea.steps.systems import LatencyParams, TimedSystem
 from creamtea_workers.corpora.segments import EncodedTestSet
+from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.corpora.text import write_jsonl
-from creamtea_workers.corpora.vocabularies import TextModel
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import (
+    TrainedModel,
+    Translator,
+    device_name,
+    lexicon_file,
+    step_device,
+)
 
 Sentence = Sequence[int]  # ids of its subwords
 Detail = Mapping[str, Any]

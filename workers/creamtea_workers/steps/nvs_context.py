@@ -17,11 +17,9 @@ from creamtea.stats.proportion import clustered_interval
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.selection.coverage import Ids, Reference
-from creamtea_workers.selection.missed import most_first
+from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.selection.nvs import WordVotes, logit, nvs_logits
-from creamtea_workers.selection.recall import clusters_of
+from creamtea_workers.selection.recall import Ids, Reference, clusters_of, most_first
 
 CONTEXTS = ("sentence", "word")
 SHARES = (*CONTEXTS, "only_sentence", "only_word")

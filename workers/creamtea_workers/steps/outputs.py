@@ -7,7 +7,7 @@ from creamtea.errors import StepError
 from creamtea.steps.systems import OutputsParams
 from creamtea.wording import counted
 from creamtea_workers.corpora.text import UserFile, plain, read_jsonl, without_nul, write_jsonl
-from creamtea_workers.metrics.texts import references_of
+from creamtea_workers.metrics.base import references_of
 
 
 def run(context: StepContext[OutputsParams]) -> StepResult:

@@ -8,8 +8,8 @@ from typing import Any
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import OverlapParams
 from creamtea_workers.corpora.files import Pair
+from creamtea_workers.corpora.subwords import is_bracketed, split
 from creamtea_workers.corpora.text import iterate_lines, normalise, read_jsonl
-from creamtea_workers.corpora.vocabularies import is_bracketed, split
 
 Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
 

@@ -16,9 +16,17 @@ from creamtea.steps.systems import RecallParams
 from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.selection.coverage import Counts, Material, Reference, unique
-from creamtea_workers.selection.missed import most_first
-from creamtea_workers.selection.recall import NOTHING, Counted, distinct_idioms, scopes
+from creamtea_workers.selection.recall import (
+    NOTHING,
+    Counted,
+    Counts,
+    Material,
+    Reference,
+    distinct_idioms,
+    most_first,
+    scopes,
+    unique,
+)
 
 # name and subject of the metric of each scope
 ROWS = {
@@ -61,7 +69,7 @@ class Measured:
 
 
 def run(context: StepContext[RecallParams]) -> StepResult:
-    """Recall of unique reference subwords (`creamtea_workers.selection.coverage` defines it and its scopes).
+    """Recall of unique reference subwords (`creamtea_workers.selection.recall` defines it and its scopes).
 
     Metrics are at the system's own setting, with intervals over segments, of idioms over distinct idioms;
     points at every setting of the sweep, over the mean size of the sentences' sets.

@@ -15,13 +15,19 @@ from creamtea.methods.analyses.recall_at_size import RecallAtSizeParams
 from creamtea.methods.selections import NvsSelection
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel
+from creamtea_workers.search.translator import TrainedModel
+from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.alignment import lexicon_counts
-from creamtea_workers.selection.coverage import Counts, Material
-from creamtea_workers.selection.largest import Largest
-from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.nvs import Logits, nvs_logits
-from creamtea_workers.selection.recall import NOTHING, Counted, distinct_idioms, scopes
+from creamtea_workers.selection.recall import (
+    NOTHING,
+    Counted,
+    Counts,
+    Largest,
+    Material,
+    distinct_idioms,
+    scopes,
+)
 
 SCOPES = tuple(NOTHING)
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")

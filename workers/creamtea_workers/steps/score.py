@@ -12,9 +12,8 @@ from creamtea.steps.systems import ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics import build_metric
-from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.base import Array, Texts, obstacles, read_texts
 from creamtea_workers.metrics.scorer import ScorerMetric
-from creamtea_workers.metrics.texts import Texts, obstacles, read_texts
 from creamtea_workers.metrics.words import WordMetric
 
 

@@ -14,15 +14,13 @@ from numpy.typing import ArrayLike
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea.methods.searches import Beam
-from creamtea_workers.analysis.outputs import output_rows
-from creamtea_workers.analysis.paired import SegmentStatistics
-from creamtea_workers.analysis.rows import mean_row, share_row
+from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, output_rows, share_row
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.base import length_limit
 from creamtea_workers.search.exact import exact_metrics, tolerance
-from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.systems import TrainedModel
+from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.steps.empty_string import empty_scores, finite_gaps, gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
@@ -49,7 +47,7 @@ def run(context: StepContext[OutputParams]) -> StepResult:
       better translation, be it proved the best or not: a lower bound where some are unproved.
     - `proved`, `improved`, `limit`: the exact search's outcomes; `unproved` = `improved` + `limit` (Table 7).
     - `bleu`, `length_ratio`, `empty`, by width and for the subject "exact", which has the best translation
-      found where it is not proved (`creamtea_workers.analysis.outputs`).
+      found where it is not proved (`creamtea_workers.analysis.rows`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
       translation found, of the empty string, and their difference, detail.deviation its standard deviation.
       Sentences for which the empty string is impossible (entmax) are left out of the last two;

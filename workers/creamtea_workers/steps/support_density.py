@@ -15,8 +15,7 @@ from creamtea.methods.analyses.support_density import SupportDensityParams
 from creamtea.stats.bootstrap import Array
 from creamtea.stats.medians import FEW_VALUES, pooled_median
 from creamtea_workers.analysis.forced import References
-from creamtea_workers.analysis.paired import SegmentStatistics
-from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
+from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics, ratio_row
 
 
 def run(context: StepContext[SupportDensityParams]) -> StepResult:

@@ -15,14 +15,13 @@ from creamtea.errors import StepError
 from creamtea.methods.training import Training
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model
 from creamtea_workers.corpora.text import iterate_lines, read_lines
 from creamtea_workers.corpora.tokens import Ids, Rows
-from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import device_name, step_device
+from creamtea_workers.search.translator import device_name, step_device
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.group import current_group
 from creamtea_workers.training.trainer import Trainer, TrainingResult

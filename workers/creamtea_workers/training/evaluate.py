@@ -1,18 +1,20 @@
-"""Development loss, perplexity and BLEU, in fp32 and without dropout."""
+"""Development loss, perplexity and BLEU of a training, and what a page shows of it while it runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from sacrebleu.metrics import BLEU
 
+from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, PointRow
 from creamtea.methods.training import SelectBy
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import COUNTS, WordMetric
 from creamtea_workers.models.interface import (
     SourceVocabulary,
@@ -24,6 +26,7 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, translate_all
 from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.training.checkpoint import Position
 
 BATCH_TOKENS = 4096
 ROWS = 256  # tokens whose logits exist at the same time
@@ -118,3 +121,59 @@ def greedy_translations(model: TranslationModel, objective: Objective, developme
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [development.pairs.sources[n].tolist() for n in range(len(development.references))]
     return [development.subwords.decode(tokens) for tokens in translate_all(translator, sources)]
+
+
+# What a page shows of a training while it runs: its curves, its speed, and how a few translations change.
+
+
+T = TypeVar("T")
+EVERY = 2.0  # seconds between views
+MAX_LOSSES = 300
+MAX_OUTPUTS = 12  # of an example
+
+
+class LiveTraining:
+    """Collects what is shown; of what an attempt before this one collected, only the curves are known."""
+
+    def __init__(self, development: Development, show: Callable[[LiveView], None]) -> None:
+        self._development, self._show = development, show
+        self._losses: list[tuple[int, float]] = []  # update, loss of the updates since the last one
+        self._outputs: list[tuple[int, Sequence[str]]] = []  # update, a translation for each example
+        self._tokens = 0  # trained on before the last loss
+        self._next = 0.0
+
+    def begin(self, position: Position) -> None:
+        self._tokens = position.tokens
+
+    def add_loss(self, position: Position, loss: float) -> float:
+        """Return the mean of `loss`, the sum over the tokens since the last one."""
+        tokens, self._tokens = position.tokens - self._tokens, position.tokens
+        self._losses = thinned([*self._losses, (position.update, loss / tokens)], MAX_LOSSES)
+        return loss / tokens
+
+    def add_translations(self, update: int, outputs: Sequence[str]) -> None:
+        self._outputs = thinned([*self._outputs, (update, outputs)], MAX_OUTPUTS)
+        self._next = 0.0  # that is worth showing at once
+
+    def refresh(self, position: Position, seconds: float) -> None:
+        """Show how it is now, at most once in EVERY. `seconds`: of training, those of `position` included."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        points = [PointRow(series, update, value) for series, update, value in position.points]
+        points += [PointRow(RUNNING_LOSS, update, value) for update, value in self._losses]
+        self._show(LiveView(points, self._examples(), position.tokens / seconds if seconds > 0 else None))
+
+    def _examples(self) -> list[LiveExample]:
+        texts = zip(self._development.sources, self._development.references, strict=False)
+        shown = min((len(outputs) for _, outputs in self._outputs), default=0)
+        return [
+            LiveExample(source, reference, [(update, outputs[at]) for update, outputs in self._outputs])
+            for at, (source, reference) in zip(range(shown), texts, strict=False)
+        ]
+
+
+def thinned(items: list[T], most: int) -> list[T]:
+    """Every second one where they are too many; the first and the last stay."""
+    return items if len(items) <= most else [*items[:-1:2], items[-1]]

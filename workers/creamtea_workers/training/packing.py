@@ -13,7 +13,7 @@ from creamtea_workers.models.interface import PAD, Memory
 from creamtea_workers.models.packed import Lengths, Packing
 from creamtea_workers.models.recorded import Recorder
 from creamtea_workers.models.transformer import Transformer
-from creamtea_workers.training.summing import gradient_of
+from creamtea_workers.training.group import gradient_of
 
 RECORD_AT, RECORDINGS = 2, 256  # from a shape's second batch on; of the shape base each takes some 60 MB
 HEADS_WIDTH = 8  # the attention kernels take multiples of it, up to 256

@@ -24,16 +24,20 @@ from creamtea_workers.models.build import ModelConfig, build_model, load_initial
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
-from creamtea_workers.objectives.smoothing import unigram_frequencies
+from creamtea_workers.objectives.base import unigram_frequencies
 from creamtea_workers.runtime import tf32_products
-from creamtea_workers.training.best import average_best, keep_best
-from creamtea_workers.training.checkpoint import Position, Saver, load_position, save_position
-from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
-from creamtea_workers.training.group import Alone, Exchange, Group
-from creamtea_workers.training.live import LiveTraining
+from creamtea_workers.training.checkpoint import (
+    Position,
+    Saver,
+    average_best,
+    keep_best,
+    load_position,
+    save_position,
+)
+from creamtea_workers.training.evaluate import Development, Evaluation, LiveTraining, evaluate
+from creamtea_workers.training.group import Alone, Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
-from creamtea_workers.training.summing import TreeSum, batch_seed, block, gradient_of
 
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 

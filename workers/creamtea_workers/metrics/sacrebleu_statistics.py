@@ -1,4 +1,4 @@
-"""sacreBLEU's statistics of segments, which take nearly all of a metric's time."""
+"""SacreBLEU's statistics of segments, which take nearly all the time of a metric."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from sacrebleu.metrics.base import Metric
 
-from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.base import Array, Texts
 
 KEPT = 64  # the last ones of this process: its later steps compare the outputs that it has scored
 _kept: OrderedDict[bytes, Array] = OrderedDict()
