@@ -18,7 +18,7 @@ INTRODUCTION = f"""\
 {GENERATED}
 
 Every kind that creamtea itself has, with its keys. What they are for and when to choose them is in
-[methods and their options](../methods.md); the blocks that they stand in are in [the study file](study.md).
+[methods explained](../methods.md); the blocks that they stand in are in [the study file](study.md).
 What their steps write and measure is in [steps](../steps.md). `creamtea plugins --all` lists those of
 plug-ins, too."""
 
