@@ -42,6 +42,7 @@ class Scorer(Strict):
     timeout_minutes: Above0 = 60.0
     files: list[Word] = Field(default=[])  # paths that the program reads, pinned by their content
     environment: dict[str, str] = Field(default={}, repr=False)  # variables of the program
+    reference_free: bool = False  # it scores without references, which it then gets empty
 
     @property
     def takes_model(self) -> bool:

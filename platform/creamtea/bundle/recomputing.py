@@ -32,7 +32,7 @@ from creamtea.store.queries import metrics_of
 from creamtea.store.tables import StepFile, StepInput, StepRow, StudyRow
 
 # kinds of steps that are computed again as a whole; of others at most what follows from their texts
-AGAIN = ("score", "compare", "pairs", "buckets", "outputs")
+AGAIN = ("score", "compare", "pairs", "agreement", "buckets", "outputs")
 NEEDS = {
     "corpus": "its text is not in a bundle",
     "train": "needs the training text and the computer's time",

@@ -13,7 +13,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.cli.report import check_page, write_page
-from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison, named_outputs
+from creamtea.study.comparison import METRICS, STANDARD, TEST_SET, Comparison, comparison, named_outputs
 
 if TYPE_CHECKING:
     from creamtea.orders.submission import Submission
@@ -32,6 +32,8 @@ EXAMPLES = """Examples:
 
 `creamtea compare --source s.txt --reference r.txt A.txt B.txt --baseline B --metrics bleu,chrf++,comet
 --html report.html`
+
+`creamtea compare --source s.txt A.txt B.txt --metrics cometkiwi`
 """
 
 
@@ -45,7 +47,11 @@ def compare(
     source: Annotated[Path, typer.Option(metavar="FILE", help="What was translated, one line per segment.")],
     reference: Annotated[
         list[Path],
-        typer.Option(metavar="FILE", help="A human translation, line by line. Repeatable."),
+        typer.Option(
+            default_factory=list,
+            metavar="FILE",
+            help="A human translation, line by line. Repeatable; none: outputs are compared without.",
+        ),
     ],
     name: Annotated[
         str | None, typer.Option(help="Name of the stored study; by default that of the source file.")
@@ -54,7 +60,14 @@ def compare(
         str | None,
         typer.Option(metavar="SYSTEM", help="What the others are compared with; by default the first file."),
     ] = None,
-    metrics: Annotated[str, typer.Option(metavar="M,M,…", help=f"Of {', '.join(METRICS)}.")] = "bleu,chrf",
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M,M,…",
+            help=f"Of {', '.join(METRICS)}, and this machine's scorers. By default {', '.join(STANDARD)}, "
+            "or none where there are no references.",
+        ),
+    ] = None,
     languages: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +92,8 @@ def compare(
     the ending and without what all the files' names begin or end with. An output that
     holds the text of a reference is taken for that human reference: people can rate it, and metrics score it
     against the other references. Scores are also given by buckets: lengths of the source, and your labels.
+    Without references, outputs are compared by metrics that need none, by how much they agree with each
+    other, and by their lengths; people can rate them.
     The study is stored in the database like any other, so that its page shows the outputs side by side and a
     campaign can be made on it. The same files again: nothing is computed.
 
@@ -96,7 +111,7 @@ def compare(
         outputs,
         name=name,
         baseline=baseline,
-        metrics=list(dict.fromkeys(metric.strip() for metric in metrics.split(","))),
+        metrics=None if metrics is None else list(dict.fromkeys(map(str.strip, metrics.split(",")))),
         languages=languages,
         labels=labels,
     )

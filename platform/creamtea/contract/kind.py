@@ -41,6 +41,7 @@ OWN_STEP_KINDS = frozenset(
         "compare",
         "pairs",
         "recall",
+        "agreement",
         "beam_sizes",
         "buckets",
         "calibration",

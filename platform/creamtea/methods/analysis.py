@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.raw import Block, RawStudy, is_without_references
 from creamtea.document.values import Name, Positive
 from creamtea.methods.displays import CellPlot, IdiomList, PointPlot, RowPlot, TableLayout
 from creamtea.methods.family import Family, Method
@@ -65,6 +65,7 @@ class Analysis(Method):
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
     rows: ClassVar[Literal["variant", "system"]] = "variant"  # what the rows of its tables are
     of_models: ClassVar[bool] = True  # it needs a model that the study trains, not only outputs
+    needs_references: ClassVar[bool] = True
     # columns that are compared row by row: its steps keep what each segment adds to them (`STATISTICS`)
     paired: ClassVar[frozenset[str]] = frozenset()
 
@@ -129,6 +130,10 @@ class Analysis(Method):
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from study.unknown_key(path, block, "test_set", "test_sets")
+        test_set = study.named("test_sets", block.get("test_set"))
+        if cls.needs_references and test_set is not None and is_without_references(test_set):
+            found = f"{block['test_set']}, which has no references"
+            yield Mistake((*path, "test_set"), found, "a test set with a `target`")
 
 
 class OfVariants(Analysis):

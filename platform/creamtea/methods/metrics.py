@@ -13,7 +13,7 @@ from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive, Strict
 from creamtea.methods.family import Family, Method
-from creamtea.scorers import ScorerPins, find_scorer
+from creamtea.scorers import ScorerPins, UnknownScorer, find_scorer
 from creamtea.words import is_unspaced, main_language
 
 
@@ -37,6 +37,11 @@ class Metric(Method):
     def row(self) -> str:
         """The name of the score step's metric row."""
         return self.kind
+
+    @property
+    def needs_references(self) -> bool:
+        """Whether it scores only test sets with references."""
+        return True
 
     def checkpoint(self) -> str | None:
         """The path or name of its model, which the key pins by content where it is a file under --data."""
@@ -145,6 +150,8 @@ class Chrf(Metric):
         return "chrf" + "+" * self.word_order
 
 
+# without it a key is what it was before metrics could do without references
+ReferenceFree = Annotated[bool, Field(exclude_if=lambda free: not free)]
 DEFAULT_COMET = "Unbabel/wmt22-comet-da"
 
 
@@ -154,6 +161,8 @@ class Comet(Metric):
     kind: Literal["comet"]
     model: str = DEFAULT_COMET  # name of a COMET model, or the path of a checkpoint on this machine
     batch_size: Positive = 16  # [segments] scored at a time
+    # the model needs no references; known of models whose names have "kiwi" or "-qe-"
+    reference_free: ReferenceFree = False
     title: ClassVar[str] = "COMET"
     worker: ClassVar[str] = "creamtea_workers.metrics.comet"
     digits: ClassVar[int] = 4
@@ -167,6 +176,11 @@ class Comet(Metric):
 
     def name(self) -> str:
         return "comet" if self.model == DEFAULT_COMET else f"comet-{_short(self.model)}"
+
+    @property
+    def needs_references(self) -> bool:
+        name = self.model.lower()
+        return not (self.reference_free or "kiwi" in name or "-qe-" in name)
 
     def checkpoint(self) -> str | None:
         return self.model
@@ -193,6 +207,9 @@ class Command(Metric):
     # a path below --data, which is pinned by its content, or a name that the program knows
     model: str | None = None
     display: Display = Display()  # how reports show its scores
+    reference_free: ReferenceFree = (
+        False  # it needs no references, as this machine's file of scorers says, too
+    )
     title: ClassVar[str] = "a scorer of this machine"
     worker: ClassVar[str] = "creamtea_workers.metrics.command"
     compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
@@ -209,8 +226,17 @@ class Command(Metric):
     def checkpoint(self) -> str | None:
         return self.model
 
+    @property
+    def needs_references(self) -> bool:
+        return not self.reference_free
+
     def scorer_pins(self) -> ScorerPins | None:
-        return find_scorer(self.scorer, with_model=self.model is not None).pins()
+        scorer = find_scorer(self.scorer, with_model=self.model is not None)
+        if self.reference_free and not scorer.reference_free:
+            found = f"{self.scorer} as a scorer that needs no references"
+            allowed = "`reference_free: true` in this machine's file of scorers, if that is so"
+            raise UnknownScorer(found, allowed)
+        return scorer.pins()
 
     def of_step(self) -> Metric:
         return self.model_copy(update={"display": Display()})

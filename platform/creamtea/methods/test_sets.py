@@ -47,6 +47,10 @@ class TestSet(Method):
     def describe(self) -> str:
         return self.title
 
+    @property
+    def has_references(self) -> bool:
+        return True
+
 
 class OfFile(TestSet):
     """Sentences of a file, of which `limit` takes only the first."""
@@ -76,13 +80,15 @@ class ItdsIdioms(Strict):
 
 class FilesTestSet(OfFile):
     """`more_references` are further references, aligned like `target`, for the metrics that can use them; the
-    line of a segment without one is empty.
+    line of a segment without one is empty. Without `target` there are no references: metrics that need them
+    score nothing, and the outputs are compared by the other metrics, by people, and with each other.
     `idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
     per line, character offsets into the source and the reference. `target` may be a text instead: a
     translation of the idiom that need not be in the reference."""
 
     kind: Literal["files"]
-    target: str  # path of the reference
+    # path of the reference; none: a test set without references
+    target: Annotated[str | None, Field(exclude_if=lambda path: path is None)] = None
     # paths of further references, for the metrics that can use them
     more_references: Annotated[list[str], Field(exclude_if=lambda paths: not paths)] = []
     idioms: str | None = None  # path of a JSON Lines file with the annotated idioms of each segment
@@ -105,8 +111,17 @@ class FilesTestSet(OfFile):
         files.append(((*place, "itds"), self.itds.info))
         return TextPlan(inputs={"corpus": [planner.corpus(self.itds.corpus)]}, aligned=[files])
 
+    @property
+    def has_references(self) -> bool:
+        return self.target is not None
+
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        if block.get("target") is None:
+            for key in ("more_references", "idioms", "itds"):
+                if block.get(key):
+                    found = f"{key} of a test set without references"
+                    yield Mistake((*path, key), found, "`target`, the path of a reference, beside it")
         itds = block.get("itds")
         if isinstance(itds, dict):
             yield from needs_corpus((*path, "itds", "corpus"), itds.get("corpus"), study, FilesCorpus)

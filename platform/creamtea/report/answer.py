@@ -60,7 +60,8 @@ class _Answer:
 
     def __init__(self, spec: Study, systems: SystemsOn) -> None:
         self.spec, self.table, self.pairs = spec, systems.table, systems.pairs
-        keys = [metric.name() for metric in spec.metrics]
+        self.test_set, self.agreement = systems.test_set, systems.agreement
+        keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
         own = [column for column in self.table.columns if column.key in keys[:1]]
         self.metric = own[0] if own else None
         # a human reference is scored against the other references only, and compared with nothing
@@ -88,6 +89,9 @@ class _Answer:
         """The best system, and those that the tests tell apart from it or do not."""
         column = self.metric
         if column is None:
+            if not self.spec.test_sets[self.test_set].has_references:
+                yield "No score: the test set has no references, and no metric of the study works without."
+                yield from _agreement(self.agreement)
             return
         if not self.scored:
             yield f"No system has a {column.title} score yet."
@@ -239,6 +243,22 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
             what = "" if column.title == "mean" else f" ({column.title})"
             yield f"People rated {judged.systems[best.system]} highest on average: {shown}{what}."
+
+
+def _agreement(table: Table | None) -> Iterator[str]:
+    """The systems whose outputs are most and least like the others'."""
+    rows = [row for row in table.rows if row.cells["agreement"].value is not None] if table else []
+    if table is None or len(rows) < 3:  # of two systems either agrees as much as the other
+        return
+    agreement, length, *_ = table.columns
+    most, least = (
+        f"{row.name} ({text.value(row.cells[agreement.key], agreement)} chrF2)" for row in (rows[0], rows[-1])
+    )
+    times = text.value(rows[-1].cells[length.key], length)
+    yield (
+        f"{most} agrees most with the other systems, {least} least: its outputs have {times} times the "
+        "characters of theirs."
+    )
 
 
 def _people(report: CampaignReport) -> Iterator[str]:

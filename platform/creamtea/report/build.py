@@ -42,6 +42,7 @@ from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
+    agreement_table,
     corpora_table,
     further_table,
     group_tables,
@@ -84,7 +85,8 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
             table,
             further_table(material, name, table),
             styles,
-            all_differences(material, name, spec.metrics[0]) if spec.metrics else {},
+            all_differences(material, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
+            agreement_table(material, name),
         )
         for name in spec.test_sets
         for table in [systems_table(material, name, human_columns(campaigns, name))]
@@ -154,6 +156,8 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
     blocks: tuple[Block, ...] = (sorted_table, *few, *meanings(systems.table.columns), *missed)
     if systems.pairs:
         blocks = (*blocks, pairs_table(sorted_table, systems.pairs))
+    if systems.agreement is not None:
+        blocks = (*blocks, systems.agreement)
     if systems.further is not None:
         blocks = (*blocks, systems.further)
     blocks = (*blocks, *group_tables(material, systems.test_set))
@@ -189,7 +193,8 @@ def _human_section(campaigns: Sequence[CampaignReport], left_out: Sequence[str])
 
 
 def _notes(spec: Study, material: Material) -> Iterator[str]:
-    yield _significance(spec)
+    if any(map(spec.metrics_on, spec.test_sets)):
+        yield _significance(spec)
     human = [name for name, system in spec.systems.items() if system.reference is not None]
     if human:
         yield (
@@ -197,6 +202,10 @@ def _notes(spec: Study, material: Material) -> Iterator[str]:
             "only, so that its values cannot be set beside a system's, and it is not compared; people can "
             "rate it."
         )
+    for name, test_set in spec.test_sets.items():
+        unused = [metric.describe() for metric in spec.metrics if metric not in spec.metrics_on(name)]
+        if not test_set.has_references and unused:
+            yield f"{name} has no references, which {', '.join(unused)} would need."
     if spec.variants:
         yield latency_note(material)
 

@@ -36,13 +36,15 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 
 
 class SystemsOn(NamedTuple):
-    """The systems' table on a test set, that of further comparisons, and the differences of every two."""
+    """The systems' table on a test set, that of further comparisons, the differences of every two, and where
+    there are no references how much outputs agree."""
 
     test_set: str
     table: Table
     further: Table | None
     every_style: vega.Styles  # of the study's systems
     pairs: Mapping[tuple[str, str], Delta]
+    agreement: Table | None = None
 
     @property
     def styles(self) -> vega.Styles:

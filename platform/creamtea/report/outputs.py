@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.diff import Piece, differences
+from creamtea.document.raw import is_without_references
 from creamtea.errors import InputError
 from creamtea.report.model import Document, Table
 from creamtea.report.text import number
@@ -42,6 +43,7 @@ class Translations:
     columns: dict[str, Column]  # by metric
     source_language: str
     target_language: str
+    has_references: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def translations(session: Session, study: int, table: Table, test_set: str) -> T
         columns={column.key: column for column in table.columns},
         source_language=spec["languages"]["source"],
         target_language=spec["languages"]["target"],
+        has_references=not is_without_references(spec["test_sets"][test_set]),
     )
 
 
@@ -161,9 +164,10 @@ def lines(
         value = values.get(system)
         return "" if value is None or metric is None else number(value, outputs.columns[metric])
 
+    reference = Line("reference", row.reference, target, _idioms(row.reference, _spans(row.idioms, "target")))
     return [
         Line("source", row.source, source, _idioms(row.source, _spans(row.idioms, "source"))),
-        Line("reference", row.reference, target, _idioms(row.reference, _spans(row.idioms, "target"))),
+        *([reference] if outputs.has_references else []),
         *(
             Line(
                 system,

@@ -159,7 +159,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
         systems = material[study].spec.systems
         references |= {name for system, name in names.items() if systems[system].reference is not None}
         low |= {names[name] for name in near_zero(material[study], study.test_set)}
-        for metric in material[study].spec.metrics:
+        for metric in material[study].spec.metrics_on(study.test_set):
             column = next(column for column in table.columns if column.key == metric.name())
             for system, name in names.items():
                 if (found := _tested(material[study], study.test_set, system, metric)) is not None:

@@ -45,7 +45,8 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
     """One row per system; `campaigns` are the columns of the campaigns on the test set."""
     spec = material.spec
     columns = _columns(material, test_set, campaigns)
-    found = {metric.name(): differences(material, test_set, metric) for metric in spec.metrics}
+    metrics = spec.metrics_on(test_set)
+    found = {metric.name(): differences(material, test_set, metric) for metric in metrics}
     timed = timed_columns(material, test_set)
     latency = latency_cells(material, timed)
     rows = []
@@ -56,7 +57,7 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
                 score_cell(material, system, test_set, metric),
                 delta=found[metric.name()].get((system, baseline)),
             )
-            for metric in spec.metrics
+            for metric in metrics
         }
         for campaign in campaigns:
             cells |= campaign.of(system)
@@ -131,6 +132,43 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
     return Table("pairs", title, "system", columns, shown, about, folded=True)
 
 
+def agreement_table(material: Material, test_set: str) -> Table | None:
+    """How much the outputs of systems agree, the most alike first; None where a test set has references."""
+    steps = material.of("agreement", test_set=test_set)
+    if not steps:
+        return None
+    step, names = steps[0], [str(name) for name in steps[0].node.labels["systems"]]
+    about = (
+        "Without references: agreement is chrF2 with the outputs of each other system, its mean over them "
+        "and both directions; length is in characters. Agreement is not quality: systems may share a "
+        "mistake. Look at a system that stands apart from all others, or is much shorter or longer."
+    )
+    own = ("agreement", "length_others", "length_source")
+    columns = (
+        Column("agreement", "agreement", 1),
+        Column("length_others", "length to others", 3),
+        Column("length_source", "length to source", 3),
+        *(Column(f"with_{name}", f"with {name}", 1) for name in names),
+    )
+
+    def cell(name: str, *places: int) -> Cell:
+        if len(set(places)) < len(places):
+            return Cell("ok", value=100.0, words="·", by_definition=True)
+        subject = "/".join(map(str, sorted(places)))
+        return read_cell([step], lambda measured: measured.find(name, subject), "")
+
+    rows = [
+        Row(
+            system,
+            {name: cell(name, i) for name in own}
+            | {f"with_{other}": cell("agreement", i, j) for j, other in enumerate(names)},
+        )
+        for i, system in enumerate(names)
+    ]
+    rows.sort(key=lambda row: -(row.cells["agreement"].value or 0.0))
+    return Table("agreement", "Agreement of systems", "system", columns, tuple(rows), about)
+
+
 def wins(system: str, other: str, tested: Mapping[Pair, Delta], metric: Column) -> bool:
     """Whether a system is significantly better than another."""
     delta = tested.get((system, other))
@@ -170,7 +208,7 @@ def further_table(material: Material, test_set: str, systems: Table) -> Table | 
     """Comparisons beside those with baselines, of scores from the table of `systems`; None without any."""
     if not any(system.more_baselines for system in material.spec.systems.values()):
         return None
-    metrics = {metric.name(): metric for metric in material.spec.metrics}
+    metrics = {metric.name(): metric for metric in material.spec.metrics_on(test_set)}
     found = {key: differences(material, test_set, metric) for key, metric in metrics.items()}
     columns = tuple(column for column in systems.columns if column.key in metrics)
     rows = [
@@ -190,14 +228,15 @@ def further_table(material: Material, test_set: str, systems: Table) -> Table | 
 
 def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
     spec, idioms = material.spec, idioms_of(material, test_set)
-    columns = [_metric_column(material, test_set, metric) for metric in spec.metrics]
+    columns = [_metric_column(material, test_set, metric) for metric in spec.metrics_on(test_set)]
     columns += [column for campaign in campaigns for column in campaign.columns]
-    if any(_selects(spec, system) for system in spec.systems_on(test_set)):
+    scored = spec.test_sets[test_set].has_references
+    if scored and any(_selects(spec, system) for system in spec.systems_on(test_set)):
         columns += [RECALL_WORDS] if idioms.by_words else []
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
-    about = (LENGTH, EMPTY) if _length_metric(spec) else (EMPTY,)
+    about = (LENGTH, EMPTY) if scored and _length_metric(spec) else (EMPTY,)
     columns += [replace(column, group="outputs") for column in about]
     return (*columns, *timed_columns(material, test_set))
 

@@ -194,6 +194,25 @@ PAIRS = StepKind(
 )
 
 
+class AgreementParams(StepParams):
+    pass
+
+
+AGREEMENT = StepKind(
+    "agreement",
+    1,
+    "compare outputs with each other",
+    AgreementParams,
+    inputs={"test_set": "segments", "systems": "the outputs of each system, of its first seed"},
+    metrics={
+        "agreement": "chrF2, mean of both directions; subject: the positions of two systems (0/2), or one: "
+        "its mean over the others, with a bootstrap interval over segments",
+        "length_others": "subject: a position; characters over the mean of the other systems' characters",
+        "length_source": "subject: a position; characters over those of the source",
+    },
+)
+
+
 class RecallParams(InPrecision):
     """`precision`: the model's, for selections that depend on it."""
 

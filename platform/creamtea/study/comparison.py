@@ -18,6 +18,8 @@ from creamtea.languages import UNKNOWN, guessed, parted
 from creamtea.methods.metrics import METRICS as METRIC_KINDS
 from creamtea.methods.metrics import OfWords, Tokenizer
 from creamtea.printable import is_utf8
+from creamtea.scorers import read_scorers
+from creamtea.settings import Settings
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
@@ -32,7 +34,9 @@ METRICS: dict[str, dict[str, Any]] = {
     **{f"bleu-{name}": {"kind": "bleu", "tokenize": name} for name in get_args(Tokenizer)},
     **{"chrf" + "+" * order: {"kind": "chrf", "word_order": order} for order in range(3)},
     "comet": {"kind": "comet"},
+    "cometkiwi": {"kind": "comet", "model": "Unbabel/wmt22-cometkiwi-da"},
 }
+STANDARD = ("bleu", "chrf")  # where there are references and no metrics are named
 
 
 @dataclass(frozen=True)
@@ -66,15 +70,16 @@ def comparison(
     *,
     name: str | None = None,
     baseline: str | None = None,
-    metrics: Sequence[str] = ("bleu", "chrf"),
+    metrics: Sequence[str] | None = None,
     languages: str | None = None,
     labels: Path | None = None,
 ) -> Comparison:
     """Return the study of these files; `named_outputs` says how outputs may be given.
 
     An output that holds the text of a reference is that human reference. Scores are also given by buckets:
-    lengths of the source, and `labels`, a file with one per line. InputError for what does not make a study;
-    the files themselves are looked at by `Comparison.plan`.
+    lengths of the source, and `labels`, a file with one per line. Without references there are no metrics
+    unless some are named that need none. InputError for what does not make a study; the files themselves are
+    looked at by `Comparison.plan`.
     """
     named = named_outputs(outputs)
     files = [source, *references, *named.values(), *([] if labels is None else [labels])]
@@ -86,8 +91,9 @@ def comparison(
     # whatever else is compared, a file is called the same, and what is known of it is reused
     data = source.absolute().parent.resolve()  # `..` leads out of where a link leads
     test_set: dict[str, Any] = {"kind": "files", "source": _from(source, data)}
-    test_set["target"], *more = (_from(path, data) for path in references)
-    test_set |= {"more_references": more} if more else {}
+    texts = [_from(path, data) for path in references]
+    test_set |= {"target": texts[0]} if texts else {}
+    test_set |= {"more_references": texts[1:]} if texts[1:] else {}
     options: dict[KeyPath, str] = {("test_sets", TEST_SET, "source"): f"--source {source}"}
     for at, path in enumerate(references):
         key: KeyPath = ("more_references", at - 1) if at else ("target",)
@@ -103,21 +109,33 @@ def comparison(
         systems[system] = {"reference": digests.index(digest) + 1} if own else file
     buckets = {"kind": "buckets", "test_set": TEST_SET}
     if labels is not None:
+        if not references:
+            raise InputError(
+                f"--labels {labels}: labels divide scores, and without --reference there are none"
+            )
         buckets["labels"] = _from(labels, data)
         options["analyses", BUCKETS, "labels"] = f"--labels {labels}"
 
+    asked = (STANDARD if references else ()) if metrics is None else metrics
     human = tuple(system for system, spec in systems.items() if "reference" in spec)
     document = {
         "name": name or f"compare-{_name(source)}",
-        "languages": _languages(languages, source, references[0]),
+        "languages": _languages(languages, source, (references or list(named.values()))[0]),
         "systems": systems,
         "test_sets": {TEST_SET: test_set},
         "baseline": _baseline(baseline, named, human),
-        "metrics": [_metric(metric) for metric in metrics],
-        "analyses": {BUCKETS: buckets},
+        "metrics": [_metric(metric) for metric in asked],
+        "analyses": {BUCKETS: buckets} if references else {},
     }
     given = {_from(path, data): str(path) for path in files}
-    return Comparison(_checked(document), data, options, given, human)
+    study = _checked(document)
+    for name, metric in zip(asked, study.metrics, strict=True):
+        if metric.needs_references and not references:
+            raise InputError(
+                f"--metrics {name}: it needs references; give --reference, or a metric that needs none "
+                "(cometkiwi, a scorer with `reference_free: true`)"
+            )
+    return Comparison(study, data, options, given, human)
 
 
 def _checked(document: dict[str, Any]) -> Study:
@@ -261,6 +279,11 @@ def _metric(name: str) -> dict[str, Any]:
             f"--metrics {name}: a metric of words, which are not compared by files; it needs a study with a "
             "test set of words (kind g2p or inflection), which may have systems of `outputs`"
         )
-    if name not in METRICS:
-        raise InputError(f"--metrics {name}: unknown metric; give {one_of(METRICS, name)}")
-    return METRICS[name]
+    if name in METRICS:
+        return METRICS[name]
+    path = Settings.load().scorers
+    scorers = {} if path is None else read_scorers(path)
+    if name not in scorers:
+        raise InputError(f"--metrics {name}: unknown metric; give {one_of([*METRICS, *scorers], name)}")
+    free = {"reference_free": True} if scorers[name].reference_free else {}
+    return {"kind": "command", "scorer": name, **free}

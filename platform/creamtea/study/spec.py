@@ -131,6 +131,11 @@ class Study(Strict):
         """The systems that translate a test set, in the study's order."""
         return [name for name in self.systems if test_set in self.test_sets_of(name)]
 
+    def metrics_on(self, test_set: str) -> list[Metric]:
+        """Those that score a test set: of one without references, the metrics that need none."""
+        scored = self.test_sets[test_set].has_references
+        return [metric for metric in self.metrics if scored or not metric.needs_references]
+
     def timed(self) -> list[str]:
         """The systems that the latency run times, in its order."""
         named = self.latency.systems if self.latency else []

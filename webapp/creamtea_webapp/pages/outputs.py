@@ -145,8 +145,9 @@ def _choose(outputs: Translations) -> View:
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)
     baselines = [system for system in systems if system not in outputs.against]
-    default = systems.index(baselines[0]) if baselines else len(systems)
-    against = left.selectbox("Differences marked against", [*systems, REFERENCE], index=default)
+    choices = [*systems, *([REFERENCE] if outputs.has_references else [])]
+    default = systems.index(baselines[0]) if baselines else len(choices) - 1
+    against = left.selectbox("Differences marked against", choices, index=default)
     contains = middle.text_input("Containing", placeholder="in source, reference or output")
     metric = (
         right.selectbox(

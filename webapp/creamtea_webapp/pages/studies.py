@@ -58,9 +58,10 @@ def _best(reading: Session, study: StudyRow) -> str:
         spec = spec_of(study)
     except UnreadableStudy:
         return "cannot be read here"
-    if not spec.metrics:
+    test_set = next(iter(spec.test_sets))
+    if not (metrics := spec.metrics_on(test_set)):
         return ""
-    metric, test_set = spec.metrics[0], next(iter(spec.test_sets))
+    metric = metrics[0]
     column = metric.column()
     wanted = {"metric": metric.name(), "test_set": test_set}
     nodes = [

@@ -104,6 +104,7 @@ class Files:
 
 
 def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
+    assert text.target is not None  # of a test set, the caller has asked
     return text.source, text.target
 
 

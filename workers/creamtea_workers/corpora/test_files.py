@@ -98,12 +98,16 @@ def in_the_text(idioms: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
     """Every line of a test set, empty ones too: nothing is filtered, so that an index is a line of the file.
+    Without references, each is empty.
 
     The offsets of idioms count the characters of the file's lines (of the detokenised ones, where the test
     set is tokenised); the segments' count those of the plain text. StepError for misaligned files, for a NUL
     character, and for annotation that does not fit the text.
     """
-    raw = list(files.raw_pairs(test_set))
+    if test_set.target is None:
+        raw = [Pair(line, "") for line in files.text(test_set.source, "source", test_set.tokenized)]
+    else:
+        raw = list(files.raw_pairs(test_set))
     if not raw:
         raise StepError(f"{test_set.source} is empty: a test set needs at least one line")
     notes = [""] * len(raw)
@@ -115,7 +119,7 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
         idioms = _read_notes(note, pair, f"{test_set.idioms}, line {number}") if test_set.idioms else []
         source, target = (
             plain(without_nul(text, f"{name}, line {number}"))
-            for name, text in zip((test_set.source, test_set.target), pair, strict=True)
+            for name, text in zip((test_set.source, test_set.target or ""), pair, strict=True)
         )
         segments.append(Segment(source, target, idioms))
     return segments

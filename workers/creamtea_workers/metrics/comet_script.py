@@ -75,6 +75,9 @@ def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
         {"src": segment["source"], "mt": segment["hypothesis"], "ref": segment["reference"]}
         for segment in segments
     ]
+    if model.requires_references() and not any(sample["ref"] for sample in samples):
+        send({"error": f"{model_name} needs references, and the test set has none"})
+        return
     batches = math.ceil(len(samples) / batch_size)
     done = 0
 

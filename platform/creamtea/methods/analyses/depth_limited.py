@@ -38,6 +38,7 @@ class DepthLimited(OfFirstSentences):
     max_states: Positive = 100_000  # [decoder states] per sentence at most
 
     title: ClassVar[str] = "Short hypotheses"
+    needs_references: ClassVar[bool] = False
     step: ClassVar[StepKind[DepthLimitedParams]] = StepKind(
         "depth_limited",
         3,

@@ -40,6 +40,7 @@ class EmptyString(Analysis):
     baselines: list[Name] | None = None
 
     title: ClassVar[str] = "Empty string"
+    needs_references: ClassVar[bool] = False
     rows: ClassVar[Literal["variant", "system"]] = "system"
     over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
     step: ClassVar[StepKind[EmptyStringParams]] = StepKind(

@@ -87,6 +87,7 @@ class SearchErrors(OverBeams):
     max_seconds: Above0 | None = None
 
     title: ClassVar[str] = "Search errors"
+    needs_references: ClassVar[bool] = False
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "search_errors",
         3,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, parsed, target_language
+from creamtea.document.raw import Block, RawStudy, is_without_references, parsed, target_language
 from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import METRICS, Metric, OfWords
 from creamtea.methods.selections import SELECTIONS
@@ -26,6 +26,11 @@ def check_metrics(study: RawStudy) -> Iterator[Mistake]:
             found = f"{name} a second time (first: metrics[{seen[name]}])"
             yield Mistake(("metrics", index), found, "each metric once")
         seen.setdefault(name, index)
+        test_sets = dict(study.blocks("test_sets"))
+        if metric.needs_references and test_sets and all(map(is_without_references, test_sets.values())):
+            found = f"{name}, which needs references, and no test set has any"
+            allowed = "`target` in a test set, or metrics without references (`metrics: []` for none)"
+            yield Mistake(("metrics", index), found, allowed)
         if isinstance(metric, OfWords):
             yield from _check_word_metric(("metrics", index), metric, study)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.document.raw import Block, RawStudy, is_without_references, kind_of
 from creamtea.methods.analysis import ANALYSES
 
 ORIGINS = ("variant", "outputs", "reference")
@@ -70,10 +70,11 @@ def _check_reference(path: KeyPath, number: int, system: Block, study: RawStudy)
         if isinstance(chosen, list) and name not in chosen:
             continue
         more = test_set.get("more_references")
-        references = 1 + (len(more) if isinstance(more, list) else 0)
+        first = 0 if is_without_references(test_set) else 1
+        references = first + (len(more) if isinstance(more, list) else 0)
         if test_set.get("kind") != "files":
             found = f"a reference of {name}, whose references nobody has written"
             yield Mistake((*path, "reference"), found, "`test_sets` of kind files for this system")
         elif number > references:
-            allowed = one_of([str(n + 1) for n in range(references)])
+            allowed = one_of([str(n + 1) for n in range(references)]) if references else "a `target` of it"
             yield Mistake((*path, "reference"), f"{number}, and {name} has {references}", allowed)

@@ -64,6 +64,7 @@ def plan(
                 planner.compare(name, baseline, test_set)
     for test_set in study.test_sets:
         planner.pairs(test_set)
+        planner.agreement(test_set)
     for name, analysis in study.analyses.items():
         analysis.plan(name, planner)
     if study.latency:

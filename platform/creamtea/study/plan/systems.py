@@ -12,6 +12,7 @@ from creamtea.methods.planning import File, Inputs
 from creamtea.methods.selections import Selection
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.steps.systems import (
+    AGREEMENT,
     COMPARE,
     DECODE,
     LATENCY,
@@ -20,6 +21,7 @@ from creamtea.steps.systems import (
     RECALL,
     SCORE,
     TRAIN,
+    AgreementParams,
     CompareParams,
     DecodeParams,
     LatencyParams,
@@ -131,7 +133,7 @@ class Systems(Texts):
             labels = {"system": name, "variant": system.variant, "seed": seed, "test_set": test_set}
             decode = self.add_decode(place, system, seed, segments, labels)
             self._measure(place, decode, segments, labels)
-            if system.selection.selects:
+            if system.selection.selects and self.study.test_sets[test_set].has_references:
                 self.recall(place, name, seed, segments, labels)
 
     def _given(self, name: str, test_set: str, segments: str) -> None:
@@ -166,7 +168,7 @@ class Systems(Texts):
     ) -> None:
         name, test_set = labels["system"], labels["test_set"]
         self.decode.setdefault((name, test_set), []).append(outputs)
-        for metric in self.study.metrics:
+        for metric in self.study.metrics_on(test_set):
             digests = self.checkpoints[metric.name()]
             score = self.add(
                 SCORE,
@@ -203,7 +205,7 @@ class Systems(Texts):
     def compare(self, name: str, baseline: str, test_set: str) -> None:
         """Paired over segments."""
         own = baseline == self.study.baseline_of(name)
-        for metric in self.study.metrics:
+        for metric in self.study.metrics_on(test_set):
             inputs = {
                 "test_set": [self.test_set(test_set)],
                 "baseline": self._compared(baseline, test_set, metric),
@@ -226,9 +228,9 @@ class Systems(Texts):
         names = [
             name for name in self.study.systems_on(test_set) if self.study.systems[name].reference is None
         ]
-        if not 3 <= len(names) <= MOST_PAIRED or not self.study.metrics:
+        metric = next(iter(self.study.metrics_on(test_set)), None)
+        if not 3 <= len(names) <= MOST_PAIRED or metric is None:
             return
-        metric = self.study.metrics[0]
         systems = [self._compared(name, test_set, metric) for name in names]
         own = self.compare_params[metric.name()]
         fewest = SAMPLES_PER_COMPARISON * math.comb(len(names), 2)
@@ -248,6 +250,16 @@ class Systems(Texts):
         }
         labels = {"systems": names, "test_set": test_set, "metric": metric.name()}
         self.add(PAIRS, test_set, params, inputs, labels)
+
+    def agreement(self, test_set: str) -> None:
+        """Where there are no references: how much the outputs of several systems agree."""
+        names = self.study.systems_on(test_set)
+        if self.study.test_sets[test_set].has_references or len(names) < 2:
+            return
+        outputs = [self.decode[name, test_set][0] for name in names]
+        inputs = {"test_set": [self.test_set(test_set)], "systems": outputs}
+        labels = {"systems": names, "test_set": test_set}
+        self.add(AGREEMENT, test_set, AgreementParams(), inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """The steps of each seed whose outputs or segment scores are compared."""
