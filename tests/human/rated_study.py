@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from creamtea.store.database import Database
 from creamtea.store.tables import Hypothesis, Segment, StepInput, StepRow, StudyRow, StudyStep
 
@@ -16,15 +18,21 @@ OUTPUTS = [
 ]
 
 
-def fill_study(database: Database, name: str = "jam") -> None:
+def fill_study(
+    database: Database,
+    name: str = "jam",
+    systems: Sequence[str] = SYSTEMS,
+    outputs: Sequence[Sequence[str]] = OUTPUTS,
+) -> None:
+    """`outputs`: by segment, of each system."""
     variant = {"corpus": "c", "subwords": "s", "objective": {"kind": "softmax"}, "seeds": [7, 8]}
     spec = {
         "name": name,
         "languages": {"source": "en", "target": "de"},
         "variants": {"base": variant},
-        "systems": {system: {"variant": "base"} for system in SYSTEMS},
+        "systems": {system: {"variant": "base"} for system in systems},
         "test_sets": {"test": {}},
-        "baseline": SYSTEMS[0],
+        "baseline": systems[0],
     }
     with database.transaction() as session:
         now = database.now(session)
@@ -55,9 +63,9 @@ def fill_study(database: Database, name: str = "jam") -> None:
         step(f"{name}/test", "test_set", {"test_set": "test"}, 0)
         session.add_all(
             Segment(step_key=f"{name}/test", index=i, source=f"source {i}", reference="", idioms=[])
-            for i in range(len(OUTPUTS))
+            for i in range(len(outputs))
         )
-        for position, system in enumerate(SYSTEMS):
+        for position, system in enumerate(systems):
             for seed in (8, 7):
                 key = f"{name}/{system}/{seed}"
                 step(key, "decode", {"system": system, "seed": seed, "test_set": "test"}, position + 1)
@@ -67,10 +75,10 @@ def fill_study(database: Database, name: str = "jam") -> None:
                     Hypothesis(
                         step_key=key,
                         index=i,
-                        text=outputs[position] if seed == 7 else f"other seed {i}",
+                        text=texts[position] if seed == 7 else f"other seed {i}",
                         score=-1.0,
                         length=1,
                         selected_size=10,
                     )
-                    for i, outputs in enumerate(OUTPUTS)
+                    for i, texts in enumerate(outputs)
                 )

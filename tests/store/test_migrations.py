@@ -113,6 +113,7 @@ def test_files_are_named_in_the_order_of_the_one_line_of_revisions() -> None:
 @pytest.mark.parametrize(
     ("revision", "gone"),
     [
+        ("0017", set()),
         ("0016", set()),
         ("0015", set()),
         ("0014", {"campaign_media"}),

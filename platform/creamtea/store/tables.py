@@ -174,6 +174,9 @@ class Item(Base):
     # where its outputs stand side by side: the same of each, `chance` is the highest
     output_chances: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
     output_drawn: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
+    # where not all systems are rated of a segment or document: `systems` (positions) that were drawn for it,
+    # and `chances`, a row for each: of being drawn with each of them, and by itself on the diagonal
+    block: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     # tutorial: accepted steps and an explanation; attention check: human/making/known_answers.py

@@ -288,6 +288,13 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ),
         (
             "items.jsonl",
+            '"block": null',
+            '"block": {"systems": ["plain", "beam"], "chances": [[0.5, 0], [0, 0.5]]}',
+            "line 1, column block: found {'systems': ['plain', 'beam'], 'chances': [[0.5, 0], "
+            "[0, 0.5]]}; allowed: systems of the campaign",
+        ),
+        (
+            "items.jsonl",
             '"proposals": null',
             '"proposals": {"plain": [{"start": 1}]}',
             "line 1, column proposals: found {'plain': [{'start': 1}]}; allowed: lists of marked errors",

@@ -147,7 +147,7 @@ KNOWN = {
     "whole files",
     RaterContent: "pseudonym created_at consented_at excluded_at forgotten_at",
     ItemContent: "position page kind segment document source context references media systems outputs weight "
-    "chance drawn output_chances output_drawn original degraded guidance proposals",
+    "chance drawn output_chances output_drawn block original degraded guidance proposals",
     AnswerContent: "item rater order assigned_at submitted_at skipped_at skip_reason comment active_ms "
     "warned scores",
     ScoreContent: "system revision step at payload document_step",

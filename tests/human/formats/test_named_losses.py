@@ -96,6 +96,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         "drawn": ("chances",),
         "output_chances": ("chances",),
         "output_drawn": ("chances",),
+        "block": ("systems that were drawn",),
         "original": ("numbers of items",),
         "degraded": (),
         "guidance": (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -326,9 +326,19 @@ def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
         outputs=tuple(item.outputs[at] for at in stays),
         output_chances=item.output_chances and tuple(item.output_chances[at] for at in stays),
         output_drawn=item.output_drawn and tuple(item.output_drawn[at] for at in stays),
+        block=item.block and _block(item.block, names),
         proposals=item.proposals
         and {system: errors for system, errors in item.proposals.items() if system not in names},
     )
+
+
+def _block(block: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The same draw, of the systems that stay."""
+    stays = [at for at, system in enumerate(block["systems"]) if system not in names]
+    return {
+        "systems": [block["systems"][at] for at in stays],
+        "chances": [[block["chances"][row][at] for at in stays] for row in stays],
+    }
 
 
 def _answer(answer: AnswerContent, names: Collection[str]) -> AnswerContent:

@@ -305,6 +305,8 @@ PARTS = (
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("chances of being rated, of a campaign that aims",
          lambda content: sum(item.chance is not None for item in content.items), EVERY),
+    Part("systems that were drawn for a page, with their chances",
+         lambda content: sum(item.block is not None for item in content.items), EVERY),
     Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),

@@ -65,7 +65,7 @@ RATERS_FILE = "raters.csv"  # what raters said of themselves
 VERSION = "creamtea campaign 3"  # raised with every change of a column
 
 _ADDED_TO_3 = (
-    *("page", "references", "media", "chance", "drawn", "output_chances", "output_drawn"),
+    *("page", "references", "media", "chance", "drawn", "output_chances", "output_drawn", "block"),
     *("document_step", "proposals"),
 )
 

@@ -220,6 +220,7 @@ def checked_items(
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
             ("output_chances", _one_each(item, item.output_chances), "one for each of systems"),
             ("output_drawn", _one_each(item, item.output_drawn), "one for each of systems"),
+            ("block", _is_block(item, systems), BLOCK),
             ("original", item.original in originals, "the position of an item"),
             ("original", item.original != item.position, "the position of another item"),
             ("degraded", item.degraded in (None, *systems), known),
@@ -232,6 +233,26 @@ def checked_items(
                 raise place.refuse(column, getattr(item, column), allowed)
         seen.add(item.position)
     return tuple(item for _, item in given)
+
+
+BLOCK = (
+    "systems of the campaign, those of the item among them, and for each a list of chances above 0, at most 1"
+)
+
+
+def _is_block(item: ItemContent, systems: Sequence[str]) -> bool:
+    if item.block is None:
+        return True
+    if item.block.keys() != {"systems", "chances"}:
+        return False
+    drawn, rows = item.block["systems"], item.block["chances"]
+    return (
+        isinstance(drawn, list)
+        and set(item.systems) <= set(drawn) <= set(systems)
+        and isinstance(rows, list)
+        and [len(row) if isinstance(row, list) else 0 for row in rows] == [len(drawn)] * len(drawn)
+        and all(type(chance) in (int, float) and 0 < chance <= 1 for row in rows for chance in row)
+    )
 
 
 def _one_each(item: ItemContent, given: Sequence[object] | None) -> bool:

@@ -77,6 +77,8 @@ class ItemContent:
     drawn: Flag | None = None
     output_chances: Weights | None = None  # of each output, where they stood side by side
     output_drawn: Flags | None = None
+    # the `systems` that were drawn for the segment or document, and their `chances`, a row for each
+    block: Document | None = None
     original: Integer | None = None  # the position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
     guidance: Document | None = None

@@ -103,6 +103,7 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
         outputs=tuple(item.outputs),
         output_chances=item.output_chances and tuple(item.output_chances),
         output_drawn=item.output_drawn and tuple(item.output_drawn),
+        block=item.block and {**item.block, "systems": [systems[system] for system in item.block["systems"]]},
         original=None if item.original_id is None else positions[item.original_id],
         degraded=None if item.degraded is None else systems[item.degraded],
         proposals=item.proposals
@@ -241,9 +242,11 @@ def _store_items(session: Session, content: Content, campaign: Campaign) -> dict
     items = {
         item.position: Item(
             campaign_id=campaign.id,
-            **_without(item, "segment", "systems", "original", "degraded", "proposals"),
+            **_without(item, "segment", "systems", "block", "original", "degraded", "proposals"),
             segment_index=item.segment,
             systems=[numbers[system] for system in item.systems],
+            block=item.block
+            and {**item.block, "systems": [numbers[system] for system in item.block["systems"]]},
             degraded=None if item.degraded is None else numbers[item.degraded],
             proposals=item.proposals
             and {str(numbers[system]): spans for system, spans in item.proposals.items()},

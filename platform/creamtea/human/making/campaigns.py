@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.access import audit
 from creamtea.errors import InputError, about, wrong
-from creamtea.human.making.choosing import PART_CONTEXT, NewItem, choose, make_items, make_pages
+from creamtea.human.making.choosing import PART_CONTEXT, NewItem, choose, draw_blocks, make_items, make_pages
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.known_answers import attention_items, tutorial_items
 from creamtea.human.making.outputs import (
@@ -232,10 +232,15 @@ def _draw(
     choices, drawn = choose(lines, settings, seed, metrics, between)
     assert settings.baseline is not None  # the settings are complete
     baseline = systems.index(settings.baseline)
+    blocks = draw_blocks(choices, settings, systems, seed)
     if settings.by_documents:
-        rated = make_pages(choices, protocol, settings, baseline, seed)
+        rated = make_pages(choices, protocol, settings, baseline, seed, blocks)
     else:
-        rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed)]
+        rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed, blocks)]
+    if not rated and blocks is not None:
+        raise wrong(
+            "sample.systems_per_page", "the outputs that were drawn for a page differ nowhere: show more"
+        )
     if not rated:
         raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
     shown = read_references(session, study, test_set, lines, systems, settings.show_reference)

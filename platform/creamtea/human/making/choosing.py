@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from creamtea.errors import InputError
+from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
@@ -298,14 +299,61 @@ class NewItem:
     systems: list[int]
     outputs: list[str]
     weight: float
+    block: dict[str, Any] | None = None  # of the systems that were drawn for the segment (document)
     degraded: int | None = None
     guidance: dict[str, Any] | None = None
     proposals: dict[str, Any] | None = None
     original: int | None = None
 
 
+Blocks = Mapping[int, list[int]]  # segment → the systems (positions) that are rated of it
+
+
+def draw_blocks(
+    choices: Sequence[ChosenSegment], settings: CampaignSettings, systems: Sequence[str], seed: int
+) -> Blocks | None:
+    """Draw the systems of each segment, the same for all of a document that is rated as such; None where all
+    are rated. In what order the systems are listed does not matter."""
+    size = settings.block_size(len(systems))
+    if size is None:
+        return None
+    units = [[choice.line.index] for choice in choices]
+    if settings.by_documents:
+        parts = groupby(choices, key=lambda choice: choice.line.document)
+        units = [[choice.line.index for choice in part] for _, part in parts]
+    _shuffle(units, seed)  # as they will be rated: then what is rated first is balanced, too
+    by_name = sorted(range(len(systems)), key=lambda at: systems[at])
+    drawn = balanced_blocks(len(units), len(systems), size, f"{seed}/blocks")
+    return {
+        index: sorted(by_name[number] for number in block)
+        for unit, block in zip(units, drawn, strict=True)
+        for index in unit
+    }
+
+
+def _shuffle(units: list[Piece], seed: int) -> None:
+    random.Random(f"{seed}/order").shuffle(units)
+
+
+def _shown_together(
+    protocol: Protocol, outputs: Sequence[str], pairs: str, baseline: int, block: Sequence[int] | None
+) -> list[tuple[int, ...]]:
+    """The groups of systems that share an item, of those in the block."""
+    if block is None:
+        return protocol.shown_together(outputs, pairs, baseline)
+    own = [outputs[system] for system in block]
+    # a block without the baseline has no pairs with it
+    place = block.index(baseline) if baseline in block else len(block)
+    return [tuple(block[at] for at in group) for group in protocol.shown_together(own, pairs, place)]
+
+
 def make_items(
-    choices: Sequence[ChosenSegment], protocol: Protocol, pairs: str, baseline: int, seed: int
+    choices: Sequence[ChosenSegment],
+    protocol: Protocol,
+    pairs: str,
+    baseline: int,
+    seed: int,
+    blocks: Blocks | None = None,
 ) -> list[NewItem]:
     """An item for everything that is rated, in an order drawn from the seed.
 
@@ -313,16 +361,17 @@ def make_items(
     those that show pairs.
     """
     items = [
-        new_item(choice, systems)
+        new_item(choice, systems, block)
         for choice in choices
-        for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
+        for block in [None if blocks is None else blocks[choice.line.index]]
+        for systems in _shown_together(protocol, choice.line.outputs, pairs, baseline, block)
     ]
-    random.Random(f"{seed}/order").shuffle(items)
+    _shuffle(items, seed)
     return items
 
 
-def new_item(choice: ChosenSegment, systems: Sequence[int]) -> NewItem:
-    """The item that shows the outputs of these systems (positions)."""
+def new_item(choice: ChosenSegment, systems: Sequence[int], block: Sequence[int] | None = None) -> NewItem:
+    """The item that shows the outputs of these systems (positions), all of the segment's `block`."""
     return NewItem(
         kind=choice.kind,
         segment_index=choice.line.index,
@@ -332,6 +381,7 @@ def new_item(choice: ChosenSegment, systems: Sequence[int]) -> NewItem:
         systems=list(systems),
         outputs=[choice.line.outputs[system] for system in systems],
         weight=choice.weight,
+        block=None if block is None else block_of(block, len(choice.line.outputs)),
     )
 
 
@@ -352,6 +402,7 @@ def make_pages(
     settings: CampaignSettings,
     baseline: int,
     seed: int,
+    blocks: Blocks | None = None,
 ) -> list[list[NewItem]]:
     """The items of every page.
 
@@ -360,9 +411,11 @@ def make_pages(
     order, each line with its context.
     """
     documents = [list(part) for _, part in groupby(choices, key=lambda choice: choice.line.document)]
-    random.Random(f"{seed}/order").shuffle(documents)
+    _shuffle(documents, seed)
     return [
-        page for document in documents for page in _pages_of(document, protocol, settings, baseline, seed)
+        page
+        for document in documents
+        for page in _pages_of(document, protocol, settings, baseline, seed, blocks)
     ]
 
 
@@ -372,15 +425,17 @@ def _pages_of(
     settings: CampaignSettings,
     baseline: int,
     seed: int,
+    blocks: Blocks | None,
 ) -> list[list[NewItem]]:
+    block = None if blocks is None else blocks[document[0].line.index]
     rank = list(range(len(document[0].line.outputs)))
     random.Random(f"{seed}/order/{document[0].line.index}").shuffle(rank)
     pages: list[tuple[tuple[int, ...], int, list[NewItem]]] = []
     for number, part in enumerate(parts(document, settings.segments_per_page)):
         read = document if settings.document_score else part  # what has to be equal to share a page
         texts = [_BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))]
-        for systems in protocol.shown_together(texts, settings.pairs, baseline):
-            page = [new_item(choice, systems) for choice in part]
+        for systems in _shown_together(protocol, texts, settings.pairs, baseline, block):
+            page = [new_item(choice, systems, block) for choice in part]
             for at, item in enumerate(page):
                 if number == 0 or at > 0:  # nothing comes before, or the page has it
                     item.context = []

@@ -158,6 +158,7 @@ def items_digest(session: Session, campaign_id: int) -> str:
                 **({"references": item.references} if item.references else {}),
                 **({"media": item.media} if item.media else {}),
                 **({} if item.proposals is None else {"proposals": item.proposals}),
+                **({} if item.block is None else {"block": item.block}),
                 "segment": item.segment_index,
                 "original": None if item.original_id is None else position_of[item.original_id],
             }

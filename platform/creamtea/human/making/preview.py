@@ -116,7 +116,8 @@ def preview(database: Database, name: str) -> Preview:
         outputs = _outputs(session, campaign.id, protocol) if settings.aim else 0
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     ratings = items * campaign.ratings_per_item
-    minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
+    systems = len(campaign.systems)
+    minutes = settings.minutes_per_item or protocol.minutes(settings.block_size(systems) or systems)
     # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells
     checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
     beside = (kinds.get(ItemKind.TUTORIAL, 0) + checks) * campaign.ratings_per_item
@@ -228,7 +229,8 @@ def _sample(
     """What the units of the comparison with the baseline that has the fewest are worth."""
     names = campaign.systems
     baseline = settings.position_of_baseline(names)
-    units: list[dict[int, tuple[float, int]]] = [{} for _ in names]  # of a system: unit → weight, document
+    shown: dict[int, set[int]] = defaultdict(set)  # unit → the systems that are rated on it
+    of_unit: dict[int, tuple[float, int]] = {}  # its weight and document
     rows = session.execute(
         select(Item.position, Item.segment_index, Item.systems, Item.weight, Item.document).where(
             Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS)
@@ -236,15 +238,17 @@ def _sample(
     ).all()
     documents = documents_apart([row.document for row in rows], [row.segment_index for row in rows])
     for (position, segment, systems, weight, _), document in zip(rows, documents.tolist(), strict=True):
-        if not protocol.relative or baseline in systems:
-            for system in systems:
-                units[system][position if protocol.relative else segment] = (weight, document)
-    samples = [
-        worth([w for w, _ in own.values()], [document for _, document in own.values()], intraclass)
-        if own
-        else _NOTHING
-        for system, own in enumerate(units)
+        unit = position if protocol.relative else segment
+        shown[unit].update(systems)
+        of_unit[unit] = weight, document
+    shared = [
+        [of_unit[unit] for unit, systems in shown.items() if {system, baseline} <= systems]
+        for system in range(len(names))
         if system != baseline
+    ]
+    samples = [
+        worth([w for w, _ in own], [document for _, document in own], intraclass) if own else _NOTHING
+        for own in shared
     ]
     return min(samples, key=lambda sample: sample.effective, default=_NOTHING)
 

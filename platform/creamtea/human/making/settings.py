@@ -30,6 +30,7 @@ from creamtea.document.values import FILE, Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError, wrong
 from creamtea.human.making.questions import Question
 from creamtea.human.protocols import Protocol, Selection
+from creamtea.human.protocols.base import MAX_OUTPUTS
 from creamtea.human.protocols.spans import MAX_DECIMALS, ExpectedSpan
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.store.storable import check_address, check_text
@@ -210,6 +211,13 @@ class SampleSettings(Strict):
     segments_per_page: Annotated[
         int, Field(ge=1, le=MAX_PER_PAGE), Setting("Segments per page", "sample.unit=document")
     ] = 10
+    # [systems] that are rated of each segment or document at most; side by side they share its page. Balanced
+    # incomplete blocks are drawn, in which each pair of systems comes together equally often; none: all
+    systems_per_page: Annotated[
+        int | None,
+        Field(ge=2, le=MAX_OUTPUTS, exclude_if=lambda number: number is None),
+        Setting("Systems per page"),
+    ] = None
     # what the sample is in proportion to
     strata: Annotated[list[Stratum], Setting("In proportion to", "sample.kind=stratified")] = Field(
         default_factory=lambda: _LENGTH.copy()
@@ -316,6 +324,11 @@ class CampaignSettings(
     def by_documents(self) -> bool:
         return self.unit == "document"
 
+    def block_size(self, systems: int) -> int | None:
+        """How many of a campaign's systems are rated of each segment or document; None: all of them."""
+        few = self.systems_per_page
+        return few if few is not None and few < systems else None
+
     def position_of_baseline(self, systems: Sequence[str]) -> int:
         """The first system's where none is named, or one that does not take part."""
         return next((at for at, system in enumerate(systems) if system == self.baseline), 0)
@@ -365,13 +378,33 @@ class CampaignSettings(
                 "is for verdicts against the baseline, and other pairs say nothing about them: set "
                 f"{key_name('protocol.pairs')} to baseline, or use another protocol",
             )
+        size = self.block_size(len(systems))
+        side_by_side = protocol.max_outputs > 1 and not protocol.relative
+        if side_by_side and (size or len(systems)) > protocol.max_outputs:
+            raise wrong(
+                "sample.systems_per_page",
+                f"a page shows at most {protocol.max_outputs} outputs, and there are {len(systems)} systems: "
+                "say how many of them a page shows",
+            )
+        if size is not None and self.aim:
+            raise wrong(
+                "sample.aim",
+                "compares each system with the baseline on the same page: leave it out, or "
+                f"{key_name('sample.systems_per_page')}",
+            )
+        if size is not None and protocol.chooses_pairs and self.pairs == "baseline":
+            raise wrong(
+                "protocol.pairs",
+                f"the baseline is not on every page of {size} of {len(systems)} systems: use all, or leave "
+                f"{key_name('sample.systems_per_page')} out",
+            )
         return self.model_copy(
             update={
                 "select": select,
                 "baseline": baseline,
                 "delta": self.delta or protocol.usual_delta,
                 "taxonomy": self.taxonomy or protocol.usual_taxonomy,
-                "minutes_per_item": self.minutes_per_item or protocol.minutes(len(systems)),
+                "minutes_per_item": self.minutes_per_item or protocol.minutes(size or len(systems)),
             }
         )
 
@@ -436,7 +469,7 @@ class CampaignHead(Strict):
     study: Annotated[Written, Setting("Study", choices="studies")]
     # one of its test sets
     test_set: Annotated[Written, Setting("Test set", choices="test_sets")]
-    # two to eight of its systems; raters never see their names
+    # two to 60 of its systems; raters never see their names
     systems: Annotated[list[Written], Setting("Systems", choices="systems")]
     # draws items, controls and the orders on pages
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("Seed", rare=True)] = 1

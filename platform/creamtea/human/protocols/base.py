@@ -18,7 +18,8 @@ from creamtea.human.protocols.taxonomy import Taxonomy
 Selection = Literal["all", "differing", "stratified", "disagreement"]
 SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagreement")
 
-MIN_SYSTEMS, MAX_SYSTEMS = 2, 8
+MIN_SYSTEMS, MAX_SYSTEMS = 2, 60
+MAX_OUTPUTS = 8  # side by side
 
 MINUTES_PER_SOURCE = 0.25  # to read it: a rule of thumb for the preview
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol
+from creamtea.human.protocols.base import MAX_OUTPUTS, MIN_SYSTEMS, Protocol
 from creamtea.human.protocols.scale import Scale
 
 
@@ -66,7 +66,7 @@ class ContrastiveDa(Protocol):
         "a difference in points gives a smaller percentage than it would on 0 to 5. Read the points beside "
         "it."
     )
-    min_outputs, max_outputs = MIN_SYSTEMS, MAX_SYSTEMS
+    min_outputs, max_outputs = MIN_SYSTEMS, MAX_OUTPUTS
     page_steps = 5
     typing_help = "the score: 4, or 4.6"
     page_help = "a whole point down or up"

@@ -20,7 +20,7 @@ from creamtea.document.mistakes import Mistake, mistakes_in_line, mistakes_of_py
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position, Severity
 from creamtea.errors import InputError
-from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
+from creamtea.human.protocols.base import MAX_OUTPUTS, MIN_SYSTEMS, Protocol, ScoredAnswer
 from creamtea.human.protocols.direct_assessment import Da, DaSqm
 from creamtea.human.protocols.scale import Scale, exact
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
@@ -202,7 +202,7 @@ class ContrastiveEsa(Esa):
         "lost. Then say how good each is, from 0 to 100."
     )
     labelled_points = ()
-    min_outputs, max_outputs = MIN_SYSTEMS, MAX_SYSTEMS
+    min_outputs, max_outputs = MIN_SYSTEMS, MAX_OUTPUTS
     page_steps = 25
     page_help = "25 points down or up"
     reads_appraise = False

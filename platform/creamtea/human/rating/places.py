@@ -18,6 +18,7 @@ one takes SQLAlchemy longer than most of them take the database.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -224,11 +225,39 @@ def _open_items(
         "shortlist": SHORTLIST,
     }
     rows = session.execute(_open_pages(aims, as_documents, in_context), values).all()
+    if settings.get("systems_per_page"):
+        rows = _by_least_seen(len(campaign.systems), past, rows, as_documents)
     if as_documents:
         rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
     # another rater's document is for who finds no other, those whose turn is to come included
     to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not aims, rows)]
     return (to_be_had, int(rows[0][1])) if rows else ([], 0)
+
+
+def _by_least_seen(
+    systems: int, past: list[Past], rows: Sequence[Row[Any]], as_documents: bool
+) -> list[Row[Any]]:
+    """Put first, of the next pages (documents), those whose systems this rater has seen least.
+
+    So each rater sees all systems about equally often where a page shows some of them. As many pages are
+    considered as there are systems.
+    """
+    seen = Counter(
+        system
+        for assignment in past
+        if ItemKind(assignment.kind).rates_systems and assignment.skipped_at is None
+        for group in assignment.order
+        for system in group
+    )
+    parts = groupby(rows, key=lambda row: (row.turn, row.document) if as_documents else row.id)
+    units = [list(pages) for _, pages in parts]
+
+    def often(pages: list[Row[Any]]) -> tuple[int, float]:
+        shown = {system for row in pages for system in row.systems}
+        return pages[0].turn, sum(seen[system] for system in shown) / len(shown)
+
+    ahead = sorted(units[:systems], key=often)
+    return [row for pages in (*ahead, *units[systems:]) for row in pages]
 
 
 def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
@@ -414,8 +443,19 @@ def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]
     sizes = _page_sizes()
     # a page has as many controls as its first item, of its own size
     items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
+    present = Item.document == bindparam("document")
+    # of a campaign that aims: those whose turn has not come are among what may come, and not to be had yet
+    waits = Item.drawn.is_(None) if aims else false()
+    turn: ColumnElement[int] = case((waits, 2), else_=0)
+    begun = _begun_documents()
+    if as_documents:
+        free = func.coalesce(begun.c.raters, 0) < bindparam("k")
+        turn = case((waits, 2), (present, 0), (free, 1), else_=3)
+    elif in_context:
+        turn = case((waits, 2), (present, 0), else_=1)
+    columns = (Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position)
     query = (
-        select(Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position)
+        select(*columns, turn.label("turn"))
         .outerjoin(taken, taken.c.item_id == Item.id)
         .outerjoin(controls, controls.c.original_id == Item.id)
         .outerjoin(sizes, sizes.c.page == Item.page)
@@ -428,20 +468,9 @@ def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]
             Item.drawn.is_not(False),  # a campaign that aims has passed it over
         )
     )
-    present = Item.document == bindparam("document")
-    # of a campaign that aims: those whose turn has not come are among what may come, and not to be had yet
-    waits = Item.drawn.is_(None) if aims else false()
     if as_documents:
-        begun = _begun_documents()
-        free = func.coalesce(begun.c.raters, 0) < bindparam("k")
-        query = query.outerjoin(begun, begun.c.document == Item.document).order_by(
-            case((waits, 2), (present, 0), (free, 1), else_=3)
-        )
-    elif in_context:
-        query = query.order_by(case((waits, 2), (present, 0), else_=1))
-    elif aims:
-        query = query.order_by(waits)
-    return query.order_by(Item.position).limit(bindparam("shortlist"))
+        query = query.outerjoin(begun, begun.c.document == Item.document)
+    return query.order_by(turn, Item.position).limit(bindparam("shortlist"))
 
 
 def _begun_documents() -> Subquery:

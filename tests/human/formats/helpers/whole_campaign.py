@@ -67,7 +67,9 @@ def everything() -> Content:
         item(1, kind="random", page=1, outputs=("\n\ntext", "\n\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),
-        item(4, segment=8, outputs=("", "")),
+        item(
+            4, segment=8, outputs=("", ""), block={"systems": ["A", "B"], "chances": [[0.5, 0.2], [0.2, 0.5]]}
+        ),
         item(5, segment=9),
     )
     both = ("A", "B")
