@@ -273,7 +273,7 @@ def test_a_metric_without_segment_values_is_named(
         ),
         (
             {"systems": ["plain"]},
-            "a campaign of contrastive-da compares 2 to 8 systems, not 1: list them as systems",
+            "a campaign of contrastive-da compares 2 to 60 systems, not 1: list them as systems",
         ),
         ({"systems": ["plain", "plain"]}, "a system is named twice in systems: name each once"),
         ({"ratings_per_item": 0}, "raters.ratings_per_item must be at least 1, not 0"),
