@@ -43,6 +43,7 @@ def planned_study(
         session.add(row)
         known = set(session.scalars(select(StepRow.key)))
         steps = [step for step in planned.steps if step.key not in known]
+        left: list[Any] = []
         for step in steps:
             found = result(first_node[step.key])
             columns = {"state": "succeeded", "attempts": 1, "facts": {}, "finished_at": NOW, **found.columns}
@@ -58,12 +59,12 @@ def planned_study(
                     **columns,
                 )
             )
-            session.flush()
             if columns["state"] == "succeeded":
-                session.add_all(Metric(step_key=step.key, **metric) for metric in found.metrics)
-                session.add_all(Point(step_key=step.key, **point) for point in found.points)
-                session.add_all(found.texts)
+                left += [Metric(step_key=step.key, **metric) for metric in found.metrics]
+                left += [Point(step_key=step.key, **point) for point in found.points]
+                left += found.texts
         session.flush()
+        session.add_all(left)
         session.add_all(
             StepInput(step_key=step.key, role=role, position=position, input_key=key)
             for step in steps

@@ -6,9 +6,11 @@ from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure: Hypothesis would take 0.2 seconds for an example, and slow examples, for one.
 _EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# `make test` takes the same examples each time: what one commit passes does not fail at the next by chance.
-settings.register_profile("repeatable", _EITHER, derandomize=True)
-# `make properties` looks for examples that fail: new ones, and more of them where a test sets no number.
+# `make test` takes the same few examples each time: what passes at one commit does not fail at the next by
+# chance.
+settings.register_profile("repeatable", _EITHER, derandomize=True, max_examples=40)
+# `make properties` looks for examples that fail: new ones, and many of them. Where a test sets a number, each
+# of its examples is slow.
 settings.register_profile("search", _EITHER, max_examples=1000)
 settings.load_profile("repeatable")
 

@@ -16,7 +16,6 @@ SLOWEST = (
     "webapp/test_organiser_rights.py",
     "engine/test_ray.py",
     "webapp/test_rating_board.py",
-    "webapp/test_keyboard.py",
     "blame/test_blame.py",
     "webapp/test_beside_source.py",
     "webapp/test_oidc.py",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -105,14 +105,12 @@ def test_em_is_that_of_the_plain_loops(iterations: int) -> None:
     assert result.log_likelihoods == pytest.approx(history, rel=1e-6)
 
 
-@settings(max_examples=40)
 @given(corpus=pairs)
 def test_the_likelihood_never_falls(corpus: list[tuple[list[int], list[int]]]) -> None:
     result = train_aligner(shards_of(*zip(*corpus, strict=True)), V, 6)
     assert (np.diff(result.log_likelihoods) >= -1e-9).all()
 
 
-@settings(max_examples=40)
 @given(corpus=pairs)
 def test_every_row_is_a_distribution(corpus: list[tuple[list[int], list[int]]]) -> None:
     table = train_aligner(shards_of(*zip(*corpus, strict=True)), V, 3).table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea_workers.corpora.tokens import Shard
@@ -57,7 +57,6 @@ def slow(aligner: Aligner, source: list[int], target: list[int]) -> list[int]:
     return best
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=6), sentences, sentences)
 def test_it_is_the_best_of_every_word(
     pairs: list[tuple[list[int], list[int]]], source: list[int], target: list[int]

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
@@ -213,7 +213,6 @@ def test_the_most_disagreement_beside_a_random_part() -> None:
     assert min(at_random) < min(by_choice)
 
 
-@settings(max_examples=60)
 @given(st.integers(2, 14), st.integers(2, 14), st.sampled_from([0.1, 0.3, 0.6, 0.9]), st.integers(0, 99))
 def test_a_choice_by_disagreement_always_holds_a_random_part(
     size: int, limit: int, share: float, seed: int

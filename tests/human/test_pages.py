@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
@@ -133,7 +133,6 @@ def test_pairs_of_documents_that_differ() -> None:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 6), st.integers(0, 9))
-@settings(max_examples=40)
 def test_every_output_is_rated_once(lengths: list[int], at_most: int, seed: int) -> None:
     made = lines(*lengths)
     for protocol in ("da", "contrastive-da"):

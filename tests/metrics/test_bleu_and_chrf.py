@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from limits import COMMAND
 from sacrebleu.metrics import BLEU, CHRF
@@ -41,7 +41,6 @@ pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
 
 @pytest.mark.slow
 @given(pairs=pairs)
-@settings(max_examples=200)
 def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
@@ -50,7 +49,6 @@ def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
 
 
 @given(pairs=pairs)
-@settings(max_examples=100)
 def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
@@ -80,7 +78,6 @@ def test_an_empty_line_is_no_further_reference(metric: BleuMetric | ChrfMetric) 
 
 @pytest.mark.parametrize("word_order", [0, 2])
 @given(pairs=pairs)
-@settings(max_examples=100)
 def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
     word_order: int, pairs: list[tuple[str, str]]
 ) -> None:

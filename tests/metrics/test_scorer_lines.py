@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea_workers.metrics.scorer import Failure, Program, Scores, take_line
@@ -65,7 +65,6 @@ KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signat
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
 @given(st.binary() | st.dictionaries(st.sampled_from(KEYS), JSON).map(lambda said: json.dumps(said).encode()))
 def test_no_line_breaks_the_reader(line: bytes) -> None:
     scores = Scores()

@@ -7,7 +7,7 @@ import math
 import entmax as package
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creamtea.methods.objectives import Entmax
@@ -68,7 +68,6 @@ def assert_maximal(p: torch.Tensor, logits: torch.Tensor, alpha: float) -> None:
 @pytest.mark.slow
 @example([5, -8], 0.01, 8.0)
 @example([-3, -3, 5], 0.01, 8.0)
-@settings(max_examples=60)
 @given(
     st.lists(st.integers(-8, 8), min_size=1, max_size=80),
     st.sampled_from([0.01, 0.3, 1.0]),
@@ -119,7 +118,6 @@ def test_near_one_it_is_softmax_in_fp32_too() -> None:
     torch.testing.assert_close(objective(1.001).log_scores(logits).exp().double(), exact, atol=1e-7, rtol=0)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.floats(1.02, 2.0), st.sampled_from([0.01, 1.0, 20.0]))
 def test_newton_ends_where_bisection_does(seed: int, size: int, alpha: float, scale: float) -> None:
     """Bisection is right for every β; Newton's steps are proved for β ≥ 1."""
@@ -144,7 +142,6 @@ def test_gathering_candidates_changes_nothing(alpha: float, monkeypatch: pytest.
     torch.testing.assert_close(results[0][1], results[1][1])
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 200), st.sampled_from(ALPHAS), st.sampled_from([0.01, 1.0, 9.0]))
 def test_the_block_maxima_bound_the_threshold(seed: int, size: int, alpha: float, scale: float) -> None:
     scores = torch.randn(4, size, generator=torch.Generator().manual_seed(seed)) * scale

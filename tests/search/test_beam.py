@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
@@ -118,7 +118,6 @@ def test_a_narrow_beam_is_the_textbooks_for_many_models(power: float) -> None:
 
 
 @given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)), end=st.floats(-3.0, 2.0))
-@settings(max_examples=40)
 def test_a_beam_of_one_is_greedy(seed: int, objective: str, end: float) -> None:
     model = TableModel(6, seed, end=end)
     numbers, limits = [3, 4, 5], [5, 8, 2]
@@ -205,7 +204,6 @@ def test_equal_candidates_come_by_hypothesis_then_id() -> None:
     ),
     width=st.integers(1, 12),
 )
-@settings(max_examples=150)
 def test_top_candidates_against_a_stable_sort(rows: list[list[float]], width: int) -> None:
     ranks = torch.tensor(rows)
     values, indices = top_candidates(ranks, width)
@@ -218,7 +216,6 @@ def test_top_candidates_against_a_stable_sort(rows: list[list[float]], width: in
 
 
 @given(seed=st.integers(0, 10_000), size=st.integers(11_000, 14_000), count=st.integers(1, 5))
-@settings(max_examples=40)
 def test_top_candidates_of_many_against_a_stable_sort(seed: int, size: int, count: int) -> None:
     # few distinct values, most of them far below: many ties, within blocks and across them
     draw = torch.Generator().manual_seed(seed)

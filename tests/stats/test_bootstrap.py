@@ -68,7 +68,6 @@ values = arrays(float, st.just(12), elements=st.floats(0, 100))
 
 
 @given(values, values)
-@settings(max_examples=50)
 def test_swapping_the_systems_flips_the_sign_and_keeps_p(one: Array, other: Array) -> None:
     a, b = as_statistics(one), as_statistics(other)
     there, back = (paired_bootstrap([x], [y], mean_score, samples=200) for x, y in ((a, b), (b, a)))

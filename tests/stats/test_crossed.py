@@ -195,7 +195,6 @@ def test_names_order_and_a_constant_change_nothing(seed: int, each: int, random:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
-@settings(max_examples=40)
 def test_p_values_and_intervals_agree(seed: int, each: int) -> None:
     found = of_rows(campaign(10, 4, each, seed))
     for estimate, null in ((found.difference, 0.0), (found.ratio, 100.0)):
@@ -209,7 +208,6 @@ def test_p_values_and_intervals_agree(seed: int, each: int) -> None:
 
 
 @given(st.lists(st.floats(0.05, 3), min_size=2, max_size=12), st.integers(0, 99))
-@settings(max_examples=40)
 def test_variance_of_a_mean_by_its_quadratic_form(weights: list[float], seed: int) -> None:
     w = np.array(weights) / sum(weights)
     x = np.random.default_rng(seed).normal(0, 1, len(w))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -56,7 +56,6 @@ def lower_median(values: np.ndarray) -> float:
     ),
     seed=st.integers(0, 50),
 )
-@settings(max_examples=40)
 def test_against_resampling_the_groups_themselves(groups: list[np.ndarray], seed: int) -> None:
     found = pooled_median(groups, samples=40, seed=seed)
     rng = np.random.default_rng(seed)

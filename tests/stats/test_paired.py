@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -69,7 +69,6 @@ def test_signed_rank_of_a_textbook() -> None:
 
 
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
-@settings(max_examples=60)
 def test_exact_sign_flip_looks_at_every_pattern(steps: list[int]) -> None:
     differences = np.array(steps, dtype=float)
     patterns = itertools.product([1, -1], repeat=len(steps))
@@ -109,7 +108,6 @@ def test_random_sign_flips_come_near_the_exact_value() -> None:
 
 
 @given(PAIRS, st.randoms())
-@settings(max_examples=60)
 def test_order_of_items_changes_nothing_and_swapping_turns_the_sign(
     pairs: list[tuple[int, int]], random: Random
 ) -> None:
@@ -131,7 +129,6 @@ def test_order_of_items_changes_nothing_and_swapping_turns_the_sign(
 
 
 @given(PAIRS, st.lists(st.integers(0, 2), min_size=40, max_size=40))
-@settings(max_examples=60)
 def test_missing_cells_are_left_out(pairs: list[tuple[int, int]], holes: list[int]) -> None:
     baseline, system = contrastive(np.array(pairs, dtype=float)).T.copy()
     hole = np.array(holes[: len(pairs)])
@@ -199,7 +196,6 @@ def test_weighted_error_is_unbiased_where_items_spread_alike() -> None:
 
 
 @given(st.lists(st.integers(-12, 12), min_size=1, max_size=30), st.sampled_from([1.0, 2.0, 3.0]))
-@settings(max_examples=60)
 def test_differences_without_rounding_are_those_of_whole_steps(steps: list[int], start: float) -> None:
     """Equal ones become one value and zeros 0, but none moves further than rounding had."""
     whole = np.array(steps)

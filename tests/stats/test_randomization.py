@@ -60,7 +60,6 @@ values = arrays(float, st.just(7), elements=st.integers(0, 100).map(float))
 
 
 @given(st.lists(values, min_size=1, max_size=3), st.lists(values, min_size=1, max_size=3))
-@settings(max_examples=40)
 def test_trials_estimate_what_enumeration_gives_for_any_numbers_of_seeds(
     baseline: list[Array], system: list[Array]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -37,7 +37,6 @@ def test_the_papers_interval_is_scipys_scaled() -> None:
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=3, max_size=30), st.integers(2, 9)
 )
-@settings(max_examples=60)
 def test_another_unit_and_another_order_change_nothing(pairs: list[tuple[int, int]], unit: int) -> None:
     baseline, system = np.array(pairs, dtype=float).T
     found, scaled = (

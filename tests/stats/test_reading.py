@@ -101,7 +101,6 @@ ONE = st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2), st.inte
 
 
 @given(st.lists(ONE, min_size=1, max_size=60), st.sets(st.integers(0, 4)))
-@settings(max_examples=60)
 def test_expected_scores_by_a_slow_oracle(
     ratings: list[tuple[int, int, int, float]], counting: set[int]
 ) -> None:

@@ -55,7 +55,6 @@ def test_z_scores_by_hand() -> None:
     st.integers(-100, 100),
     st.integers(1, 5),
 )
-@settings(max_examples=60)
 def test_a_constant_and_a_unit_of_one_rater_leave_z_unchanged(
     ratings: list[tuple[int, int]], constant: int, unit: int
 ) -> None:

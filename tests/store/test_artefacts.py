@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import DamagedArtefact, InfrastructureError, InputError, StepError
@@ -48,7 +48,6 @@ def object_path(store: ArtefactStore, digest: str) -> Path:
 # ---------------------------------------------------------------- put and materialise
 
 
-@settings(max_examples=60)
 @given(st.dictionaries(NAME, st.binary(max_size=50), max_size=5).filter(no_name_is_a_folder), st.booleans())
 def test_a_folder_comes_back_as_it_was(files: dict[str, bytes], remote: bool) -> None:
     with TemporaryDirectory() as name:

@@ -1,7 +1,8 @@
-"""axe-core finds nothing, of any impact, on any page: at both widths and in both themes."""
+"""Every page: axe-core finds nothing, and Tab alone reaches each control, in view and visibly focused."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from ready_campaigns import launched_campaign
 pytest.importorskip("playwright.sync_api")
 
 from accessibility import violations
+from keyboard import walk
 from playwright.sync_api import expect
 from rating_board import FOUR, at_rest, item_on, own_campaign, save
 from sqlalchemy import select
@@ -28,9 +30,6 @@ from creamtea.store.tables import Campaign, Item
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-# A theme changes colours and nothing else: in the dark one the rules that look at colours are asked again.
-COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
-THEMES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": COLOURS}}
 SYSTEMS_OF_ANALYSED = ["tapir-greedy", "tapir-lexicon+k=20", "dugong-greedy"]
 WHAT = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs", "dugong-greedy"]}
 
@@ -69,20 +68,22 @@ FAINT_LABELS = """() => {
 
 
 class Sweep:
-    """What axe-core finds on the pages that it was shown, as "page, width, theme: rule: elements"."""
+    """Collects what axe-core finds on pages ("page, width, theme: rule: elements"), and what a walk by Tab
+    misses.
+    """
 
     def __init__(self, page: Any) -> None:
         self.page = page
         self.found: list[str] = []
-        self.looks = [(1280, "light"), (1280, "dark"), (390, "dark"), (390, "light")]
 
-    def look(self, name: str, *, streamlit: bool = True) -> None:
-        for width, theme in self.looks:
+    def look(self, name: str, controls: Sequence[str] = (), *, streamlit: bool = True) -> None:
+        """Look at both widths and in both themes. A walk by Tab must reach `controls`, if there are any."""
+        for width, theme in ((390, "dark"), (1280, "light")):
             self.page.set_viewport_size({"width": width, "height": 900})
             self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             if streamlit:
                 at_rest(self.page)
-            for violation in violations(self.page, **THEMES[theme]):
+            for violation in violations(self.page):
                 rule = violation["id"]
                 elements = [
                     node["html"][:200]
@@ -94,12 +95,22 @@ class Sweep:
             faint = self.page.evaluate(FAINT_LABELS)
             if faint:
                 self.found.append(f"{name}, {width}, {theme}: faint labels of charts: {faint}")
-        self.looks.reverse()  # to draw a page anew costs as much as to look at it
+        if controls:
+            walked = walk(self.page, controls)
+            absent = [wanted for wanted in controls if not any(wanted in one for one in walked.reached)]
+            troubles = walked.troubles() | ({"not there": absent} if absent else {})
+            if troubles:
+                self.found.append(f"{name}, by Tab: {troubles}")
 
-    def visit(self, name: str, address: str, shown: str) -> None:
+    def visit(self, name: str, address: str, shown: str, controls: Sequence[str] = ()) -> None:
         self.page.goto(address)
         expect(self.page.get_by_text(shown).first).to_be_visible()
-        self.look(name)
+        self.look(name, controls)
+
+
+@pytest.fixture(scope="module")
+def server_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return {"CREAMTEA_DATA": str(tmp_path_factory.mktemp("data"))}
 
 
 @pytest.fixture(scope="module")
@@ -142,18 +153,20 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     fill(site.database, "scones-multi30k")
     sweep.page.goto(site.link)
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
-    sweep.look("studies")
+    sweep.look("studies", ["quagga", "Compare studies", "Sign out"])
     rated_campaign(site, "serow", WHAT | {"study": analysed, "systems": SYSTEMS_OF_ANALYSED})
-    sweep.visit(
-        "report with analyses and ratings", f"{site.url}/?study={analysed}", "Versions, seeds, hardware"
-    )
+    controls = ["Systems", "Containing", "Retry", "Share this report", "CSV"]
+    report = "report with analyses and ratings"
+    sweep.visit(report, f"{site.url}/?study={analysed}", "Versions, seeds, hardware", controls)
     sweep.visit("no such study", f"{site.url}/?study=99", "No such study")
     sweep.visit("steps", f"{site.url}/?study=quagga&step=", "Steps of quagga")
     with site.database.session() as reading:
         node = study_nodes(reading, site.study)[0].name
     sweep.visit("step", f"{site.url}/?study=quagga&step={quote(node)}", node)
-    sweep.visit("studies compared", f"{site.url}/?compare=1,2", "Outputs side by side")
-    sweep.visit("submit a study", f"{site.url}/?submit=new", "Submit a study")
+    controls = ["Compared with", "Test the differences"]
+    sweep.visit("studies compared", f"{site.url}/?compare=1,2", "Outputs side by side", controls)
+    controls = ["Upload", "Study (YAML)"]
+    sweep.visit("submit a study", f"{site.url}/?submit=new", "Study (YAML)", controls)
     sweep.visit("papers", f"{site.url}/?papers=all", "Papers")
     sweep.visit("paper", f"{site.url}/?paper=scones&table=3", "SCONES, Table 3")
     sweep.visit("figure of a paper", f"{site.url}/?paper=scones&figure=2", "SCONES, Figure 2")
@@ -180,15 +193,21 @@ def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
     sweep.page.goto(site.new_link("organiser"))
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
     campaign = f"{site.url}/?campaign={made.id}"
-    sweep.visit("campaigns", f"{site.url}/?campaigns=all", "Campaigns")
-    sweep.visit("new campaign", f"{site.url}/?campaigns=new", "New campaign")
-    sweep.visit("import", f"{site.url}/?campaigns=import", "Import ratings")
-    sweep.visit("draft", f"{site.url}/?campaign={made.id + 1}", "rater hours")
+    controls = ["ibis", "New campaign", "Import ratings"]
+    sweep.visit("campaigns", f"{site.url}/?campaigns=all", "Campaigns", controls)
+    controls = ["Name", "Systems", "Questions", "Create a draft"]
+    sweep.visit("new campaign", f"{site.url}/?campaigns=new", "Nobody can rate a draft", controls)
+    controls = ["Upload", "Protocol", "Texts for", "Import"]
+    sweep.visit("import", f"{site.url}/?campaigns=import", "languages are needed", controls)
+    sweep.visit("draft", f"{site.url}/?campaign={made.id + 1}", "rater hours", ["Launch"])
     sweep.visit("what raters will see", f"{campaign}&view=ahead", "Taking part")
     sweep.visit("an item that raters will see", f"{campaign}&view=ahead&item=1", "Item 1 of")
-    sweep.visit("campaign", campaign, "Progress")
-    sweep.visit("raters", f"{campaign}&view=raters", "rater-01")
-    sweep.visit("rater", f"{campaign}&view=raters&rater={rater}", "Scores")
+    controls = ["Close the campaign", "Prepare the files"]
+    sweep.visit("campaign", campaign, "re-analysis needs", controls)
+    controls = ["Pseudonym", "Add and make a link", "Many raters"]
+    sweep.visit("raters", f"{campaign}&view=raters", "rater-01", controls)
+    controls = ["New link", "Exclude", "Forget who"]
+    sweep.visit("rater", f"{campaign}&view=raters&rater={rater}", "Decisions", controls)
     sweep.visit("log", f"{campaign}&view=log", "launch")
     sweep.visit("no such campaign", f"{site.url}/?campaign=99", "No such campaign")
     assert sweep.found == []
@@ -210,7 +229,7 @@ def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
     page.goto(link)
     begin = page.get_by_role("button", name="I agree, begin")
     expect(begin).to_be_visible()
-    sweep.look("welcome")
+    sweep.look("welcome", ["I agree, begin", "Sign out"])
     begin.click()
     expect(page.get_by_text("Practice", exact=True)).to_be_visible()
     sweep.look("practice")
@@ -230,7 +249,9 @@ def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
             page.get_by_role("button", name="Show differences").click()
         page.get_by_text("Keys", exact=True).click()
         page.keyboard.press("n")
-        sweep.look(f"rating, {protocol}")
+        page.keyboard.press("Escape")
+        score = ["Score of translation A"] if protocol == "contrastive-da" else []
+        sweep.look(f"rating, {protocol}", [*score, "Skip"])
         page.get_by_role("button", name="Skip this item").click()
         expect(page.get_by_role("dialog")).to_be_visible()
         sweep.look(f"skipping, {protocol}")

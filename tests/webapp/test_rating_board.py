@@ -15,7 +15,6 @@ from rating_board import (
     own_campaign,
     press_at,
     save,
-    serious,
     shown_source,
     shown_texts,
     slow_clock,
@@ -160,7 +159,6 @@ def test_differences_are_marked_the_same_way_for_every_text(site, open_page) -> 
         "der blaue Topf": ["some blaue", "only Topf"],
         " ": [],
     }
-    assert serious(page) == []
     page = open_page(site.rater_link("pangolin-signs", "signs")[0])
     item_on(page, 1)
     page.keyboard.press("d")

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import wait_for_size, wait_for_width
 from watched import at_rest, press
 
 from creamtea.access import links
@@ -90,21 +89,6 @@ def test_a_missing_metric_says_why(reader) -> None:
     expect(reader.locator(".failure pre")).to_contain_text("<img src=x>")
 
 
-def test_the_table_sorts_by_a_click_on_its_head(reader) -> None:
-    reader.get_by_role("button", name="BLEU").click()
-    expect(names(reader)).to_have_text(
-        ["dugong-greedy", "tapir-greedy (baseline)", "tapir-nvs", "tapir-lexicon"]
-    )
-    expect(comparison(reader).locator("th[aria-sort=descending] button")).to_have_text("BLEU")
-    reader.get_by_role("button", name="p50, ms").click()
-    expect(names(reader)).to_have_text(
-        ["tapir-lexicon", "tapir-nvs", "dugong-greedy", "tapir-greedy (baseline)"]
-    )
-    expect(comparison(reader).locator("th[aria-sort=ascending] button")).to_have_text("p50, ms")
-    reader.get_by_role("button", name="System").click()
-    expect(names(reader).first).to_have_text("dugong-greedy")
-
-
 def test_columns_are_shown_by_group_and_none_is_cut_off(reader) -> None:
     heads = comparison(reader).locator("thead button").filter(visible=True)
     before = heads.count()
@@ -134,12 +118,6 @@ def test_a_section_has_an_address_that_opens_it(reader, site) -> None:
     expect(heading).to_be_in_viewport()
     reader.get_by_text("Versions, seeds, hardware").wait_for()
     at_rest(reader)
-
-
-def test_the_plots_are_drawn(reader) -> None:
-    drawn = reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
-    for number in range(4):  # the losses of two objectives are drawn apart
-        wait_for_size(drawn.nth(number), width=200, height=200)
 
 
 def test_hostile_texts_are_shown_as_they_are(reader) -> None:
@@ -215,11 +193,6 @@ def test_nothing_is_saved_for_whom_the_link_was_withdrawn(site, open_page) -> No
     page.get_by_role("button", name="CSV", exact=True).first.click()
     page.get_by_text("Could not", exact=False).or_(page.get_by_text("Failed", exact=False)).first.wait_for()
     assert downloads == []
-
-
-def test_the_page_fits_a_phone(reader) -> None:
-    reader.set_viewport_size({"width": 390, "height": 844})
-    wait_for_width(reader, 390)
 
 
 def test_nothing_went_wrong_in_the_browser(reader) -> None:

@@ -121,7 +121,6 @@ def test_damage_that_other_compressions_find(tmp_path: Path, method: int) -> Non
 
 
 @settings(
-    max_examples=150,
     suppress_health_check=FIXTURES_ARE_SHARED,
 )
 @given(st.data())
