@@ -32,7 +32,4 @@ SLOWEST = (
     "e2e/test_word_study.py",
     "webapp/test_organiser_browser.py",
     "plugins/test_extending.py",
-    "webapp/test_papers_page.py",
-    "webapp/test_organiser_uploads.py",
-    "webapp/test_watching.py",
 )

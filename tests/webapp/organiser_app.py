@@ -1,4 +1,4 @@
-"""The organiser's pages by AppTest: what tests of them share."""
+"""Pages by AppTest: what tests of them share."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from creamtea_webapp import session
 
 SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 ORGANISER = Identity(7, "organiser")
+READER = Identity(8, "reader")
 HOSTILE_NAME = "<script>x</script> *a* $x$"
 
 Visit = Callable[..., AppTest]
@@ -43,12 +44,12 @@ def filled_database(template: Path, folder: Path) -> Iterator[Database]:
     database.close()
 
 
-def visits(database: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
-    """`visit(campaign=3, view="log")`: the app at this address, as an organiser."""
+def visits(database: Database, monkeypatch: pytest.MonkeyPatch, who: Identity | None = ORGANISER) -> Visit:
+    """`visit(campaign=3, view="log")`: that address as an organiser; `visit(READER)`: the app as a reader."""
     monkeypatch.setattr(session, "database", lambda: database)
-    monkeypatch.setattr(session, "identity", lambda: ORGANISER)
 
-    def open_address(**query: Any) -> AppTest:
+    def open_address(who: Identity | None = who, **query: Any) -> AppTest:
+        monkeypatch.setattr(session, "identity", lambda: who)
         app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
         for name, value in query.items():
             app.query_params[name.rstrip("_")] = str(value)

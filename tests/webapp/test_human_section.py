@@ -11,17 +11,17 @@ import pytest
 from filled_study import HOSTILE, fill_study, lines
 from limits import ANSWER
 from markupsafe import escape
+from organiser_app import shown as html
+from organiser_app import visits
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-import creamtea_webapp
 from creamtea.access.sessions import Identity
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Campaign, Rater
 from creamtea_webapp import session
 
-SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 SYSTEMS = ["tapir-greedy", "tapir-lexicon", "tapir-nvs"]
 CAMPAIGN, ANNA = "<b>tasting</b> *a* $x$", "<img src=x onerror=x>"
 TEXTS = HOSTILE + lines(36)
@@ -56,13 +56,7 @@ def judged(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> A
 
 
 def visit(judged: Database, monkeypatch: pytest.MonkeyPatch, who: Identity) -> AppTest:
-    monkeypatch.setattr(session, "database", lambda: judged)
-    monkeypatch.setattr(session, "identity", lambda: who)
-    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
-    app.query_params["study"] = "quagga"
-    app.run()
-    assert not app.exception, [one.message for one in app.exception]
-    return app
+    return visits(judged, monkeypatch)(who, study="quagga")
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +64,6 @@ def page(judged: Database) -> AppTest:
     """A reader's page, drawn once: nothing here presses anything."""
     with pytest.MonkeyPatch.context() as patch:
         return visit(judged, patch, Identity(1, "reader"))
-
-
-def html(app: AppTest) -> str:
-    return "\n".join(element.proto.body for element in app.get("html"))
 
 
 def walked(block: Any) -> list[Any]:

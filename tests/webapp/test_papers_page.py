@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from limits import ANSWER
+from organiser_app import READER, visits
+from organiser_app import shown as html
 from paper_rows import OURS, fill
-from streamlit.testing.v1 import AppTest
 
-import creamtea_webapp
-from creamtea.access.sessions import Identity
 from creamtea.contract.columns import Column
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.html import part
@@ -21,10 +19,8 @@ from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.papers.build import build_exhibit
 from creamtea.report.papers.ours import Reports
 from creamtea.store.database import Database, open_database
-from creamtea_webapp import session
 from creamtea_webapp.pages import papers as papers_page
 
-SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 ALL = [(name, exhibit) for name in papers() for exhibit in exhibits(name)]
 
 Shown = Callable[..., str]
@@ -43,18 +39,8 @@ def store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture
 def shown(store: Database, monkeypatch: pytest.MonkeyPatch) -> Shown:
     """`shown(paper="scones", table="3")`: the HTML of the page of this address."""
-    monkeypatch.setattr(session, "database", lambda: store)
-    monkeypatch.setattr(session, "identity", lambda: Identity(7, "reader"))
-
-    def html(**query: str) -> str:
-        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
-        for key, value in query.items():
-            app.query_params[key] = value
-        app.run()
-        assert not app.exception, (query, [error.message for error in app.exception])
-        return "\n".join(element.proto.body for element in app.get("html"))
-
-    return html
+    visit = visits(store, monkeypatch, READER)
+    return lambda **query: html(visit(**query))
 
 
 def test_a_heading_of_greek_letters_stays_as_it_is(store: Database) -> None:

@@ -1,4 +1,4 @@
-"""The studies and the report in a real browser."""
+"""Studies, reports, analyses, papers and lists in a real browser."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from paper_rows import fill
 
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
+from rating_board import wait_for_size, wait_for_width
 from watched import at_rest, press
 
 from creamtea.access import links
+from creamtea.contract.columns import Column
+from creamtea.report.html import part
+from creamtea.report.model import Cell, Row, Table
+from creamtea_webapp.markup import HERE
 
 pytestmark = pytest.mark.browser
 
@@ -218,3 +224,217 @@ def test_a_withdrawn_link_ends_an_open_page(site, open_page) -> None:
     enter(page, "Containing", "你好")  # over the page's WebSocket
     page.get_by_text("Your link does not open this page").wait_for()
     expect(page.locator(".outputs")).to_have_count(0)  # what the run left out goes at its end
+
+
+# ---------------------------------------------------------------- the analyses of a study
+
+
+TITLES = [
+    "Beam sizes",
+    "Search errors",
+    "Empty string",
+    "Short hypotheses",
+    "Density of the support",
+    "Calibration",
+    "Recall at equal size",
+    "NVS without context",
+]
+
+
+@pytest.fixture(scope="module")
+def analyses(site, analysed, quiet_page) -> Any:
+    """One page for all tests here."""
+    page = quiet_page
+    page.goto(site.new_link("reader"))
+    page.get_by_role("link", name=analysed).click()
+    page.get_by_text("Versions, seeds, hardware").wait_for()
+    at_rest(page)
+    return page
+
+
+def test_every_analysis_has_its_section(analyses) -> None:
+    heads = analyses.locator("h3 a.own").all_text_contents()
+    assert [head for head in heads if head in TITLES] == TITLES
+    shown = analyses.locator(".ct")
+    expect(shown.filter(has_text="the first 20 sentences of narwhal")).to_have_count(1)
+    expect(shown.filter(has_text="SCONES, Figures 3 and 4")).to_have_count(1)
+
+
+def test_a_table_has_values_intervals_and_deviations(analyses) -> None:
+    table = analyses.locator(".table table").filter(has_text="Variant, beam").first
+    rows = table.locator("tbody tr")
+    expect(rows).to_have_count(8)
+    seeds = rows.nth(4).locator("td").first  # dugong, beam 1
+    expect(seeds.locator(".value")).to_have_text("30.1")
+    expect(seeds.locator("small")).to_have_text(["± 0.1", "[28.9, 31.4]"])
+    table.get_by_role("button", name="BLEU").click()
+    expect(rows.first.locator(".name")).to_contain_text("dugong")
+
+
+def test_long_tables_are_folded(analyses) -> None:
+    folded = analyses.locator("[data-testid=stExpander]").filter(has_text="Variant, threshold").last
+    table = folded.locator(".table table")
+    expect(table).to_be_hidden()
+    press(folded.get_by_text("Table: "))
+    expect(table).to_be_visible()
+
+
+def test_all_plots_are_drawn(analyses) -> None:
+    drawn = analyses.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
+    # the systems; quality, recall, over a parameter, learning (the losses of two objectives);
+    # two of beams and of buckets, three of recall at size, five of errors, one of others
+    count = 1 + 5 + 2 + 5 + 1 + 1 + 1 + 1 + 3 + 1 + 2
+    expect(drawn).to_have_count(count)
+    for number in range(count):
+        wait_for_size(drawn.nth(number), width=200, height=100)  # those with a row a variant are low
+
+
+def test_a_score_is_drawn_over_a_chosen_parameter(analyses) -> None:
+    field = analyses.get_by_label("Value", exact=True)
+    field.scroll_into_view_if_needed()
+    field.fill("idiom recall")
+    field.press("Enter")
+    expect(field).to_have_value("idiom recall")
+    at_rest(analyses)
+    expect(analyses.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg").nth(2)).to_be_visible()
+
+
+def test_latency_is_given_of_both_baselines(analyses) -> None:
+    lexicon = analyses.locator(".table").first.locator("tbody tr").filter(has_text="65 %").first
+    percents = [line for line in lexicon.inner_text().splitlines() if "%" in line]
+    assert percents == 3 * ["65 %", "68 %"]  # of p50, p90 and p99, over too few repetitions for an interval
+    expect(analyses.locator("body")).to_contain_text("% of tapir-greedy / dugong-greedy")
+
+
+def test_a_page_of_analyses_fits_a_phone(analyses) -> None:
+    analyses.set_viewport_size({"width": 390, "height": 844})
+    wait_for_width(analyses, 390)
+
+
+def test_analyses_made_no_trouble_in_the_browser(analyses) -> None:
+    assert analyses.troubles == []
+
+
+# ---------------------------------------------------------------- the list of the papers
+
+
+@pytest.fixture(scope="module")
+def listed_papers(site: Any, quiet_page: Any) -> Any:
+    """One page for all tests here: a listed_papers on the list, which is reached from the studies."""
+    fill(site.database, "scones-multi30k")
+    quiet_page.goto(site.new_link("reader"))
+    quiet_page.get_by_role("link", name="Papers").click()
+    quiet_page.get_by_role("heading", name="Papers").wait_for()
+    return quiet_page
+
+
+def test_a_table_is_opened_from_the_list_and_left_for_the_next(listed_papers: Any) -> None:
+    press(listed_papers.locator("li", has_text="BLEU score gains").get_by_role("link"))
+    rows = listed_papers.locator(".table tbody tr")
+    kinds = [*(2 * ["published", "ours"]), "verdict against Softmax", "published", "ours"]
+    expect(rows.locator(".name")).to_have_text([re.compile(f", {kind}$") for kind in kinds])
+    judged = rows.filter(has_text="verdict").locator("td").nth(1)  # greedy, en-de
+    expect(judged.locator(".value")).to_have_text(re.compile("^(holds|opposite|undecided): "))
+    press(listed_papers.get_by_role("link", name="Table 4").last)
+    expect(listed_papers.get_by_role("heading", name="SCONES, Table 4")).to_have_count(1)
+    expect(listed_papers).to_have_url(re.compile(r"/\?paper=scones&table=4$"))
+
+
+def test_a_figure_is_drawn_and_saved_under_the_papers_name(site: Any, listed_papers: Any) -> None:
+    listed_papers.goto(f"{site.url}/?paper=scones&figure=2")
+    wait_for_size(
+        listed_papers.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg"), width=200, height=200
+    )
+    with listed_papers.expect_download() as download:
+        press(listed_papers.get_by_role("button", name="LaTeX", exact=True))
+    assert download.value.suggested_filename == "scones-figure-2-ours-values.tex"
+
+
+@pytest.mark.parametrize("query", ["papers=all", "paper=scones&table=3", "paper=nvs&table=5"])
+def test_a_page_fits_a_phone(site: Any, listed_papers: Any, query: str) -> None:
+    listed_papers.set_viewport_size({"width": 390, "height": 844})
+    listed_papers.goto(f"{site.url}/?{query}")
+    listed_papers.locator("h1").wait_for()
+    wait_for_width(listed_papers, 390)
+    assert listed_papers.troubles == []
+
+
+# ---------------------------------------------------------------- lists
+
+
+def first_cells(page: Any) -> list[str]:
+    return page.locator("#table-steps tbody tr:not([hidden]) td:first-child").all_inner_texts()
+
+
+def test_a_list_is_sorted_and_filtered(site: Any, open_page: Any) -> None:
+    page = open_page(site.new_link("organiser").replace("/enter#", "/enter?study=quagga&step=#"))
+    head = page.get_by_role("button", name="step", exact=True)
+    expect(head).to_be_visible()
+    at_rest(page)
+    as_it_was = first_cells(page)
+    head.press("Enter")
+    column = page.get_by_role("columnheader", name="step")
+    expect(column).to_have_attribute("aria-sort", "ascending")
+    rising = first_cells(page)
+    assert sorted(rising) == sorted(as_it_was)
+    assert rising != as_it_was
+    head.click()
+    expect(column).to_have_attribute("aria-sort", "descending")
+    assert first_cells(page) == rising[::-1]
+    page.get_by_label("Filter").fill("SUCCEEDED score")
+    found = first_cells(page)
+    assert 0 < len(found) < len(rising)
+    expect(page.get_by_text(f"{len(found)} of {len(rising)}", exact=True)).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_label("Filter").fill("")
+    page.get_by_label("Sort by").select_option("as it was")
+    assert first_cells(page) == as_it_was
+    page.get_by_label("Sort by").select_option("step")
+    assert first_cells(page) == rising
+
+
+# ---------------------------------------------------------------- a report's tables sort by a click on a head
+
+
+SORT = """async ([script, html, clicks]) => {
+    const address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+    const { default: render } = await import(address);
+    document.body.innerHTML = `<div class="ct">${html}</div>`;
+    render();
+    render(); // a second run of the page
+    return clicks.map((head) => {
+        document.querySelectorAll("th button")[head].click();
+        return [...document.querySelectorAll("tbody .name")].map((name) => name.textContent);
+    });
+}"""
+
+
+def test_a_table_is_sorted_by_its_columns_and_back(quiet_page: Any) -> None:
+    columns = (Column("bleu", "BLEU", 1, "higher"), Column("p50", "p50", 1, "lower"))
+    rows = {"okapi": (2.0, 9.0), "<b>zebra</b>": (-10.0, None), "quagga": (30.0, 1.0), "emu": (0.0, 20.0)}
+    table = Table(
+        "scores",
+        "",
+        "system",
+        columns,
+        tuple(
+            Row(
+                name,
+                {
+                    column.key: Cell("absent", "not timed") if value is None else Cell("ok", value=value)
+                    for column, value in zip(columns, values, strict=True)
+                },
+            )
+            for name, values in rows.items()
+        ),
+    )
+    script = (HERE / "sorting.js").read_text(encoding="utf-8")
+    shown = quiet_page.evaluate(SORT, [script, str(part("grid", table, "")), [1, 1, 2, 2, 0]])
+    assert shown == [
+        ["quagga", "okapi", "emu", "<b>zebra</b>"],
+        ["<b>zebra</b>", "emu", "okapi", "quagga"],
+        ["quagga", "okapi", "emu", "<b>zebra</b>"],
+        ["emu", "okapi", "quagga", "<b>zebra</b>"],
+        list(rows),
+    ]
+    assert quiet_page.troubles == []

@@ -7,20 +7,15 @@ from typing import Any
 
 import pytest
 import yaml
-from limits import ANSWER
+from organiser_app import READER, visits
+from organiser_app import shown as html
 from sqlalchemy import select
-from streamlit.testing.v1 import AppTest
 
-import creamtea_webapp
-from creamtea.access.sessions import Identity
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.orders.written import check_written
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
-from creamtea_webapp import session
-
-SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 
 
 def study(**files: str) -> str:
@@ -83,24 +78,10 @@ def test_an_overlong_text_is_not_parsed(data: Path) -> None:
 
 
 @pytest.fixture
-def visit(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(session, "database", lambda: database)
+def visit(database: Database, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("CREAMTEA_ARTEFACTS", str(tmp_path / "artefacts"))
-
-    def shown(role: str, data: Path | None) -> AppTest:
-        monkeypatch.setattr(session, "identity", lambda: Identity(7, role))
-        if data is not None:
-            monkeypatch.setenv("CREAMTEA_DATA", str(data))
-        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
-        app.query_params["submit"] = "new"
-        return app.run()
-
-    return shown
-
-
-def html(app: AppTest) -> str:
-    assert not app.exception, [error.message for error in app.exception]
-    return "\n".join(element.proto.body for element in app.get("html"))
+    monkeypatch.setenv("CREAMTEA_DATA", str(data))
+    return visits(database, monkeypatch)
 
 
 def studies(database: Database) -> list[tuple[str, str]]:
@@ -108,8 +89,8 @@ def studies(database: Database) -> list[tuple[str, str]]:
         return [(row.name, row.state) for row in reading.scalars(select(StudyRow).order_by(StudyRow.id))]
 
 
-def test_an_organiser_corrects_and_submits(visit: Any, database: Database, data: Path) -> None:
-    app = visit("organiser", data)
+def test_an_organiser_corrects_and_submits(visit: Any, database: Database) -> None:
+    app = visit(submit="new")
     app.text_area(key="submit-text").set_value("name: <img src=x>\nsystem: {}\n").run()
     assert "study:" in html(app)
     assert "&lt;img src=x&gt;" in html(app)
@@ -125,8 +106,8 @@ def test_an_organiser_corrects_and_submits(visit: Any, database: Database, data:
     assert studies(database) == [("given", "cancelled"), ("given", "queued")]
 
 
-def test_a_file_is_taken_as_it_is_or_refused(visit: Any, data: Path) -> None:
-    app = visit("organiser", data)
+def test_a_file_is_taken_as_it_is_or_refused(visit: Any) -> None:
+    app = visit(submit="new")
     written = f"description: grün\n{study()}"
     app.file_uploader(key="submit-file").set_value(
         ("new.yaml", written.encode("utf-8-sig"), "text/yaml")
@@ -138,14 +119,14 @@ def test_a_file_is_taken_as_it_is_or_refused(visit: Any, data: Path) -> None:
     assert app.text_area(key="submit-text").value == written
 
 
-def test_only_organisers_of_a_server_with_a_folder_submit(visit: Any, data: Path) -> None:
-    reader = visit("reader", data)
+def test_only_organisers_of_a_server_with_a_folder_submit(visit: Any) -> None:
+    reader = visit(READER, submit="new")
     assert [error.value for error in reader.error if "does not open this page" in error.value]
     assert not reader.text_area
 
 
 def test_without_a_folder_the_page_says_what_to_do(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CREAMTEA_DATA", raising=False)
-    app = visit("organiser", None)
+    app = visit(submit="new")
     assert "CREAMTEA_DATA" in html(app)
     assert not app.text_area

@@ -1,0 +1,294 @@
+"""The pages of studies by AppTest: the list, steps and logs, what organisers do, several studies compared."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_study import ANALYSED, HOSTILE, SPEC, fill_study, lines
+from organiser_app import READER, visits
+from organiser_app import shown as html
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+
+from creamtea.access import links, sessions
+from creamtea.access.sessions import Identity
+from creamtea.report.several import common_test_sets, compared_systems
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.logs import LogName, write_log
+from creamtea.store.tables import StepRow, StudyRow, StudyStep
+from creamtea_webapp.pages.steps import LINES
+
+REFUSED = "Your link does not open this page"
+
+
+@pytest.fixture
+def visit(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("CREAMTEA_ARTEFACTS", str(tmp_path / "artefacts"))
+    return visits(database, monkeypatch)
+
+
+# ---------------------------------------------------------------- the list
+
+
+def test_an_empty_database_says_how_to_begin(visit: Any) -> None:
+    assert "creamtea run" in html(visit())
+
+
+def test_a_study_is_listed_once_with_its_runs(visit: Any, database: Database) -> None:
+    first, second = (fill_study(database, HOSTILE) for _ in range(2))
+    shown = html(visit())
+    assert shown.count(">quagga</a>") == 1
+    for number in (first, second):
+        assert f'href="?study={number}"' in shown
+    assert '<span title="tapir-greedy, tapir-lexicon' in shown
+    assert re.search(r"[0-9.]+ BLEU \([a-z-]+\)", shown)
+
+
+def test_failed_steps_are_not_done(visit: Any, database: Database) -> None:
+    fill_study(database, HOSTILE)
+    with database.session() as reading:
+        states = reading.scalars(select(StepRow.state)).all()
+    failed = states.count("failed")
+    assert failed
+    wanted = f"{len(states) - failed} of {len(states)} steps, 1 without a result, {failed - 1} unavailable"
+    with database.transaction() as session:  # all of them are unavailable, which fails no study
+        one = session.scalars(select(StepRow).where(StepRow.state == "failed")).first()
+        assert one is not None
+        one.error_kind = "deterministic"
+    assert wanted in html(visit())
+
+
+def test_ways_that_lead_nowhere_are_not_shown(
+    visit: Any, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = html(visit())
+    assert "?compare=" not in shown  # nothing to compare
+    assert "?submit=new" not in shown
+    monkeypatch.setenv("CREAMTEA_DATA", str(tmp_path))
+    fill_study(database, HOSTILE)
+    shown = html(visit())
+    assert "?compare=" in shown
+    assert "?submit=new" in shown
+
+
+def test_only_who_may_create_campaigns_sees_the_way_to_them(visit: Any) -> None:
+    assert "campaigns=all" in html(visit())
+    assert "campaigns=all" not in html(visit(READER))
+
+
+@pytest.mark.parametrize(("number", "title"), [(1, "This study cannot be read here"), (99, "No such study")])
+def test_why_there_is_no_report(database: Database, visit: Any, number: int, title: str) -> None:
+    fill_study(database, HOSTILE)
+    with database.transaction() as writing:
+        (row,) = writing.scalars(select(StudyRow))
+        system = {**row.spec["systems"]["tapir-greedy"], "search": {"kind": "steeped"}}
+        row.spec = {**row.spec, "systems": {**row.spec["systems"], "tapir-greedy": system}}
+    assert f"<h1>{title}</h1>" in html(visit(study=number))
+
+
+# ---------------------------------------------------------------- steps and logs
+
+
+def failed_step(database: Database) -> tuple[str, str]:
+    """Its place and its key."""
+    with database.session() as reading:
+        query = select(StudyStep.node, StepRow.key).join(StepRow, StepRow.key == StudyStep.step_key)
+        place, key = reading.execute(query.where(StepRow.state == "failed")).first() or ("", "")
+    return place, key
+
+
+def test_the_steps_are_listed_with_links(visit: Any, database: Database) -> None:
+    number = fill_study(database, HOSTILE)
+    place, _ = failed_step(database)
+    shown = html(visit(study=number, step=""))
+    assert f">{place}</a>" in shown
+    assert 'data-sort="' in shown  # how long it took
+    assert html(visit(study=number, step="no such step")) == html(visit(study=number, step=""))
+
+
+def test_a_log_is_text_and_the_reason_comes_first(visit: Any, database: Database, tmp_path: Path) -> None:
+    number = fill_study(database, HOSTILE)
+    place, key = failed_step(database)
+    with database.transaction() as writing:
+        writing.get_one(StepRow, key).error = "no <b>jam</b>"
+    lines = [f"line {line}" for line in range(LINES + 50)]
+    log = "\n".join([*lines, "<script>alert(1)</script>"])
+    write_log(ArtefactStore(tmp_path / "artefacts"), key, LogName(3, 0), log.encode())
+    shown = html(visit(study=number, step=place))
+    assert shown.index("no &lt;b&gt;jam&lt;/b&gt;") < shown.index("line 249")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert "<script>" not in shown
+    assert "line 50\n" not in shown
+    assert "51 earlier lines" in shown
+
+
+def test_a_step_without_a_log_says_so(visit: Any, database: Database) -> None:
+    number = fill_study(database, HOSTILE)
+    assert "no log" in html(visit(study=number, step=failed_step(database)[0]))
+
+
+@pytest.mark.parametrize("role", ["reader", "rater"])
+def test_only_organisers_see_logs(visit: Any, database: Database, role: str) -> None:
+    number = fill_study(database, HOSTILE)
+    place, _ = failed_step(database)
+    assert place not in html(visit(Identity(7, role), study=number, step=place))
+
+
+# ---------------------------------------------------------------- what organisers do
+
+
+def state(database: Database, study: int) -> str:
+    with database.session() as reading:
+        return reading.get_one(StudyRow, study).state
+
+
+@pytest.mark.slow
+def test_an_organiser_cancels_and_retries(visit: Any, database: Database) -> None:
+    study = fill_study(database, HOSTILE)
+    with database.transaction() as writing:
+        writing.get_one(StudyRow, study).state = "running"
+        some = writing.scalars(select(StepRow).where(StepRow.kind == "latency")).one()
+        some.state, some.finished_at = "pending", None
+    app = visit(study=study)
+    assert "Progress" in html(app)
+    app.button(key="cancel-study").click().run()
+    assert state(database, study) == "cancelled"
+    app.button(key="retry-study").click().run()
+    assert state(database, study) == "queued"
+    assert "creamtea controller" in html(app)
+    reader = visit(READER, study=study)
+    assert not [button for button in reader.button if button.key in ("cancel-study", "retry-study")]
+
+
+@pytest.mark.slow
+def test_a_link_to_one_report_is_made_and_withdrawn(visit: Any, database: Database) -> None:
+    study, other = fill_study(database, HOSTILE), fill_study(database, HOSTILE, ANALYSED)
+    app = visit(study=study)
+    app.number_input(key="share-days").set_value(3)
+    app.button(key="share-make").click().run()
+    (code,) = [block.value for block in app.code]
+    opened = sessions.exchange(database, code.partition("#")[2])
+    assert opened.lifetime <= timedelta(days=3)
+    who = sessions.identify(database, opened.secret)
+    assert who is not None
+    assert (who.role, who.study_id) == ("reader", study)
+
+    assert "quagga" in html(visit(who))
+    assert "quagga" in html(visit(who, study=study))
+    assert "/?study=" not in html(visit(who))  # no way to anything else
+    for query in ({"study": other}, {"study": "quokka"}, {"campaigns": "all"}):
+        page = visit(who, **query)
+        assert [error.value for error in page.error if REFUSED in error.value]
+        assert "quokka" not in html(page)
+    for query in ({"papers": "all"}, {"study": study, "step": ""}):
+        assert "quagga" in html(visit(who, **query)), "whatever else is asked for, it is the report"
+
+    app = visit(study=study)
+    (link,) = [link for link in links.listed(database) if link.study_id == study]
+    app.button(key=f"share-withdraw-{link.id}").click().run()
+    assert sessions.identify(database, opened.secret) is None
+
+
+def test_a_deleted_study_takes_its_links_with_it(database: Database) -> None:
+    study = fill_study(database, HOSTILE)
+    secret = sessions.exchange(database, sessions.create_link(database, "reader", study_id=study)).secret
+    with database.transaction() as writing:
+        writing.delete(writing.get_one(StudyRow, study))
+    assert sessions.identify(database, secret) is None
+    assert links.listed(database) == []
+
+
+# ---------------------------------------------------------------- several studies
+
+
+@pytest.fixture
+def studies(database: Database) -> list[int]:
+    """Two with a test set in common, and one with another."""
+    other = SPEC | {
+        "name": "zebra",
+        "test_sets": {"narwhal": {"kind": "synthetic", "corpus": "okapi", "lines": 30}},
+    }
+    return [fill_study(database, HOSTILE, document) for document in (SPEC, ANALYSED, other)]
+
+
+def test_systems_of_both_stand_in_one_table(database: Database, studies: list[int]) -> None:
+    with database.session() as reading:
+        rows = [reading.get_one(StudyRow, number) for number in studies[:2]]
+        ((key, common),) = common_test_sets(reading, rows).items()
+        table = compared_systems(reading, key, common).table
+        assert common_test_sets(reading, reading.scalars(select(StudyRow)).all()) == {}
+    names = [row.name for row in table.rows]
+    assert {"quagga: tapir-greedy", "quagga: tapir-lexicon"} < set(names)
+    assert "quokka: tapir-lexicon+k=200" in names
+    assert {column.group for column in table.columns} == {"quality", "recall", "outputs"}
+    assert all(cell.delta is None for row in table.rows for cell in row.cells.values())
+    first, same = (
+        table.rows[names.index("quagga: tapir-greedy")].cells,
+        table.rows[names.index("quokka: tapir-greedy")].cells,
+    )
+    bleu = next(column.key for column in table.columns if column.key.startswith("bleu"))
+    assert first[bleu].value == same[bleu].value
+    scores = [row.cells[bleu].value or 0.0 for row in table.rows]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_test_set_under_two_names_is_compared_once(database: Database) -> None:
+    again = SPEC["test_sets"] | {f"{name}-again": text for name, text in SPEC["test_sets"].items()}
+    numbers = [fill_study(database, HOSTILE, SPEC | {"name": n, "test_sets": again}) for n in ("emu", "rhea")]
+    with database.session() as reading:
+        common = common_test_sets(reading, [reading.get_one(StudyRow, number) for number in numbers])
+    assert [[own.number for own in both] for both in common.values()] == [numbers] * len(SPEC["test_sets"])
+    assert not [own for both in common.values() for own in both if own.test_set.endswith("-again")]
+
+
+def test_the_page_has_the_table_and_the_outputs(visit: Any, studies: list[int]) -> None:
+    page = compared(visit, *studies[:2])
+    assert "quokka: tapir-greedy" in page.multiselect[1].options
+    assert "&lt;script&gt;document.title" in html(page)
+    assert "no test set in common" in html(compared(visit, studies[0], studies[2]))
+    assert "Choose two" in html(compared(visit, studies[0], 999))
+
+
+def test_a_reader_of_one_report_compares_nothing(visit: Any, studies: list[int]) -> None:
+    page = compared(visit, *studies[:2], who=Identity(1, "reader", study_id=studies[0]))
+    assert "Studies compared" not in html(page)
+
+
+def test_a_study_that_is_asked_for_twice_is_compared_once(visit: Any, studies: list[int]) -> None:
+    page = compared(visit, studies[0], studies[0], studies[1])
+    assert page.multiselect(key="compare-studies").value == studies[:2]
+
+
+def test_a_study_of_another_version_is_named_with_a_remedy(
+    visit: Any, database: Database, studies: list[int]
+) -> None:
+    with database.transaction() as writing:
+        row = writing.get_one(StudyRow, studies[1])
+        row.spec = {**row.spec, "forgotten": 1}
+    assert "run it again" in html(compared(visit, *studies[:2]))
+
+
+def test_the_outputs_of_another_test_set_begin_with_its_first_page(visit: Any, database: Database) -> None:
+    sets = SPEC["test_sets"] | {"oryx": {"kind": "synthetic", "corpus": "okapi", "lines": 41}}
+    numbers = [
+        fill_study(database, lines(40), SPEC | {"name": name, "test_sets": sets})
+        for name in ("quagga", "zebra")
+    ]
+    page = compared(visit, *numbers)
+    page.number_input[0].set_value(4).run()
+    assert shown_segments(page)[0] == 31
+    next(box for box in page.selectbox if box.label == "Test set").select_index(1).run()
+    assert shown_segments(page)[0] == 1
+
+
+def shown_segments(app: AppTest) -> list[int]:
+    return [int(number) for number in re.findall(r'class="where">(\d+)<', html(app))]
+
+
+def compared(visit: Any, *studies: int, who: Identity = READER) -> AppTest:
+    return visit(who, compare=",".join(map(str, studies)))
