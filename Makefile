@@ -42,9 +42,9 @@ PYTEST_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/installed $(COMET)/installed browser  ## run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-FAST := not (slow or browser or server or postgres or cluster or comet)
-test-fast: $(VENV)/installed  ## run the tests that need only Python, in about a minute
-	$(BIN)/python -m pytest -n 2 -m "$(FAST)" $(FAST_ARGS)
+FAST := not (slow or browser or server or database or postgres or cluster or comet)
+test-fast: $(VENV)/installed  ## run the tests that need only Python and no database, with few examples each
+	$(BIN)/python -m pytest -n 2 -m "$(FAST)" --hypothesis-profile=quick $(FAST_ARGS)
 
 properties: $(VENV)/installed  ## look for new examples that break a property test (PYTEST_ARGS chooses tests)
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "hypothesis and not comet" --hypothesis-profile=search

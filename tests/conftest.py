@@ -41,8 +41,12 @@ _numbers = itertools.count(1)
 MARKS_OF_FIXTURES = {
     "chromium": "browser",
     "comet_python": "comet",
+    "database": "database",
+    "empty_url": "database",
+    "head_url": "database",
     "postgres_server": "postgres",
     "site": "server",
+    "sqlite_template": "database",
 }
 
 

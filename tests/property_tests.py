@@ -12,6 +12,8 @@ settings.register_profile("repeatable", _EITHER, derandomize=True, max_examples=
 # `make properties` looks for examples that fail: new ones, and many of them. Where a test sets a number, each
 # of its examples is slow.
 settings.register_profile("search", _EITHER, max_examples=1000)
+# `make test-fast` takes the first of them.
+settings.register_profile("quick", _EITHER, derandomize=True, max_examples=8)
 settings.load_profile("repeatable")
 
 # For tests whose examples may share what a fixture made; a test's list takes the place of the profile's.

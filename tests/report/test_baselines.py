@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from collections.abc import Callable, Sequence
 from math import exp
 from typing import Any
 
 import pytest
 from blocks import figure, notes, rows_of
-from teatime_study import latency_rows
+from teatime_study import SPEC, fill_study, latency_rows
 
 from creamtea.report import text
 from creamtea.report.build import build_report
@@ -151,16 +152,17 @@ def test_a_step_of_an_earlier_version_has_no_table_of_means(filled: Database, fi
     assert not [path for path, _ in report.walk() if path.endswith("/latency")]
 
 
-@pytest.fixture
-def own(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
+@pytest.fixture(scope="module")
+def own(new_database: Callable[[], Database]) -> Document:
     """Two test sets; the lexicon is compared with NVS, which alone is on both."""
+    spec, database = deepcopy(SPEC), new_database()
     spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
     for system in ("softmax-greedy", "scones-greedy"):
         spec["systems"][system]["test_sets"] = ["test"]
     spec["systems"]["softmax-lexicon"]["baseline"] = "softmax-nvs"
     spec["systems"]["softmax-nvs"]["baseline"] = "softmax-nvs"
-    fill(filled, spec=spec)
-    return build_report(filled, "teatime")
+    fill_study(database, spec)
+    return build_report(database, "teatime")
 
 
 def test_a_table_has_the_systems_that_translate_its_test_set(own: Document) -> None:

@@ -23,12 +23,6 @@ UNAVAILABLE = {"state": "failed", "error_kind": "unavailable", "error": "COMET: 
 FAILED = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN at update 12"}
 
 
-@pytest.fixture
-def complete(filled: Database, fill: Fill) -> Document:
-    fill(filled)
-    return build_report(filled, "teatime")
-
-
 def test_rows_are_the_systems_the_best_first_with_the_baseline_marked(complete: Document) -> None:
     rows = systems(complete).rows
     assert [(row.name, row.baseline, row.description) for row in rows] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from html.parser import HTMLParser
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from blocks import figures, systems, tables
 from human_rows import add_campaign, add_segment_scores
 from rich.console import Console
+from teatime_study import SPEC, fill_study
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
@@ -42,19 +44,26 @@ FAILED = {"state": "failed", "error_kind": "deterministic", "error": "the loss i
 UPSTREAM = {"state": "failed", "error_kind": "upstream", "error": "did not run, because train/… failed"}
 
 
-@pytest.fixture
-def full(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
+@pytest.fixture(scope="module")
+def database(new_database: Callable[[], Database]) -> Database:
     """With everything that a report can have: analyses, a parameter, a campaign, failures."""
+    spec = deepcopy(SPEC)
     spec["analyses"] = analysis_rows.analyses("test")
     spec["systems"]["softmax-lexicon2"] = {"variant": "softmax", "selection": {"kind": "lexicon", "k": 2}}
     changes: dict[str, Any] = {"train/scones/2": FAILED, "decode/scones-greedy/2": UPSTREAM}
     changes |= {
         f"{kind}/softmax-lexicon2": {"metrics": []} for kind in ("recall", "compare", "score", "decode")
     }
-    study = fill(filled, spec=spec, changes=changes, state="failed")
-    add_campaign(filled, study, items=30)
-    add_segment_scores(filled, study, items=30)
-    return build_report(filled, "teatime")
+    database = new_database()
+    study = fill_study(database, spec, changes, state="failed")
+    add_campaign(database, study, items=30)
+    add_segment_scores(database, study, items=30)
+    return database
+
+
+@pytest.fixture(scope="module")
+def full(database: Database) -> Document:
+    return build_report(database, "teatime")
 
 
 class _Words(HTMLParser):
@@ -189,8 +198,8 @@ def test_paths_are_unique_and_find_their_blocks(full: Document) -> None:
         full.table("no-such-table")
 
 
-def test_a_campaigns_own_report_is_such_a_document(filled: Database, full: Document) -> None:
-    alone = build_human(filled, "tasting")
+def test_a_campaigns_own_report_is_such_a_document(database: Database, full: Document) -> None:
+    alone = build_human(database, "tasting")
     assert alone.section("human/tasting") == full.section("human/tasting")
     for shown in (in_terminal, in_markdown, in_html, in_json):
         page = squeezed(shown(alone))

@@ -56,9 +56,8 @@ def test_a_long_name_becomes_a_file_name_that_a_disk_takes(name: str) -> None:
 
 
 @pytest.fixture
-def report(filled: Database, fill: Fill) -> Document:
-    fill(filled)
-    return build_report(filled, "teatime")
+def report(complete: Document) -> Document:
+    return complete
 
 
 def read(words: str) -> list[dict[str, str]]:

@@ -32,9 +32,8 @@ STUDY = ("quality/", "recall/", "learning/")
 
 
 @pytest.fixture
-def report(filled: Database, fill: Fill) -> Document:
-    fill(filled)
-    return build_report(filled, "teatime")
+def report(complete: Document) -> Document:
+    return complete
 
 
 def all_figures(report: Document) -> list[Figure]:

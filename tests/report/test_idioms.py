@@ -10,7 +10,7 @@ from typing import Any
 import analysis_rows
 import pytest
 from rich.console import Console
-from teatime_study import row
+from teatime_study import SPEC, fill_study, row
 
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
@@ -34,9 +34,10 @@ def recall(count: int, *idioms: dict[str, Any]) -> list[dict[str, Any]]:
     return [row("recall", 0.5, "idiom_words", detail=detail), row("recall", 0.9, "sentence")]
 
 
-@pytest.fixture
-def report(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
-    spec["analyses"] = {"context": analysis_rows.analyses("test")["nvs_context"]}
+@pytest.fixture(scope="module")
+def report(new_database: Callable[[], Database]) -> Document:
+    database = new_database()
+    spec = SPEC | {"analyses": {"context": analysis_rows.analyses("test")["nvs_context"]}}
     moon, pie = missed("over the <b>moon</b>", "überglücklich", "lich"), missed("pie", "Torte", "▁Tor", "te")
     found = {"segment": 3, "source": "pie", "target": "Torte", "only_in_context": ["▁Tor"]}
     detail = {"only_in_context": {"count": 1, "of": 4, "idioms": [found]}}
@@ -46,8 +47,8 @@ def report(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
         "recall/softmax-nvs": {"metrics": recall(7, pie)},  # the first of 7
         "nvs_context/context": {"metrics": context},
     }
-    fill(filled, spec=spec, changes=changes)
-    return build_report(filled, "teatime")
+    fill_study(database, spec, changes)
+    return build_report(database, "teatime")
 
 
 def shown(table: Table) -> list[tuple[str, str, list[str]]]:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
-from io import StringIO
 from typing import Any
 
 import pytest
 import teatime_study
 from blocks import rows_of
-from rich.console import Console
 
 from creamtea.document.warning import StudyWarning
 from creamtea.report.build import build_report
-from creamtea.report.html import to_html
-from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Document, Warnings
+from creamtea.report.model import Warnings
 from creamtea.report.scores import NO_MARK
-from creamtea.report.terminal import render
 from creamtea.report.text import code_parts
-from creamtea.report.values import to_values
 from creamtea.report.warnings import _last_gain
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint
@@ -357,17 +350,3 @@ def test_two_systems_with_the_same_outputs(
     warning = the_one(warned(database))
     assert (warning.kind, warning.place) == ("same-outputs", "test")
     assert warning.found.startswith("softmax-greedy and softmax-nvs ")
-
-
-def shown_by_every_printer(report: Document) -> list[str]:
-    console = Console(file=StringIO(), width=1000)
-    render(report, console)
-    values = json.dumps(to_values(report), ensure_ascii=False)
-    return [console.file.getvalue(), to_markdown(report), to_html(report), values]  # type: ignore[attr-defined]
-
-
-def test_every_printer_shows_them(filled: Database, fill: Fill) -> None:
-    fill(filled, changes={"train/scones": updates(66)})
-    for printed in shown_by_every_printer(build_report(filled, "teatime")):
-        assert "66 updates" in printed
-        assert "scones, seeds 1, 2, 3" in printed
