@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from math import exp
 from typing import Any
 

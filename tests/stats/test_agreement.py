@@ -86,6 +86,7 @@ def test_names_order_and_unit_change_no_coefficient(
         assert ours is None or theirs == pytest.approx(ours, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_alphas_interval_leaves_out_whole_groups() -> None:
     rng = np.random.default_rng(2)
     # four systems an item, hardly differing

@@ -29,6 +29,7 @@ def test_shares_of_0_and_1_have_room() -> None:
     assert clustered_interval([3], [4]) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "together"), [(0.1, 0.5), (0.4, 0.0), (0.4, 0.7), (0.95, 0.3)])
 def test_it_covers(share: float, together: float) -> None:
     """Clusters of 1 to 6 cases, each a copy of its cluster's with the probability `together`."""

@@ -110,6 +110,7 @@ def test_of_one_model_against_several_nothing_is_known(others: int) -> None:
     assert not one_against_several({}, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [3, 5, 10])
 def test_of_two_seeds_against_more_t_has_one_degree_of_freedom(more: int) -> None:
     """Two that vary five times as much: Welch's t would give a false alarm in 8.6 to 12 % of comparisons."""
@@ -158,6 +159,7 @@ def test_p_is_below_5_percent_where_the_interval_excludes_0(
     assert p == p_with_seeds(-value, -value - above, -value + below, spread)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comparisons", [1, 8])
 def test_holms_correction_keeps_false_alarms_rare_where_seeds_differ_most(comparisons: int) -> None:
     """All recipes are equal; without the correction 8 comparisons raise an alarm in 13 % of the studies."""
@@ -189,6 +191,7 @@ def test_no_spread_together_is_none() -> None:
     assert together([Spread(0.0, 2), Spread(0.0, 4)]).half == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 3])
 def test_a_mean_over_studies_covers_the_truth(seeds: int) -> None:
     """Of ten studies whose seeds differ more and less. The sum of their t intervals would be too wide."""
@@ -213,6 +216,7 @@ def test_a_mean_over_studies_covers_the_truth(seeds: int) -> None:
     assert covered_by_sum / runs > 0.985
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 5])
 @pytest.mark.parametrize("spreads", [(1.0, 1.0), (2.0, 0.1), None], ids=["alike", "one-varies", "paired"])
 def test_it_covers_the_truth_where_that_over_segments_does_not(

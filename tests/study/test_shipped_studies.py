@@ -186,6 +186,7 @@ def test_the_proverbs_need_no_training_of_their_own(pair: str, stem: str) -> Non
     assert own.items() <= trained.items()
 
 
+@pytest.mark.slow
 def test_steps_of_a_variant_are_those_that_its_resources_may_be_for() -> None:
     for file in FILES:
         planned = plan(load_study(file).study, None)
