@@ -66,17 +66,19 @@ ON_BOTH = (
     "report/test_queries.py",
     "webapp/test_segment_order.py",
 )
-FOLDERS_ON_BOTH = [Path(__file__).parent / name for name in ON_BOTH]
+FOLDERS_ON_BOTH = {Path(__file__).parent / name for name in ON_BOTH}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests of `ON_BOTH` on SQLite and on PostgreSQL unless a test chooses. All others run on SQLite."""
+    databases = {"database", "empty_url", "head_url"}.intersection(metafunc.fixturenames)
+    path = metafunc.definition.path
+    if not databases or FOLDERS_ON_BOTH.isdisjoint((path, *path.parents)):
+        return
     if any("database" in mark.args for mark in metafunc.definition.iter_markers("parametrize")):
         return
-    path = metafunc.definition.path
-    if any(folder == path or folder in path.parents for folder in FOLDERS_ON_BOTH):
-        for fixture in {"database", "empty_url", "head_url"}.intersection(metafunc.fixturenames):
-            metafunc.parametrize(fixture, ["sqlite", POSTGRES], indirect=True)
+    for fixture in databases:
+        metafunc.parametrize(fixture, ["sqlite", POSTGRES], indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
