@@ -63,7 +63,7 @@ def test_outputs_are_compared_with_each_other(creamtea, files: list[str], tmp_pa
     assert most.splitlines()[-1].startswith(("a (", "b ("))
     assert least.startswith("c (")
     page = (tmp_path / "r.html").read_text()
-    assert "Agreement of systems" in page
+    assert "Agreement of every two systems" in page
     assert '<th scope="row">reference' not in page
 
 

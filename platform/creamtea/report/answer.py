@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
 from creamtea.report import text
-from creamtea.report.columns import P50, RECALL_IDIOM, RECALL_WORDS, SPEED
+from creamtea.report.columns import AGREEMENT, P50, RECALL_IDIOM, RECALL_WORDS, SPEED
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.human.verdicts import verdict_cell
@@ -60,7 +60,7 @@ class _Answer:
 
     def __init__(self, spec: Study, systems: SystemsOn) -> None:
         self.spec, self.table, self.pairs = spec, systems.table, systems.pairs
-        self.test_set, self.agreement = systems.test_set, systems.agreement
+        self.test_set = systems.test_set
         keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
         own = [column for column in self.table.columns if column.key in keys[:1]]
         self.metric = own[0] if own else None
@@ -91,7 +91,7 @@ class _Answer:
         if column is None:
             if not self.spec.test_sets[self.test_set].has_references:
                 yield "No score: the test set has no references, and no metric of the study works without."
-                yield from _agreement(self.agreement)
+                yield from _agreement(self.table)
             return
         if not self.scored:
             yield f"No system has a {column.title} score yet."
@@ -245,12 +245,16 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             yield f"People rated {judged.systems[best.system]} highest on average: {shown}{what}."
 
 
-def _agreement(table: Table | None) -> Iterator[str]:
+def _agreement(table: Table) -> Iterator[str]:
     """The systems whose outputs are most and least like the others'."""
-    rows = [row for row in table.rows if row.cells["agreement"].value is not None] if table else []
-    if table is None or len(rows) < 3:  # of two systems either agrees as much as the other
+    agreement, length, _ = AGREEMENT
+    cells = {row.name: row.cells.get(agreement.key) for row in table.rows}
+    rows = sorted(
+        (row for row in table.rows if (cell := cells[row.name]) and cell.value is not None),
+        key=lambda row: -(row.cells[agreement.key].value or 0.0),
+    )
+    if len(rows) < 3:  # of two systems either agrees as much as the other
         return
-    agreement, length, *_ = table.columns
     most, least = (
         f"{row.name} ({text.value(row.cells[agreement.key], agreement)} chrF2)" for row in (rows[0], rows[-1])
     )

@@ -86,7 +86,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
             further_table(material, name, table),
             styles,
             all_differences(material, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
-            agreement_table(material, name),
+            agreement_table(material, table, name),
         )
         for name in spec.test_sets
         for table in [systems_table(material, name, human_columns(campaigns, name))]

@@ -21,6 +21,12 @@ def meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
 
 
 _RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
+# of outputs without references
+AGREEMENT = (
+    Column("agreement", "agreement", 1, note="chrF2 with each other system's outputs, both directions"),
+    Column("length_others", "length to others", 3, note="characters over the mean of the other systems'"),
+    Column("length_source", "length to source", 3, note="characters over those of the source"),
+)
 RECALL_WORDS = Column(
     "recall_idiom_words",
     "idiom recall",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from creamtea.report.cells import (
     state_of,
 )
 from creamtea.report.columns import (
+    AGREEMENT,
     DEVELOPMENT,
     PAIRS,
     RECALL_IDIOM,
@@ -132,41 +134,28 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
     return Table("pairs", title, "system", columns, shown, about, folded=True)
 
 
-def agreement_table(material: Material, test_set: str) -> Table | None:
-    """How much the outputs of systems agree, the most alike first; None where a test set has references."""
-    steps = material.of("agreement", test_set=test_set)
-    if not steps:
+def agreement_table(material: Material, systems: Table, test_set: str) -> Table | None:
+    """What the outputs of every two systems have in common, in the order of the table of `systems`; None
+    where a test set has references."""
+    step = next(iter(material.of("agreement", test_set=test_set)), None)
+    if step is None:
         return None
-    step, names = steps[0], [str(name) for name in steps[0].node.labels["systems"]]
-    about = (
-        "Without references: agreement is chrF2 with the outputs of each other system, its mean over them "
-        "and both directions; length is in characters. Agreement is not quality: systems may share a "
-        "mistake. Look at a system that stands apart from all others, or is much shorter or longer."
-    )
-    own = ("agreement", "length_others", "length_source")
-    columns = (
-        Column("agreement", "agreement", 1),
-        Column("length_others", "length to others", 3),
-        Column("length_source", "length to source", 3),
-        *(Column(f"with_{name}", f"with {name}", 1) for name in names),
-    )
+    place = {str(name): number for number, name in enumerate(step.node.labels["systems"])}
+    names = [row.name for row in ranked(systems).rows if row.name in place]
+    columns = tuple(Column(f"with_{name}", name, 1) for name in names)
 
-    def cell(name: str, *places: int) -> Cell:
-        if len(set(places)) < len(places):
+    def cell(one: str, other: str) -> Cell:
+        if one == other:
             return Cell("ok", value=100.0, words="·", by_definition=True)
-        subject = "/".join(map(str, sorted(places)))
-        return read_cell([step], lambda measured: measured.find(name, subject), "")
+        subject = "/".join(map(str, sorted((place[one], place[other]))))
+        return read_cell([step], lambda measured: measured.find("agreement", subject), "")
 
-    rows = [
-        Row(
-            system,
-            {name: cell(name, i) for name in own}
-            | {f"with_{other}": cell("agreement", i, j) for j, other in enumerate(names)},
-        )
-        for i, system in enumerate(names)
-    ]
-    rows.sort(key=lambda row: -(row.cells["agreement"].value or 0.0))
-    return Table("agreement", "Agreement of systems", "system", columns, tuple(rows), about)
+    rows = tuple(Row(name, {f"with_{other}": cell(name, other) for other in names}) for name in names)
+    about = (
+        "chrF2 of the outputs of two systems, the mean of both directions. Agreement is not quality: systems "
+        "may share a mistake. Look at a system that stands apart from all others."
+    )
+    return Table("agreement", "Agreement of every two systems", "system", columns, rows, about, folded=True)
 
 
 def wins(system: str, other: str, tested: Mapping[Pair, Delta], metric: Column) -> bool:
@@ -236,8 +225,9 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
-    about = (LENGTH, EMPTY) if scored and _length_metric(spec) else (EMPTY,)
-    columns += [replace(column, group="outputs") for column in about]
+    about = [LENGTH] if scored and _length_metric(spec) else []
+    about += AGREEMENT if material.of("agreement", test_set=test_set) else ()
+    columns += [replace(column, group="outputs") for column in (*about, EMPTY)]
     return (*columns, *timed_columns(material, test_set))
 
 
@@ -292,6 +282,7 @@ def _output_cells(material: Material, system: str, test_set: str) -> dict[str, C
         SELECTED.key: selected if material.spec.systems[system].runs else absent(NO_MODEL),
         EMPTY.key: read_cell(outputs, lambda step: step.find("empty"), NOT_TRANSLATED),
         **_length_ratio(material, system, test_set),
+        **_agreement(material, system, test_set),
     }
 
 
@@ -311,6 +302,18 @@ def _length_ratio(material: Material, system: str, test_set: str) -> dict[str, C
     measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
     missing = why_no_score(material.spec, system, test_set)
     return {LENGTH.key: read_cell(measured, lambda step: step.find("length_ratio"), missing)}
+
+
+def _agreement(material: Material, system: str, test_set: str) -> dict[str, Cell]:
+    measured = material.of("agreement", test_set=test_set)
+    names = [name for step in measured for name in step.node.labels["systems"]]
+    subject = str(names.index(system)) if system in names else "none"
+    return {
+        column.key: read_cell(
+            measured, partial(Measured.find, name=column.key, subject=subject), NOT_TRANSLATED
+        )
+        for column in AGREEMENT
+    }
 
 
 # ---------------------------------------------------------------- trainings and corpora
