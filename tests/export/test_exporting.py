@@ -68,6 +68,22 @@ def exported(context: Context, to: str, folder: Path, quantization: str | None =
     return export(context, to, folder, None, quantization)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"norm": "post", "activation": "silu", "positions": "halves"},
+        {"activation": "gelu", "tied_embeddings": "none", "scale_embeddings": False},
+    ],
+)
+def test_a_transformer_of_other_settings_is_the_same_in_ctranslate2(
+    tmp_path: Path, subwords: Path, settings: dict[str, Any]
+) -> None:
+    sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 32}
+    model = lively_model(tmp_path, subwords, architecture={"kind": "transformer", **sizes, **settings})
+    made = exported(step(tmp_path, subwords, [model]), "ctranslate2", tmp_path / "out")
+    assert made["proof"]["differences"] == ()
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
 def test_greedy_outputs_are_identical(tmp_path: Path, subwords: Path, to: str, objective: str) -> None:

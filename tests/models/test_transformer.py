@@ -30,10 +30,22 @@ SIZES = {
 SIZE = TransformerArchitecture.model_validate(SIZES)
 
 
-@pytest.fixture(params=[TransformerArchitecture, SsruArchitecture])
+MARIAN = {"norm": "post", "activation": "silu", "positions": "halves", "scale_embeddings": False}
+OTHERS = {"activation": "gelu", "positions": "learned", "max_positions": 64, "tied_embeddings": "none"}
+KINDS = [
+    (TransformerArchitecture, {}),
+    (TransformerArchitecture, MARIAN),
+    (TransformerArchitecture, OTHERS),
+    (SsruArchitecture, {}),
+    (SsruArchitecture, {"norm": "post", "tied_embeddings": "target"}),
+]
+
+
+@pytest.fixture(params=KINDS)
 def model(request: pytest.FixtureRequest) -> Transformer:
     torch.manual_seed(1)
-    return Transformer(VOCABULARY, request.param.model_validate(SIZES), Nvs()).eval()
+    kind, settings = request.param
+    return Transformer(VOCABULARY, kind.model_validate({**SIZES, **settings}), Nvs()).eval()
 
 
 def sources(*lengths: int) -> Tensor:
@@ -148,7 +160,7 @@ def test_a_full_cache_refuses_another_step() -> None:
 
 
 def test_embeddings_are_tied_and_every_parameter_learns(model: Transformer) -> None:
-    assert model.output_weight is model.embedding.weight
+    assert (model.output_weight is model.embedding.weight) == (model.size.tied_embeddings != "none")
     hidden = model.decode(memory := model.encode(sources(5, 4)), prefixes(2, 3))
     (output_logits(model, hidden).square().mean() + model.nvs_logits(memory).square().mean()).backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
@@ -260,3 +272,50 @@ def test_logits_start_as_large_as_the_objective_can_use(objective: dict[str, Any
         log_p = build_objective(config.objective).log_scores(logits.flatten(0, 1).detach())
         entropy = -(log_p.exp() * log_p.clamp(min=-100)).sum(1)
         assert entropy.exp().mean().item() == pytest.approx(2000 * math.exp(-0.5), rel=0.15)
+
+
+def test_settings_that_are_left_out_change_no_key() -> None:
+    assert SIZE.model_dump(mode="json", exclude_defaults=False).keys() == {*SIZES, "kind"}
+    words = TransformerArchitecture.model_validate({**SIZES, **MARIAN}).describe()
+    assert words == "2+2, width 16, post-norm, SiLU, Marian's positions, embeddings not scaled"
+
+
+def test_post_norm_is_that_of_torch() -> None:
+    """Vaswani et al. (2017): x ← norm(x + sublayer(x)), here of torch's own layer."""
+    torch.manual_seed(2)
+    size = TransformerArchitecture.model_validate({**SIZES, "encoder_layers": 1, "norm": "post"})
+    model = Transformer(VOCABULARY, size).eval()
+    (layer,) = model.encoder
+    theirs = torch.nn.TransformerEncoderLayer(16, 4, 24, batch_first=True).eval()
+    state = {
+        "self_attn.in_proj": layer.attention.qkv, "self_attn.out_proj": layer.attention.out,
+        "linear1": layer.feed.inner, "linear2": layer.feed.out,
+        "norm1": layer.attention_norm, "norm2": layer.feed_norm,
+    }  # fmt: skip
+    separator = {"self_attn.in_proj": "_"}
+    theirs.load_state_dict(
+        {
+            f"{name}{separator.get(name, '.')}{kind}": getattr(own, kind)
+            for name, own in state.items()
+            for kind in ("weight", "bias")
+        }
+    )
+    source = sources(7)
+    with torch.no_grad():
+        expected = theirs(model.embed(source))
+        torch.testing.assert_close(model.encode(source).hidden, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_text_beyond_the_learned_positions_is_an_error() -> None:
+    model = Transformer(VOCABULARY, TransformerArchitecture.model_validate({**SIZES, **OTHERS})).eval()
+    with pytest.raises(StepError, match="has learned 64 positions: raise architecture"):
+        model.encode(sources(65))
+
+
+@pytest.mark.parametrize(("tied", "matrices"), [("all", 1), ("target", 2), ("none", 3)])
+def test_embeddings_are_tied_as_asked(tied: str, matrices: int) -> None:
+    model = Transformer(
+        VOCABULARY, TransformerArchitecture.model_validate({**SIZES, "tied_embeddings": tied})
+    )
+    assert sum(name.endswith("embedding.weight") for name, _ in model.named_parameters()) == matrices
+    assert (model.output_weight is model.embedding.weight) == (tied != "none")

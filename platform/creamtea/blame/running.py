@@ -209,7 +209,7 @@ def _plan(
 
 def why_none(spec: Study, systems: Sequence[str]) -> str:
     """Why no output of these systems is one that a model of the study made."""
-    given = [name for name in systems if name in spec.systems and not spec.systems[name].runs]
+    given = [name for name in systems if name in spec.systems and not spec.systems[name].variant]
     others = [name for name in systems if name not in given]
     reasons = []
     if given:

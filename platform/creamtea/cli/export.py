@@ -88,6 +88,11 @@ def export(
     with ExitStack() as stack:
         database = stack.enter_context(workplace.existing_database())
         step = translating_step(database, store, name, system, seed)
+        if "variant" not in step.node.labels:
+            raise InputError(
+                f"system {system}: its model was not trained here, and is in its own folder already; "
+                "export a system with a variant"
+            )
         stack.enter_context(_writing(folder))
         folder.parent.mkdir(parents=True, exist_ok=True)
         place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))

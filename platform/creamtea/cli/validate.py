@@ -85,7 +85,7 @@ def _summary(study: Study, planned: Plan) -> dict[str, Any]:
         "systems": [
             {
                 "name": name,
-                "variant": system.variant,
+                "variant": system.variant if system.model is None else describe.imported(system.model),
                 "selection": _in_words(system.selection),
                 "search": _in_words(system.search),
                 "precision": system.precision,

@@ -31,6 +31,7 @@ OWN_STEP_KINDS = frozenset(
         "test_set",
         "overlap",
         "subwords",
+        "import_model",
         "encode",
         "align",
         "ibm3",

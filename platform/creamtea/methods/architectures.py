@@ -49,8 +49,14 @@ class Architecture(Method):
         return super().completed({**sizes, **block})
 
 
+def _unless(default: Any) -> Any:
+    """A field that a model's keys and files leave out while it has its default: they are as before it."""
+    return Field(exclude_if=lambda value: value == default)
+
+
 class Layered(Architecture):
-    """Pre-norm encoder and decoder layers with source, target and output embeddings tied."""
+    """Encoder and decoder layers. By default they are pre-norm, and source, target and output embeddings are
+    one matrix. Marian's models (OPUS-MT) are post-norm with SiLU and `positions: halves`."""
 
     # sizes of a paper; keys written beside it override them: small (3+3 layers, width 128), base (6+6,
     # 512), big (6+6, 1024), deep (20+2 SSRU, 1024)
@@ -63,11 +69,43 @@ class Layered(Architecture):
     dropout: BelowOne = 0.1  # probability with which an activation is dropped in training
     # the same of attention weights
     attention_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
+    # what is normalised: the input of a sublayer, or the sum of its input and output (Vaswani et al. 2017)
+    norm: Annotated[Literal["pre", "post"], _unless("pre")] = "pre"
+    activation: Annotated[Literal["relu", "gelu", "silu"], _unless("relu")] = "relu"  # of feed-forward blocks
+    # vectors of positions: sines and cosines in turn (Vaswani et al.), sines before cosines (Marian), or
+    # learned ones
+    positions: Annotated[Literal["sinusoidal", "halves", "learned"], _unless("sinusoidal")] = "sinusoidal"
+    # [positions] of `positions: learned`: a longer sentence or hypothesis is an error
+    max_positions: Annotated[Count, _unless(512)] = 512
+    # embeddings that are one matrix: of source, target and output; of target and output; or none. A source
+    # with a vocabulary of its own always has embeddings of its own
+    tied_embeddings: Annotated[Literal["all", "target", "none"], _unless("all")] = "all"
+    scale_embeddings: Annotated[bool, _unless(True)] = True  # embeddings are multiplied by √width
     recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
     worker: ClassVar[str] = "creamtea_workers.models.transformer"
 
     def describe(self) -> str:
-        """ "" for the default, else a preset or the sizes: "base", "deep (20+2 SSRU)", "6+6, width 256"."""
+        """ "" for the default, else a preset or the sizes, and what else is not the default: "base", "deep
+        (20+2 SSRU)", "6+6, width 256", "base, post-norm, SiLU"."""
+        return ", ".join(filter(None, [self._describe_sizes(), *self._differences()]))
+
+    def _differences(self) -> Iterator[str]:
+        if self.norm == "post":
+            yield "post-norm"
+        if self.activation != "relu":
+            yield {"gelu": "GELU", "silu": "SiLU"}[self.activation]
+        if self.positions != "sinusoidal":
+            yield (
+                f"{self.max_positions} learned positions"
+                if self.positions == "learned"
+                else "Marian's positions"
+            )
+        if self.tied_embeddings != "all":
+            yield {"target": "source embeddings apart", "none": "untied embeddings"}[self.tied_embeddings]
+        if not self.scale_embeddings:
+            yield "embeddings not scaled"
+
+    def _describe_sizes(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers}{' SSRU' * self.recurrent}"
         chosen = self.shape()
         for name, preset in PRESETS.items():

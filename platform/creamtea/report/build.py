@@ -16,7 +16,7 @@ from creamtea.report.analysis_tables import AnalysisResults, analyses_section, b
 from creamtea.report.answer import answer_section
 from creamtea.report.cells import Material, few_segments, idioms_of, known_count, state_of
 from creamtea.report.columns import meanings
-from creamtea.report.configuration import configuration_section
+from creamtea.report.configuration import configuration_section, imported_models
 from creamtea.report.curves import recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, speed_of
 from creamtea.report.human.build import campaign_reports
@@ -110,7 +110,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
         analyses_section(analyses),
         ngrams_section(session, material) if complete else None,
         _provenance_section(row, material, tables),
-        configuration_section(session, row, spec, alone),
+        configuration_section(session, row, spec, alone, imported_models(material)),
     ]
     return Document(
         kind="study",
@@ -170,7 +170,7 @@ def _figure_sections(
     material: Material, tables: Sequence[SystemsOn], analyses: Sequence[AnalysisResults]
 ) -> list[Section]:
     curves = recall_curves(material)
-    variants = {name: system.variant for name, system in material.spec.systems.items() if system.runs}
+    variants = {name: system.variant for name, system in material.spec.systems.items() if system.variant}
     swept = sweeps(material.spec)
     selects = any(system.runs and system.selection.selects for system in material.spec.systems.values())
     sections = []
@@ -206,7 +206,7 @@ def _notes(spec: Study, material: Material) -> Iterator[str]:
         unused = [metric.describe() for metric in spec.metrics if metric not in spec.metrics_on(name)]
         if not test_set.has_references and unused:
             yield f"{name} has no references, which {', '.join(unused)} would need."
-    if spec.variants:
+    if any(system.runs for system in spec.systems.values()):
         yield latency_note(material)
 
 
@@ -291,12 +291,14 @@ def _provenance_section(row: StudyRow, material: Material, tables: Sequence[Syst
         for column in systems.table.columns
         if column.signature
     }
+    hardware = _hardware(material)
     facts = (
         Fact("config hash", row.config_hash, code=True),
         Fact("code version", row.code_version),
         *([Fact("plug-ins", plugins)] if (plugins := _plugins(material.nodes)) else []),
         *([Fact("seeds", seeds)] if seeds else []),
-        *([Fact("hardware", _hardware(material) or "not reported yet")] if seeds else []),
+        *(Fact(f"model {model.label}", model.value) for model in imported_models(material)),
+        *([Fact("hardware", hardware or "not reported yet")] if seeds or hardware else []),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),
     )
     tables_of_texts = [table for table in (corpora_table(material), trainings_table(material)) if table.rows]

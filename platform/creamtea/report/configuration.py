@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.report import describe, text
+from creamtea.report.cells import Material
 from creamtea.report.model import Block, Cell, Entry, Fact, Facts, Notes, Passage, Row, Section, Table, Texts
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
@@ -20,9 +21,11 @@ NOT_COMPARED = ("name", "description")  # keys of a study that change no result
 _MISSING = object()
 
 
-def configuration_section(session: Session, row: StudyRow, spec: Study, alone: bool) -> Section:
-    """`alone`: with no word of an earlier run of the same name."""
-    blocks: list[Block] = []
+def configuration_section(
+    session: Session, row: StudyRow, spec: Study, alone: bool, models: tuple[Fact, ...]
+) -> Section:
+    """`alone`: with no word of an earlier run of the same name; `models`: those that were imported."""
+    blocks: list[Block] = [Facts("models", "Imported models", models)] if models else []
     if spec.variants:
         facts = tuple(Fact(name, tuple(describe.training(spec, name))) for name in spec.variants)
         blocks.append(Facts("variants", "Variants", facts))
@@ -43,6 +46,21 @@ def configuration_section(session: Session, row: StudyRow, spec: Study, alone: b
     entry = Entry("The study as run, without what is a default", (), (Passage("YAML", written),))
     blocks.append(Texts("yaml", "", "", (entry,)))
     return Section("configuration", "Configuration", tuple(blocks), folded=True)
+
+
+def imported_models(material: Material) -> tuple[Fact, ...]:
+    """The name, content and licence of each model that was trained elsewhere."""
+    return tuple(
+        Fact(
+            str(step.node.labels["model"]),
+            (
+                str(step.node.facts.get("name", "not imported yet")),
+                f"sha256 {step.node.params['digest']}",
+                f"licence: {step.node.facts.get('licence', 'not read yet')}",
+            ),
+        )
+        for step in material.of("import_model")
+    )
 
 
 def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
-from creamtea.study.spec import Study
+from creamtea.study.spec import ImportedModel, Study
 
 
 def variant(study: Study, name: str) -> str:
@@ -45,15 +46,20 @@ def architecture(spec: Any) -> str:
     return f"{spec.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
 
 
+def imported(model: ImportedModel) -> str:
+    """As "model opus-mt-en-de"."""
+    return f"model {PurePath(model.marian).name}"
+
+
 def system(study: Study, name: str) -> str:
-    """Its variant, selection, search and precision: "softmax, NVS λ=0.9, beam 4, int8"; or where outputs that
-    are given come from."""
+    """Its variant or model, selection, search and precision: "softmax, NVS λ=0.9, beam 4, int8"; or where
+    outputs that are given come from."""
     spec = study.systems[name]
     if spec.outputs:
         return "outputs from a file"
     if spec.reference is not None:
         return "human reference" + ("" if spec.reference == 1 else f" {spec.reference}")
-    words = [variant(study, spec.variant)]
+    words = [imported(spec.model) if spec.model is not None else variant(study, spec.variant)]
     if spec.ensemble:
         words.append(f"ensemble of {len(study.variants[spec.variant].seeds)}")
     if spec.selection.selects:

@@ -65,7 +65,8 @@ def _settings(study: Study, name: str) -> dict[str, Any]:
     """All that an output may depend on, names of variants resolved."""
     about_others = {"batch_size", "test_sets", "baseline", "more_baselines"}
     system = study.systems[name].model_dump(mode="json", exclude=about_others)
-    return {**system, "variant": _variant(study, study.systems[name].variant)}
+    chosen = study.systems[name].variant
+    return {**system, "variant": _variant(study, chosen) if chosen else None}
 
 
 def _variant(study: Study, name: str) -> dict[str, Any]:

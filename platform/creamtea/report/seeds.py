@@ -29,7 +29,7 @@ def scores_by_model(material: Material, system: str, test_set: str, metric: Metr
     spec = material.spec.systems[system]
     measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
     scores: dict[str, float] = {}
-    for step in measured if spec.runs else ():
+    for step in measured if spec.variant else ():
         score = step.find(metric.row())
         if score is None or score.value is None:
             return None if len(measured) > 1 else {}

@@ -95,7 +95,7 @@ def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
     roots = [
         spec.variants[spec.root_of(system.variant)]
         for name in spec.systems_on(test_set)
-        if (system := spec.systems[name]).runs
+        if (system := spec.systems[name]).variant
     ]
     return any(root.corpus == corpus and not spec.subwords[root.subwords].joint for root in roots)
 

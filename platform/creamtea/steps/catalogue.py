@@ -8,7 +8,18 @@ from typing import Any
 from creamtea.contract.kind import StepKind
 from creamtea.methods.analysis import ANALYSES, DIFFERENCES
 from creamtea.methods.corpora import CORPORA
-from creamtea.steps.systems import AGREEMENT, COMPARE, DECODE, LATENCY, OUTPUTS, PAIRS, RECALL, SCORE, TRAIN
+from creamtea.steps.systems import (
+    AGREEMENT,
+    COMPARE,
+    DECODE,
+    IMPORT_MODEL,
+    LATENCY,
+    OUTPUTS,
+    PAIRS,
+    RECALL,
+    SCORE,
+    TRAIN,
+)
 from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, OVERLAP, SUBWORDS, TEST_SET
 
 
@@ -17,7 +28,7 @@ def _kinds() -> Iterator[StepKind[Any]]:
     yield from (CORPUS, TEST_SET, OVERLAP, SUBWORDS, ENCODE, ALIGN)
     for corpus in CORPORA.kinds.values():
         yield from corpus.steps
-    yield from (TRAIN, DECODE, OUTPUTS, SCORE, COMPARE, PAIRS, AGREEMENT, RECALL)
+    yield from (IMPORT_MODEL, TRAIN, DECODE, OUTPUTS, SCORE, COMPARE, PAIRS, AGREEMENT, RECALL)
     for analysis in ANALYSES.kinds.values():
         yield analysis.step
     yield DIFFERENCES

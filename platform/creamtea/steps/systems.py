@@ -20,6 +20,31 @@ from creamtea.scorers import ScorerPins
 from creamtea.steps.texts import Digests
 
 
+class ImportModelParams(StepParams):
+    """`digest`: of all files in the folder that are read."""
+
+    marian: str
+    digest: str
+
+
+IMPORT_MODEL = StepKind(
+    "import_model",
+    1,
+    "import a model",
+    ImportModelParams,
+    inputs={},
+    files={
+        "model.safetensors": "weights",
+        "model.json": "what rebuilds the model, as of a training",
+        "marian_subwords.json": "a SentencePiece model for each side, and the pieces by id",
+    },
+    metrics={
+        "parameters": "numbers in the model",
+        "vocabulary_size": "of the target; pad 0, unk 1, bos 2, eos 3, then the model's own order",
+    },
+)
+
+
 class TrainParams(StepParams):
     objective: Objective
     architecture: Architecture

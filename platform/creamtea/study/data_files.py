@@ -9,6 +9,7 @@ from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
+from creamtea.marian import UnusableModel, read_folder
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
@@ -28,6 +29,7 @@ class DataFiles:
     names: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
+    _models: dict[str, str] = field(default_factory=dict)
     _outside: set[str] = field(default_factory=set)
     _read: set[File] = field(default_factory=set)
 
@@ -82,6 +84,22 @@ class DataFiles:
         if not (place := self.root / path).exists():
             return {}
         return {path: content_digest(place)}
+
+    def marian(self, key: KeyPath, path: str) -> str:
+        """The digest of a folder with a model in MarianMT format; a mistake, told once, for one that cannot
+        be used."""
+        if self.root is None or self._refused(key, path):
+            return ""
+        if path not in self._models:
+            self._models[path] = ""
+            try:
+                self._models[path] = read_folder(self.root / path).digest
+            except UnusableModel as error:
+                self.mistakes.append(Mistake(key, f"{shown(path)}: {error.found}", error.allowed))
+            except OSError as error:
+                found = f"{shown(path)}: a folder that cannot be read ({error.strerror})"
+                self.mistakes.append(Mistake(key, found, "a folder with a model in MarianMT format"))
+        return self._models[path]
 
     def scorer(self, key: KeyPath, pins: Callable[[], ScorerPins | None]) -> ScorerPins | None:
         """The pins of a metric's scorer; a mistake and None if this machine lacks the scorer."""

@@ -46,19 +46,32 @@ class Variant(Strict):
     resources: dict[str, StepResources] = Field(default={}, exclude_if=lambda resources: not resources)
 
 
+class ImportedModel(Strict):
+    """A model that was trained elsewhere. Nothing in its folder is executed."""
+
+    # folder of a model in Hugging Face's MarianMT format (OPUS-MT), relative to --data: config.json,
+    # model.safetensors, source.spm, target.spm and vocab.json
+    marian: str
+
+
 class System(Strict):
-    """What translates: a variant that the study trains; or, from anywhere, `outputs`, text files by test set
-    with a line for each segment; or `reference`, the number of a human reference of its test sets (1 is their
-    `target`), which is rated like a system and scored against the others. `test_sets`: what it translates,
+    """What translates: a variant that the study trains; `model`, one that was trained elsewhere; or, from
+    anywhere, `outputs`, text files by test set with a line for each segment; or `reference`, the number of a
+    human reference of its test sets (1 is their `target`), which is rated like a system and scored against
+    the others. `test_sets`: what it translates,
     by default all of the study's. `baseline`: what it is compared with, by default the study's, and
     `more_baselines` besides."""
 
-    # for editors; `creamtea.study.checks.outputs` says which of the three is wrong
+    # for editors; `creamtea.study.checks.outputs` says which of the four is wrong
     model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": [key]} for key in ("variant", "outputs", "reference")]}
+        json_schema_extra={
+            "anyOf": [{"required": [key]} for key in ("variant", "model", "outputs", "reference")]
+        }
     )
     # the variant whose models translate
     variant: Name = Field(default="", exclude_if=lambda name: not name)
+    # instead of a variant: a model that was trained elsewhere
+    model: ImportedModel | None = Field(default=None, exclude_if=lambda model: model is None)
     # instead of a variant, by test set: path of a text file with a line for each segment
     outputs: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
     # instead of a variant: the number of a human reference, 1 for `target`
@@ -81,8 +94,8 @@ class System(Strict):
 
     @property
     def runs(self) -> bool:
-        """Whether a model of the study makes its outputs: there is something to search and to time."""
-        return bool(self.variant)
+        """Whether a model makes its outputs: there is something to search and to time."""
+        return bool(self.variant) or self.model is not None
 
 
 class Track(Strict):

@@ -28,7 +28,7 @@ from creamtea_workers.corpora.text import iterate_lines, normalise
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SUBWORDS_FILE = "subwords.model"
-_BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
+BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
 _SAMPLE_SEED = 1
 _SAMPLE_PART = 1 << 16  # lines
 _LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently leaves out longer ones (its default is 4192)
@@ -166,7 +166,7 @@ class SubwordModel:
     def word_starts(self) -> frozenset[int]:
         """The ids of the subwords that begin a word."""
         pieces = self.pieces(range(self.size))
-        return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(_BLANK))
+        return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(BLANK))
 
     def offsets(self, text: str) -> list[Offset]:
         """The subwords of normalised text with their characters. ValueError if `text` is not normalised:
@@ -174,12 +174,12 @@ class SubwordModel:
         if text != normalise(text):
             raise ValueError("offsets are only defined for normalised text")
         pieces: list[str] = self._processor.encode(text, out_type=str)
-        if "".join(pieces) != (_BLANK + text.replace(" ", _BLANK) if text else ""):
+        if "".join(pieces) != (BLANK + text.replace(" ", BLANK) if text else ""):
             raise ValueError(f"SentencePiece changed the text: {text!r} became {pieces}")
         result, position = [], -1  # the mark before the first word stands before the text
         for piece, id_ in zip(pieces, self._processor.encode(text), strict=True):
             end = position + len(piece)
-            result.append(Offset(id_, position + piece.startswith(_BLANK), end))
+            result.append(Offset(id_, position + piece.startswith(BLANK), end))
             position = end
         return result
 
@@ -190,6 +190,7 @@ class SubwordModel:
 
 
 VOCABULARIES_FILE = "vocabularies.json"
+MARIAN_FILE = "marian_subwords.json"  # of a model that was trained elsewhere
 FIRST = 4  # the id of the first symbol
 _UNKNOWN = "⁇"
 _CHARACTER = re.compile(r"<[^<>\s]+>|.")
@@ -203,7 +204,8 @@ class SourceVocabulary(Strict):
 
 
 class TextModel(Protocol):
-    """Text to ids and back: a `SubwordModel`, or `Vocabularies`. Ids come without bos and eos."""
+    """Text to ids and back: a `SubwordModel`, `Vocabularies` or `MarianSubwords`. Ids come without bos and
+    eos."""
 
     size: int  # of the target's vocabulary
 
@@ -316,10 +318,15 @@ def load_text_model(context: StepContext[Any]) -> TextModel:
 
 def load_text_model_of(folder: Path) -> TextModel:
     """From a folder as a subwords step leaves it."""
+    from creamtea_workers.corpora.marian_subwords import MarianSubwords
+
     file = text_model_file(folder)
+    if file.name == MARIAN_FILE:
+        return MarianSubwords.load(file)
     return Vocabularies.load(file) if file.name == VOCABULARIES_FILE else SubwordModel.load(file)
 
 
 def text_model_file(folder: Path) -> Path:
     """The one file of it that a text model is made of."""
-    return folder / (VOCABULARIES_FILE if (folder / VOCABULARIES_FILE).exists() else SUBWORDS_FILE)
+    others = (folder / VOCABULARIES_FILE, folder / MARIAN_FILE)
+    return next((file for file in others if file.exists()), folder / SUBWORDS_FILE)

@@ -38,7 +38,9 @@ def obstacle(model: Model, subwords: TextModel) -> str:
     if model.recurrent:
         return "its decoder has SSRUs, which CTranslate2 does not have"
     if not isinstance(subwords, SubwordModel):
-        return "its vocabularies are of characters or tokens, which this conversion does not write"
+        return "its vocabularies are not one SentencePiece model, and this conversion writes no others"
+    if model.size.positions == "learned":
+        return "its positions are learned, which this conversion does not write"
     return ""
 
 
@@ -107,27 +109,35 @@ class Peer:
 
 
 def specification(model: Transformer, names: Sequence[str]) -> TransformerSpec:
-    """Pre-norm, ReLU, sinusoidal positions as a table, one matrix for both embeddings and the output."""
+    """Sinusoidal positions as a table."""
     from ctranslate2.specs import TransformerSpec
+    from ctranslate2.specs.common_spec import Activation
 
-    spec = TransformerSpec.from_config((len(model.encoder), len(model.decoder)), model.heads, pre_norm=True)
+    activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    spec = TransformerSpec.from_config(
+        (len(model.encoder), len(model.decoder)),
+        model.heads,
+        pre_norm=model.size.norm == "pre",
+        activation=activations[model.size.activation],
+    )
     spec.register_source_vocabulary(list(names))
     spec.register_target_vocabulary(list(names))
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names[1:4]
     spec.config.decoder_start_token = names[2]
     spec.config.add_source_eos = True
-    table = _array(model.embedding.weight)
-    for side, layers, norm in (
-        (spec.encoder, model.encoder, model.encoder_norm),
-        (spec.decoder, model.decoder, model.decoder_norm),
+    for side, layers, norm, table in (
+        (spec.encoder, model.encoder, model.encoder_norm, model.source_embedding or model.embedding),
+        (spec.decoder, model.decoder, model.decoder_norm, model.embedding),
     ):
         embeddings = side.embeddings[0] if isinstance(side.embeddings, list) else side.embeddings
-        embeddings.weight = table
+        embeddings.weight = _array(table.weight)
+        side.scale_embeddings = model.size.scale_embeddings
         side.position_encodings.encodings = _array(model.positions(0, POSITIONS))
-        _fill_norm(side.layer_norm, norm)
+        if norm is not None:
+            _fill_norm(side.layer_norm, norm)
         for target, layer in zip(side.layer, layers, strict=True):
             _fill_layer(target, layer)
-    spec.decoder.projection.weight = table
+    spec.decoder.projection.weight = _array(model.output_weight)
     spec.decoder.projection.bias = _array(model.output_bias)
     return spec
 

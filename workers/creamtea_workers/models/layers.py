@@ -6,11 +6,13 @@ Shapes: B sentences, N decoder rows, S keys, T queries, H heads, D width, E = D 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from creamtea.errors import StepError
 from creamtea_workers.models.packed import Lengths, Spans
 from creamtea_workers.models.state import AttentionState
 from creamtea_workers.models.tree import TreeStep
@@ -45,22 +47,43 @@ class PositionTable(nn.Module):
 
     table: Tensor
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, halves: bool = False) -> None:
         super().__init__()
-        self.width = width
-        self.register_buffer("table", sinusoids(256, width), persistent=False)
+        self.width, self.halves = width, halves
+        self.register_buffer("table", sinusoids(256, width, halves), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Rows start … start + length - 1: (length, D)."""
         if start + length > self.table.shape[0]:
             with torch.inference_mode(False):  # a table made in inference serves training too
-                self.table = sinusoids(2 * (start + length), self.width).to(self.table)
+                self.table = sinusoids(2 * (start + length), self.width, self.halves).to(self.table)
         return self.table[start : start + length]
 
 
-def sinusoids(length: int, width: int) -> Tensor:
+class LearnedPositions(nn.Module):
+    """A vector for each of so many positions. StepError beyond them."""
+
+    def __init__(self, width: int, count: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(count, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        if start + length > len(self.weight):
+            raise StepError(
+                f"a text of {start + length:,} subwords or more is too long for a model that has learned "
+                f"{len(self.weight):,} positions: raise architecture.max_positions and train anew, leave the "
+                "text out, or lower the search's max_length_ratio"
+            )
+        return self.weight[start : start + length]
+
+
+def sinusoids(length: int, width: int, halves: bool = False) -> Tensor:
+    """(length, D): sine and cosine of each rate side by side, or all sines before all cosines (`halves`)."""
     rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
     angle = torch.arange(length)[:, None] * rate  # (length, D/2)
+    if halves:
+        return torch.cat([angle.sin(), angle.cos()[:, : width // 2]], dim=1)
     table = torch.empty(length, width)
     table[:, 0::2] = angle.sin()
     table[:, 1::2] = angle.cos()[:, : width // 2]
@@ -159,15 +182,20 @@ class CrossAttention(Attention):
         return self.out(self.weigh(query, key, value, mask))
 
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
 class FeedForward(nn.Module):
-    def __init__(self, width: int, inner: int) -> None:
+    def __init__(self, width: int, inner: int, activation: str = "relu") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.inner = nn.Linear(width, inner)
         self.out = nn.Linear(inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.is_cuda and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cuda")):
+        fusible = x.is_cuda and self.activation is F.relu
+        if fusible and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cuda")):
             rows, inner = x.flatten(0, -2), self.inner  # one kernel instead of two
             product = torch._addmm_activation(inner.bias, rows, inner.weight.t())
             return self.out(product.unflatten(0, x.shape[:-1]))
-        return self.out(F.relu(self.inner(x)))
+        return self.out(self.activation(self.inner(x)))

@@ -1,7 +1,8 @@
-"""Pre-norm Transformer (Vaswani et al. 2017; layer normalisation first, as in Xiong et al. 2020).
+"""Transformer (Vaswani et al. 2017); by default layer normalisation comes first, as in Xiong et al. (2020).
 
-Source, target and output embeddings are one matrix; a source with a vocabulary of its own has embeddings of
-its own. The output layer has a bias. The decoder looks back by self-attention or by SSRUs
+Source, target and output embeddings are one matrix, unless `tied_embeddings` says otherwise; a source with a
+vocabulary of its own has embeddings of its own. The output layer has a bias. The decoder looks back by
+self-attention or by SSRUs
 (`Layered.recurrent`); positions are added for both. Dropout falls on the embeddings and on the output of
 every sublayer, and on attention weights where `attention_dropout` says so.
 
@@ -27,6 +28,7 @@ from creamtea_workers.models.layers import (
     CrossAttention,
     Dropout,
     FeedForward,
+    LearnedPositions,
     PositionTable,
     SelfAttention,
 )
@@ -36,7 +38,8 @@ from creamtea_workers.models.ssru import Ssru
 from creamtea_workers.models.state import AttentionState, DecoderState, RecurrentState
 from creamtea_workers.models.tree import DecoderTree, TreeStep
 
-Stream = tuple[Tensor, Tensor]  # x (B, T, D), or packed (N, D), and its layer normalisation
+# x (B, T, D), or packed (N, D), and its layer normalisation; post-norm: twice x, which is normalised
+Stream = tuple[Tensor, Tensor]
 
 
 class PrefixLayer(Protocol):
@@ -49,30 +52,57 @@ class PrefixLayer(Protocol):
         """The same for one more position, (N, 1, D), of which the state keeps what later ones need."""
 
 
-class EncoderLayer(nn.Module):
+class ResidualLayer(nn.Module):
+    """Sublayers around which their input goes on."""
+
     def __init__(self, size: Layered) -> None:
         super().__init__()
+        self.post_norm = size.norm == "post"
+        self.dropout = Dropout(size.dropout)
+
+    def add(
+        self,
+        stream: Stream,
+        added: Tensor,
+        own: nn.Module,
+        following: nn.Module | None,
+        packing: Packing | None = None,
+        dropout: bool = True,
+    ) -> Stream:
+        """Add a sublayer's output to its input. `own` is the sublayer's normalisation, `following` that of
+        the next one."""
+        norm = own if self.post_norm else following
+        assert norm is not None
+        x, normed = add_and_normalise(stream[0], added, self.dropout if dropout else None, norm, packing)
+        return (normed if self.post_norm else x), normed
+
+
+class EncoderLayer(ResidualLayer):
+    def __init__(self, size: Layered) -> None:
+        super().__init__(size)
         self.attention_norm = nn.LayerNorm(size.width)
         self.attention = SelfAttention(size.width, size.heads, size.attention_dropout)
         self.feed_norm = nn.LayerNorm(size.width)
-        self.feed = FeedForward(size.width, size.feed_forward)
-        self.dropout = Dropout(size.dropout)
+        self.feed = FeedForward(size.width, size.feed_forward, size.activation)
 
     def forward(
-        self, stream: Stream, mask: Tensor | Spans | None, following: nn.Module, packing: Packing | None
+        self,
+        stream: Stream,
+        mask: Tensor | Spans | None,
+        following: nn.Module | None,
+        packing: Packing | None,
     ) -> Stream:
         """`following` is the normalisation that comes after this layer."""
-        x, normed = stream
-        added = self.attention(normed, mask)
-        x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, packing)
-        return add_and_normalise(x, self.feed(normed), self.dropout, following, packing)
+        added = self.attention(stream[1], mask)
+        stream = self.add(stream, added, self.attention_norm, self.feed_norm, packing)
+        return self.add(stream, self.feed(stream[1]), self.feed_norm, following, packing)
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(ResidualLayer):
     """`attention` looks back at the prefix: self-attention, or an SSRU in its place."""
 
     def __init__(self, size: Layered) -> None:
-        super().__init__()
+        super().__init__(size)
         self.attention_norm = nn.LayerNorm(size.width)
         self.attention: PrefixLayer = (
             Ssru(size.width)
@@ -82,40 +112,37 @@ class DecoderLayer(nn.Module):
         self.cross_norm = nn.LayerNorm(size.width)
         self.cross = CrossAttention(size.width, size.heads, size.attention_dropout)
         self.feed_norm = nn.LayerNorm(size.width)
-        self.feed = FeedForward(size.width, size.feed_forward)
-        self.dropout = Dropout(size.dropout)
+        self.feed = FeedForward(size.width, size.feed_forward, size.activation)
 
     def forward(
         self,
         stream: Stream,
         memory: Tensor,
         mask: Tensor | Spans | None,
-        following: nn.Module,
+        following: nn.Module | None,
         packing: Packing | None,
     ) -> Stream:
         """Causal: x (B, T, D) over memory (B, S, D)."""
-        x, normed = stream
-        added = self.attention.over_prefix(normed, None if packing is None else packing.target)
-        x, normed = add_and_normalise(x, added, self.dropout, self.cross_norm, packing)
-        added = self.cross(normed, *self.cross.project(memory), mask)
-        x, normed = add_and_normalise(x, added, self.dropout, self.feed_norm, packing)
-        return add_and_normalise(x, self.feed(normed), self.dropout, following, packing)
+        added = self.attention.over_prefix(stream[1], None if packing is None else packing.target)
+        stream = self.add(stream, added, self.attention_norm, self.cross_norm, packing)
+        added = self.cross(stream[1], *self.cross.project(memory), mask)
+        stream = self.add(stream, added, self.cross_norm, self.feed_norm, packing)
+        return self.add(stream, self.feed(stream[1]), self.feed_norm, following, packing)
 
     def step(
         self,
         stream: Stream,
         state: DecoderState | TreeStep | FixedDecoderState,
         layer: int,
-        following: nn.Module,
+        following: nn.Module | None,
     ) -> Stream:
         """One position: (N, 1, D), or (B, k, D), is this layer's input; what it adds to the prefix joins the
         state."""
-        x, normed = stream
-        added = self.attention.step(normed, state, layer)
-        x, normed = add_and_normalise(x, added, None, self.cross_norm, None)
-        added = self.cross(normed, *state.memory(layer), state.mask)
-        x, normed = add_and_normalise(x, added, None, self.feed_norm, None)
-        return add_and_normalise(x, self.feed(normed), None, following, None)
+        added = self.attention.step(stream[1], state, layer)
+        stream = self.add(stream, added, self.attention_norm, self.cross_norm, dropout=False)
+        added = self.cross(stream[1], *state.memory(layer), state.mask)
+        stream = self.add(stream, added, self.cross_norm, self.feed_norm, dropout=False)
+        return self.add(stream, self.feed(stream[1]), self.feed_norm, following, dropout=False)
 
 
 class Transformer(Model):
@@ -133,17 +160,26 @@ class Transformer(Model):
         super().__init__()
         self.vocabulary_size = vocabulary_size
         self.kept = 2 * size.decoder_layers * size.width  # keys and values
-        self.scale = math.sqrt(size.width)
+        self.size = size
+        self.scale = math.sqrt(size.width) if size.scale_embeddings else 1.0
         self.heads, self.recurrent = size.heads, size.recurrent
         self.embedding = nn.Embedding(vocabulary_size, size.width)
-        self.source_embedding = None if source is None else nn.Embedding(source.size, size.width)
+        own_source = vocabulary_size if size.tied_embeddings != "all" else 0
+        source_size = own_source if source is None else source.size
+        self.source_embedding = nn.Embedding(source_size, size.width) if source_size else None
+        untied = size.tied_embeddings == "none"
+        self.output_embedding = nn.Embedding(vocabulary_size, size.width) if untied else None
         self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self.positions = PositionTable(size.width)
+        self.positions = (
+            LearnedPositions(size.width, size.max_positions)
+            if size.positions == "learned"
+            else PositionTable(size.width, size.positions == "halves")
+        )
         self.dropout = Dropout(size.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(size) for _ in range(size.encoder_layers))
-        self.encoder_norm = nn.LayerNorm(size.width)
+        self.encoder_norm = nn.LayerNorm(size.width) if size.norm == "pre" else None
         self.decoder = nn.ModuleList(DecoderLayer(size) for _ in range(size.decoder_layers))
-        self.decoder_norm = nn.LayerNorm(size.width)
+        self.decoder_norm = nn.LayerNorm(size.width) if size.norm == "pre" else None
         self.nvs = None if nvs is None else NvsHead(vocabulary_size, size.width)
         self.initialise()
 
@@ -155,17 +191,18 @@ class Transformer(Model):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        nn.init.normal_(self.embedding.weight, std=1 / self.scale)
-        if self.source_embedding is not None:
-            nn.init.normal_(self.source_embedding.weight, std=1 / self.scale)
+        for table in (self.embedding, self.source_embedding, self.output_embedding):
+            if table is not None:
+                nn.init.normal_(table.weight, std=1 / math.sqrt(self.size.width))
 
     def scale_logits(self, factor: float) -> None:
         """By the gain of the last normalisation: the embeddings, which are also the decoder's input, stay."""
-        nn.init.constant_(self.decoder_norm.weight, factor)
+        last: Any = self.decoder_norm or self.decoder_layers()[-1].feed_norm
+        nn.init.constant_(last.weight, factor)
 
     @property
     def output_weight(self) -> Tensor:
-        return self.embedding.weight
+        return (self.output_embedding or self.embedding).weight
 
     def embed(self, ids: Tensor, start: int = 0, table: nn.Embedding | None = None) -> Tensor:
         """ids (B, T) at positions start … → (B, T, D); `table`: of the source, if it has its own."""
@@ -201,7 +238,7 @@ class Transformer(Model):
     ) -> Tensor:
         layers = cast(list[EncoderLayer], list(self.encoder))
         norms = [*(layer.attention_norm for layer in layers), self.encoder_norm]
-        stream = add_and_normalise(None, vectors, self.dropout, norms[0], packing)
+        stream = self.enter(vectors, norms[0], packing)
         for layer, following in zip(layers, norms[1:], strict=True):
             stream = layer(stream, mask, following, packing)
         return stream[1]
@@ -211,10 +248,20 @@ class Transformer(Model):
     ) -> Tensor:
         layers = self.decoder_layers()
         norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
-        stream = add_and_normalise(None, vectors, self.dropout, norms[0], packing)
+        stream = self.enter(vectors, norms[0], packing)
         for layer, following in zip(layers, norms[1:], strict=True):
             stream = layer(stream, memory, mask, following, packing)
         return stream[1]
+
+    def enter(
+        self, vectors: Tensor, norm: nn.Module | None, packing: Packing | None = None, dropout: bool = True
+    ) -> Stream:
+        """What the first layer is given. `norm` is its first one."""
+        if self.size.norm == "post":
+            vectors = self.dropout(vectors) if dropout else vectors
+            return vectors, vectors
+        assert norm is not None
+        return add_and_normalise(None, vectors, self.dropout if dropout else None, norm, packing)
 
     def start(self, memory: Memory, max_length: int) -> DecoderState:
         cross, mask = torch.stack(self.project(memory)), key_mask(memory.mask)
@@ -230,7 +277,7 @@ class Transformer(Model):
         """Embedded tokens (N, 1, D) or (B, k, D) → hidden vectors."""
         layers = self.decoder_layers()
         norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
-        stream = add_and_normalise(None, vectors, None, norms[0], None)
+        stream = self.enter(vectors, norms[0], dropout=False)
         for index, (layer, following) in enumerate(zip(layers, norms[1:], strict=True)):
             stream = layer.step(stream, state, index, following)
         return stream[1]

@@ -23,6 +23,8 @@ def can_pack(model: Model) -> bool:
     """Whether packed batches have kernels for this architecture."""
     if not isinstance(model, Transformer) or model.recurrent:
         return False
+    if model.size.norm == "post" or model.size.positions == "learned":
+        return False  # the residual stream would be in bf16; a gradient would have to reach the table
     width = model.output_weight.shape[1] // model.heads
     return width % HEADS_WIDTH == 0 and width <= 256
 
@@ -46,6 +48,8 @@ class PackedPasses:
         self.copies: list[Tensor] = list(copies.values())
         self.model = copy.deepcopy(model, {**shared, **copies}).train()
         unused = {id(model.output_bias), *(id(w) for name, w in model.named_parameters() if "nvs." in name)}
+        if model.output_embedding is not None:
+            unused.add(id(model.output_weight))
         self.weights = [weight for weight in self.model.parameters() if id(weight) not in unused]
         self.recorder = model.recorder = Recorder(RECORD_AT, RECORDINGS)
 

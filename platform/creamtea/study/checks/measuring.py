@@ -91,6 +91,8 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
     texts, lexica = set(), set()
     for name in names:
         system = study.named("systems", name) or {}
+        if isinstance(model := system.get("model"), dict):
+            texts.add(f"those of {model.get('marian')}")
         variant = study.named("variants", system.get("variant"))
         if variant is None:
             continue

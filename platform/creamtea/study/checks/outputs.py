@@ -1,4 +1,4 @@
-"""Where the outputs of a system come from: a variant, text files, or a reference of a test set."""
+"""Where the outputs of a system come from: a variant, an imported model, text files, or a reference."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy, is_without_references, kind_of
 from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.selections import SELECTIONS
 
-ORIGINS = ("variant", "outputs", "reference")
+ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size")
 TRAINED = ("corpora", "subwords", "variants")
 
@@ -22,11 +23,15 @@ def outputs_of(system: Block) -> list[str]:
 def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
     origins = [key for key in ORIGINS if key in system]
     if not origins:
-        yield Mistake((*path, "variant"), "", f"{REQUIRED} (or `outputs`, text files, or `reference`)")
+        others = "`model`, one trained elsewhere, `outputs`, text files, or `reference`"
+        yield Mistake((*path, "variant"), "", f"{REQUIRED} (or {others})")
         return
     for key in origins[1:]:
         yield Mistake((*path, key), f"{key} beside {origins[0]}", f"one of {', '.join(ORIGINS)}")
     if origins[0] == "variant":
+        return
+    if origins[0] == "model":
+        yield from _check_imported(path, system)
         return
     for key in OF_MODELS:
         if key in system:
@@ -36,6 +41,16 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
         yield from _check_files(path, system, study)
     elif isinstance(number := system["reference"], int):
         yield from _check_reference(path, number, system, study)
+
+
+def _check_imported(path: KeyPath, system: Block) -> Iterator[Mistake]:
+    """What a model that was trained elsewhere lacks: seeds, a head, and a corpus to align a lexicon on."""
+    if system.get("ensemble") is True:
+        yield Mistake((*path, "ensemble"), "an ensemble of one model", "a variant with several `seeds`")
+    selection = SELECTIONS.kind_of(system.get("selection"))
+    if selection is not None and selection.selects:
+        found = f"{selection.title} of a model that was trained elsewhere"
+        yield Mistake((*path, "selection"), found, "the full vocabulary")
 
 
 def check_trained(study: RawStudy) -> Iterator[Mistake]:

@@ -89,7 +89,7 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
 
 def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     """The kinds of the steps that load a system's model in the system's precision."""
-    if "variant" not in system:
+    if "variant" not in system and "model" not in system:
         return
     yield DECODE.name
     selection = SELECTIONS.kind_of(system.get("selection"))

@@ -50,7 +50,7 @@ def untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarnin
     """Words of languages that a model has not seen."""
     warned = set()
     for system, spec in study.systems.items():
-        trained = _trained_languages(study, spec.variant) if spec.runs else set()
+        trained = _trained_languages(study, spec.variant) if spec.variant else set()
         for name in study.test_sets_of(system):
             test_set = study.test_sets[name]
             if not trained or not isinstance(test_set, WordTestSet):
@@ -79,7 +79,7 @@ def unseen_symbols(study: Study, files: WordFiles, place_of: PlaceOf) -> Iterato
     """Words with letters and tags of which the training words have none: a model has no symbol for them."""
     known = set()  # test sets with the corpora whose words they have been looked for in
     for system, spec in study.systems.items():
-        root = study.variants[study.root_of(spec.variant)] if spec.runs else None
+        root = study.variants[study.root_of(spec.variant)] if spec.variant else None
         if root is None or study.subwords[root.subwords].joint:
             continue
         corpus = study.corpora[root.corpus]

@@ -5,9 +5,10 @@ the places of the study that a step fills: "decode/softmax-beam4/1/test" with th
 report finds it. Two systems that differ in name only are two nodes of one step.
 
 labels by kind: corpus {corpus}; test_set {test_set}; overlap {corpus, test_sets: [in the order of the
-step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; train
-{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}; outputs {system,
-test_set}; score what its decode or outputs has and {metric}, with {better} if that is not "higher"; compare
+step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; import_model {model}; train
+{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}, but of an imported
+model {system, test_set}; outputs {system, test_set}; score what its decode or outputs has and {metric}, with
+{better} if that is not "higher"; compare
 {system, baseline, variant if it has one, test_set, metric}; pairs {systems: [in the order of the step's
 `outputs`], test_set, metric};
 latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};

@@ -45,7 +45,7 @@ class StudyPlanner(Systems):
         return [
             name
             for name in self.study.systems_on(test_set)
-            if (system := self.study.systems[name]).runs
+            if (system := self.study.systems[name]).variant
             and not system.selection.selects
             and system.search.maximises
         ]
@@ -62,7 +62,7 @@ class StudyPlanner(Systems):
         for name in self.study.systems_on(test_set):
             system, keys = self.study.systems[name], self.decode.get((name, test_set), [])
             labels: Labels = {"system": name, "test_set": test_set}
-            if system.runs:
+            if system.variant:
                 seeds = zip(self.seeds_of(name), keys, strict=True)
                 outputs += [({**labels, "variant": system.variant, "seed": seed}, key) for seed, key in seeds]
             elif system.reference is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from creamtea.document.mistakes import KeyPath
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
 from creamtea.methods.measuring import Latency, Significance
 from creamtea.methods.metrics import Metric, OfWords, development_tokenizer
@@ -15,6 +16,7 @@ from creamtea.steps.systems import (
     AGREEMENT,
     COMPARE,
     DECODE,
+    IMPORT_MODEL,
     LATENCY,
     OUTPUTS,
     PAIRS,
@@ -24,6 +26,7 @@ from creamtea.steps.systems import (
     AgreementParams,
     CompareParams,
     DecodeParams,
+    ImportModelParams,
     LatencyParams,
     OutputsParams,
     PairsParams,
@@ -34,7 +37,7 @@ from creamtea.steps.systems import (
 )
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.texts import Texts
-from creamtea.study.spec import Study, System
+from creamtea.study.spec import ImportedModel, Study, System
 
 MOST_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
 
@@ -66,8 +69,11 @@ class Systems(Texts):
         return self.study.variants[variant].seeds
 
     def seeds_of(self, system: str) -> list[int]:
-        """Those of its variant, each of which translates; of an ensemble the first, which stands for it."""
+        """Those of its variant, each of which translates; of an ensemble the first, which stands for it. None
+        of a model that was trained elsewhere."""
         spec = self.study.systems[system]
+        if spec.model is not None:
+            return []
         return self.seeds(spec.variant)[: 1 if spec.ensemble else None]
 
     def train(self, name: str, seed: int) -> str:
@@ -94,8 +100,18 @@ class Systems(Texts):
     def model(self, variant: str, seed: int) -> Inputs:
         return {"subwords": [self.subwords_of(variant)], "train": [self.train(variant, seed)]}
 
-    def models(self, system: System, seed: int) -> Inputs:
-        """Of a system: `model` of its variant and the seed, or in an ensemble those of all seeds."""
+    def import_model(self, model: ImportedModel, key: KeyPath) -> str:
+        """`key`: where the study names it."""
+        params = ImportModelParams(marian=model.marian, digest=self.files.marian(key, model.marian))
+        return self.add(IMPORT_MODEL, model.marian, params, {}, {"model": model.marian}, [model.marian])
+
+    def models(self, system: System, seed: int | None) -> Inputs:
+        """Of a system: `model` of its variant and the seed, or in an ensemble those of all seeds; or a model
+        that was trained elsewhere, for which there is no seed."""
+        if system.model is not None:
+            imported = self.import_model(system.model, ())
+            return {"subwords": [imported], "train": [imported]}
+        assert seed is not None
         inputs = self.model(system.variant, seed)
         if system.ensemble:
             inputs["train"] = [self.train(system.variant, own) for own in self.seeds(system.variant)]
@@ -105,7 +121,9 @@ class Systems(Texts):
         """The lexicon, for selections that need it."""
         return {"align": [self.lexicon(variant)]} if selection.needs_lexicon else {}
 
-    def add_decode(self, place: str, system: System, seed: int, test_set: str, labels: dict[str, Any]) -> str:
+    def add_decode(
+        self, place: str, system: System, seed: int | None, test_set: str, labels: dict[str, Any]
+    ) -> str:
         """`test_set` is a key."""
         params = DecodeParams(
             selection=system.selection,
@@ -127,6 +145,11 @@ class Systems(Texts):
         segments = self.test_set(test_set)
         if not system.runs:
             self._given(name, test_set, segments)
+            return
+        if system.model is not None:
+            self.import_model(system.model, ("systems", name, "model", "marian"))
+            place, own = f"{name}/{test_set}", {"system": name, "test_set": test_set}
+            self._measure(place, self.add_decode(place, system, None, segments, own), segments, own)
             return
         for seed in self.seeds_of(name):
             place = f"{name}/{seed}/{test_set}"
@@ -270,17 +293,18 @@ class Systems(Texts):
     def latency(self, latency: Latency) -> None:
         """All the systems in one step, so that they are timed side by side; the first seed of each."""
         names = self.study.timed()
+        seeds = [next(iter(self.seeds_of(name)), None) for name in names]
         models: list[str] = []  # distinct trainings, in the order of their first system
         systems: list[TimedSystem] = []
         # subwords and lexicon are the same for all: creamtea.study.checks has seen to it
         inputs: Inputs = {
             "test_set": [self.test_set(latency.test_set)],
-            "subwords": [self.subwords_of(self.study.systems[names[0]].variant)],
+            "subwords": self.models(self.study.systems[names[0]], seeds[0])["subwords"],
             "models": models,
         }
-        for name in names:
+        for name, seed in zip(names, seeds, strict=True):
             system = self.study.systems[name]
-            model = self.train(system.variant, self.seeds_of(name)[0])
+            (model,) = self.models(system, seed)["train"]
             if model not in models:
                 models.append(model)
             timed = TimedSystem(
@@ -295,7 +319,7 @@ class Systems(Texts):
         labels = {
             "test_set": latency.test_set,
             "systems": names,
-            "seeds": [self.seeds_of(name)[0] for name in names],
+            "seeds": seeds,
             "baselines": [name for name in baselines if name in names],
         }
         params = LatencyParams(latency=latency.protocol(), systems=systems, place=self._timed_at())

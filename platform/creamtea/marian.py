@@ -1,0 +1,442 @@
+"""A folder with a model in Hugging Face's MarianMT format (OPUS-MT): what it must hold.
+
+Nothing of a folder is executed, and no weight is read: sizes come from the header of `model.safetensors`,
+and have to fill the file. What does not map onto `creamtea.methods.architectures` is an `UnusableModel`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import ValidationError
+
+from creamtea.document.canonical import digest
+from creamtea.document.mistakes import shown
+from creamtea.errors import InputError
+from creamtea.methods.architectures import TransformerArchitecture
+from creamtea.regular import open_regular, read_text
+from creamtea.wording import counted
+
+CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
+SPM = ("source.spm", "target.spm")
+NEEDED = (CONFIG, WEIGHTS, *SPM, VOCABULARY)
+TARGET_VOCABULARY = "target_vocab.json"  # of a model whose sides have vocabularies of their own
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+SPECIAL = ("<pad>", "<unk>", "</s>")
+OUTPUT = "lm_head.weight"
+BIAS = "final_logits_bias"
+POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
+TYPES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number
+MAX_CONFIG, MAX_VOCABULARY, MAX_SPM, MAX_HEADER = 1 << 20, 1 << 26, 1 << 26, 1 << 24  # bytes
+KNOWN_SHARE = 0.5  # of a SentencePiece model's pieces, that a vocabulary of the same model has at least
+_PICKLES = ("pytorch_model.bin", "model.npz", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
+_CONVERT = (
+    'python -c "from transformers import MarianMTModel as M; '
+    "M.from_pretrained('FOLDER').save_pretrained('FOLDER', safe_serialization=True)\""
+)
+
+
+class UnusableModel(Exception):
+    """What was found in the folder, and what is allowed."""
+
+    def __init__(self, found: str, allowed: str) -> None:
+        super().__init__(f"{found}; allowed: {allowed}")
+        self.found, self.allowed = found, allowed
+
+
+@dataclass(frozen=True)
+class MarianFolder:
+    """A folder that has been looked at."""
+
+    folder: Path
+    architecture: TransformerArchitecture
+    source: list[str] | None  # pieces by their ids in the file; None: those of the target
+    target: list[str]
+    start: int  # the id of what the decoder begins with
+    weights: frozenset[str]  # names of tensors
+    digest: str  # of all files that are read
+    name: str  # "Helsinki-NLP/opus-mt-en-de"; the folder's, if it does not say
+    licence: str  # "" where the folder does not state one
+
+
+def order(pieces: list[str], start: int | None = None) -> list[int]:
+    """The file's id of each of ours: pad 0, unk 1, bos 2 (what the decoder begins with), eos 3, and then all
+    others as they come. Marian's decoder begins with its pad, which is then there twice."""
+    pad, unk, eos = map(pieces.index, SPECIAL)
+    first = [pad, unk, pad if start is None else start, eos]
+    return [*first, *(id_ for id_ in range(len(pieces)) if id_ not in first)]
+
+
+def read_folder(folder: Path) -> MarianFolder:
+    """Look at a folder. UnusableModel for the first thing that is wrong with it."""
+    if not folder.is_dir():
+        raise UnusableModel(
+            f"no folder at {folder}", "a folder with a model of Hugging Face's MarianMT format"
+        )
+    _check_files(folder)
+    config = _json(folder / CONFIG, MAX_CONFIG)
+    if config.get("model_type") != "marian":
+        found = f"{CONFIG} is of a model of type {shown(config.get('model_type'))}"
+        raise UnusableModel(found, 'a model of type "marian"')
+    architecture = _architecture(config)
+    apart = config.get("share_encoder_decoder_embeddings") is False
+    separate = apart and (folder / TARGET_VOCABULARY).exists()
+    names = [*NEEDED, *([TARGET_VOCABULARY] if separate else [])]
+    source = _vocabulary(folder, VOCABULARY, _integer(config, "vocab_size"))
+    target = source
+    if separate:
+        target = _vocabulary(folder, TARGET_VOCABULARY, _integer(config, "decoder_vocab_size", "vocab_size"))
+    for name, pieces in zip(SPM, (source, target), strict=True):
+        _check_pieces(folder / name, pieces)
+    return MarianFolder(
+        folder=folder,
+        architecture=architecture,
+        source=source if separate else None,
+        target=target,
+        start=_start(config, target),
+        weights=_check_weights(folder / WEIGHTS, architecture, (len(source), len(target))),
+        digest=digest({name: _digest(folder / name) for name in names}),
+        name=_name(config, folder),
+        licence=_licence(folder),
+    )
+
+
+# ---------------------------------------------------------------- files
+
+
+def _check_files(folder: Path) -> None:
+    home = folder.resolve()
+    for name in [*NEEDED, TARGET_VOCABULARY, "README.md"]:
+        path = folder / name
+        if not path.exists():
+            if name in NEEDED:
+                raise _missing(folder, name)
+        elif not path.resolve().is_relative_to(home):
+            raise UnusableModel(
+                f"{name} is a link that leads out of the folder",
+                "files inside it; copy a model out of Hugging Face's cache with `cp -rL`",
+            )
+        elif not path.is_file():
+            raise UnusableModel(f"{name} is not a file", "a file of this name")
+
+
+def _missing(folder: Path, name: str) -> UnusableModel:
+    others = [other for other in _PICKLES if (folder / other).exists()]
+    if name == WEIGHTS and others:
+        return UnusableModel(
+            f"weights in {others[0]} alone, a format that is not read, as a pickle can run programs",
+            f"{WEIGHTS}; convert the model where you trust it: {_CONVERT}",
+        )
+    if name == WEIGHTS and (folder / f"{WEIGHTS}.index.json").exists():
+        return UnusableModel("weights in several files", f"one {WEIGHTS} (save_pretrained's max_shard_size)")
+    return UnusableModel(f"no {name} in {folder}", f"{', '.join(NEEDED)} of one model")
+
+
+def _json(path: Path, most: int) -> Any:
+    try:
+        content = json.loads(read_text(path, path.name, most))
+    except InputError as error:
+        raise UnusableModel(str(error), "a JSON file of a MarianMT model") from None
+    except (ValueError, RecursionError):
+        raise UnusableModel(f"{path.name} is not JSON", "a JSON file of a MarianMT model") from None
+    if not isinstance(content, dict):
+        raise UnusableModel(f"{path.name} does not hold an object", "a JSON file of a MarianMT model")
+    return content
+
+
+def _digest(path: Path) -> str:
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _name(config: dict[str, Any], folder: Path) -> str:
+    name, revision = config.get("_name_or_path"), config.get("_commit_hash")
+    known = isinstance(name, str) and name.strip() and not Path(name).is_absolute()
+    words = [name if known else folder.resolve().name, revision if isinstance(revision, str) else ""]
+    return " ".join(str(word)[:100] for word in words if word)
+
+
+def _licence(folder: Path) -> str:
+    """As the front matter of the model's card states it."""
+    try:
+        text = read_text(folder / "README.md", "README.md", MAX_CONFIG)
+    except InputError:
+        return ""
+    head = text.split("\n---", 1)[0] if text.startswith("---") else ""
+    stated = re.search(r"^license:\s*(\S.{0,60}?)\s*$", head, re.MULTILINE)
+    return stated[1] if stated else ""
+
+
+# ---------------------------------------------------------------- configuration
+
+
+def _integer(config: dict[str, Any], key: str, otherwise: str = "") -> int:
+    value = config.get(key)
+    value = config.get(otherwise) if value is None and otherwise else value
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UnusableModel(f"{key} {shown(value)} in {CONFIG}", "a number")
+    return value
+
+
+def _architecture(config: dict[str, Any]) -> TransformerArchitecture:
+    """UnusableModel for a part that our Transformer does not have."""
+    for key, kept in (
+        ("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False),
+        ("static_position_embeddings", True),
+    ):  # fmt: skip
+        if config.get(key, kept) != kept:
+            found, allowed = (
+                f"{key} {shown(config[key])} in {CONFIG}",
+                f"{str(kept).lower()}, as Marian has it",
+            )
+            raise UnusableModel(f"{found}, a part that does not map", allowed)
+    for what in ("attention_heads", "ffn_dim"):
+        sides = [_integer(config, f"{side}_{what}") for side in ("encoder", "decoder")]
+        if sides[0] != sides[1]:
+            found = (
+                f"{what} {sides[0]} in the encoder and {sides[1]} in the decoder, a part that does not map"
+            )
+            raise UnusableModel(found, "the same in both")
+    activation = config.get("activation_function")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        found = f"activation_function {shown(activation)} in {CONFIG}, a part that does not map"
+        raise UnusableModel(found, f"one of {', '.join(ACTIVATIONS)}")
+    shared = config.get("share_encoder_decoder_embeddings", True) is True
+    tied = config.get("tie_word_embeddings", True) is True
+    if shared and not tied:
+        found = "an output layer apart from embeddings that source and target share, a part that does not map"
+        raise UnusableModel(found, "tie_word_embeddings true, or share_encoder_decoder_embeddings false")
+    try:
+        return TransformerArchitecture.model_validate(
+            {
+                "encoder_layers": _integer(config, "encoder_layers"),
+                "decoder_layers": _integer(config, "decoder_layers"),
+                "width": _integer(config, "d_model"),
+                "heads": _integer(config, "encoder_attention_heads"),
+                "feed_forward": _integer(config, "encoder_ffn_dim"),
+                "dropout": config.get("dropout", 0.1),
+                "attention_dropout": config.get("attention_dropout", 0.0),
+                "norm": "post",
+                "activation": ACTIVATIONS[activation],
+                "positions": "halves",
+                "tied_embeddings": "all" if shared else "target" if tied else "none",
+                "scale_embeddings": config.get("scale_embedding", False) is True,
+            }
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        found = f"{first['loc'][-1]} {shown(first['input'])} in {CONFIG}"
+        raise UnusableModel(found, "sizes of a Transformer") from None
+
+
+# ---------------------------------------------------------------- vocabularies
+
+
+def _vocabulary(folder: Path, name: str, size: int) -> list[str]:
+    """The pieces by their ids."""
+    ids = _json(folder / name, MAX_VOCABULARY)
+    by_id = {id_: piece for piece, id_ in ids.items() if isinstance(id_, int)}
+    if len(by_id) < len(ids) or set(by_id) != set(range(len(ids))):
+        raise UnusableModel(f"{name} does not number its pieces from 0 on", "an id for each piece")
+    if missing := [piece for piece in SPECIAL if piece not in ids]:
+        raise UnusableModel(f"no {missing[0]} in {name}", f"a vocabulary with {', '.join(SPECIAL)}")
+    if len(ids) != size:
+        found = f"{counted(len(ids), 'piece')} in {name}, {size:,} in {CONFIG}"
+        raise UnusableModel(found, "files of one model, whose vocabularies are of one size")
+    return [by_id[id_] for id_ in range(size)]
+
+
+def _start(config: dict[str, Any], pieces: list[str]) -> int:
+    for key, piece in (("pad", "<pad>"), ("eos", "</s>")):
+        if pieces.index(piece) != _integer(config, f"{key}_token_id"):
+            found = f"{key}_token_id in {CONFIG} is not the id of {piece} in the vocabulary"
+            raise UnusableModel(found, "files of one model")
+    start = _integer(config, "decoder_start_token_id")
+    if start >= len(pieces):
+        raise UnusableModel(f"decoder_start_token_id {start:,} in {CONFIG}", "an id of the vocabulary")
+    return start
+
+
+def _check_pieces(path: Path, vocabulary: list[str]) -> None:
+    """A model that segments into pieces of another vocabulary would make all of a text unknown."""
+    with open_regular(path) as file:
+        content = file.read(MAX_SPM + 1)
+    try:
+        pieces = list(_pieces(content)) if len(content) <= MAX_SPM else []
+    except (IndexError, ValueError):
+        pieces = []
+    if not pieces:
+        raise UnusableModel(f"{path.name} is not a SentencePiece model", "the model that segments this side")
+    known = len({*pieces} & {*vocabulary})
+    if known < KNOWN_SHARE * len({*pieces}):
+        found = f"{path.name} has {counted(len(pieces), 'piece')}, of which the vocabulary has {known:,}"
+        raise UnusableModel(found, "files of one model")
+
+
+def _pieces(content: bytes) -> Iterator[str]:
+    """The pieces of a SentencePiece model: field 1 of each message in field 1 of a protocol buffer."""
+    for field, value in _fields(content):
+        if field == 1 and isinstance(value, bytes):
+            yield from (inner.decode() for number, inner in _fields(value) if number == 1)
+
+
+def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Fields with a length, of a protocol buffer; IndexError or ValueError where it is none."""
+    place = 0
+    while place < len(content):
+        tag, place = _number(content, place)
+        match tag & 7:
+            case 0:
+                _, place = _number(content, place)
+            case 1 | 5:
+                place += 8 if tag & 7 == 1 else 4
+            case 2:
+                length, place = _number(content, place)
+                if place + length > len(content):
+                    raise ValueError
+                yield tag >> 3, content[place : place + length]
+                place += length
+            case _:
+                raise ValueError
+
+
+def _number(content: bytes, place: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = 0
+    for shift in range(0, 70, 7):
+        value |= (content[place] & 127) << shift
+        place += 1
+        if content[place - 1] < 128:
+            return value, place
+    raise ValueError
+
+
+# ---------------------------------------------------------------- weights
+
+
+class _Tensor(NamedTuple):
+    shape: tuple[int, ...]
+    kind: str
+    begin: int  # in the file
+    end: int
+
+
+def _header(path: Path) -> dict[str, _Tensor]:
+    """The tensors of a safetensors file, once they are known to fill it."""
+    allowed = "a whole safetensors file; copy it again"
+    damaged = UnusableModel(f"{path.name} has a damaged header", allowed)
+    size = path.stat().st_size
+    with open_regular(path) as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= min(MAX_HEADER, size - 8):
+            raise UnusableModel(f"{path.name} is not a safetensors file, or is cut off", allowed)
+        content = file.read(length)
+    tensors = {}
+    try:
+        for name, value in json.loads(content).items():
+            if name == "__metadata__":
+                continue
+            kind, (begin, end) = value["dtype"], value["data_offsets"]
+            tensors[name] = _Tensor(tuple(value["shape"]), kind, 8 + length + begin, 8 + length + end)
+            if kind not in TYPES:
+                found = f"{name} in {path.name} has numbers of type {shown(kind)}"
+                raise UnusableModel(found, f"one of {', '.join(TYPES)}")
+            if any(part < 0 for part in value["shape"]):
+                raise damaged
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise damaged from None
+    place = 8 + length
+    for tensor in sorted(tensors.values(), key=lambda tensor: tensor.begin):
+        if tensor.begin != place or tensor.end - place != TYPES[tensor.kind] * math.prod(tensor.shape):
+            raise damaged
+        place = tensor.end
+    if place != size:
+        found = (
+            f"{path.name} declares {place - 8 - length:,} bytes of weights and holds {size - 8 - length:,}"
+        )
+        raise UnusableModel(found, allowed)
+    return tensors
+
+
+def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
+    """The matrices of embeddings: one of all, source and target with output, or each. A file has a matrix
+    under any of its names, or under several."""
+    source, target, output = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", OUTPUT
+    match size.tied_embeddings:
+        case "all":
+            return [("model.shared.weight", source, target, output)]
+        case "target":
+            return [(source,), (target, output)]
+        case _:
+            return [(source,), (target,), (output,)]
+
+
+def _expected(size: TransformerArchitecture, vocabularies: tuple[int, int]) -> Iterator[tuple[str, Any]]:
+    """All tensors but embeddings, with their shapes."""
+    d, inner = size.width, size.feed_forward
+    for side, layers, attentions in (
+        ("encoder", size.encoder_layers, ("self_attn",)),
+        ("decoder", size.decoder_layers, ("self_attn", "encoder_attn")),
+    ):
+        for layer in range(layers):
+            start = f"model.{side}.layers.{layer}"
+            matrices = [
+                (f"{own}.{part}_proj", (d, d)) for own in attentions for part in ("q", "k", "v", "out")
+            ]
+            for name, shape in (*matrices, ("fc1", (inner, d)), ("fc2", (d, inner))):
+                yield f"{start}.{name}.weight", shape
+                yield f"{start}.{name}.bias", shape[:1]
+            for name in (*(f"{own}_layer_norm" for own in attentions), "final_layer_norm"):
+                yield f"{start}.{name}.weight", (d,)
+                yield f"{start}.{name}.bias", (d,)
+    yield BIAS, (1, vocabularies[1])
+
+
+def _check_weights(
+    path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
+) -> frozenset[str]:
+    """The names of the tensors in a file that has all that are expected and no others."""
+    found, expected = _header(path), dict(_expected(size, vocabularies))
+    embeddings = embedding_names(size)
+    missing = [name for name in expected if name not in found]
+    missing += [names[0] for names in embeddings if not {*names} & {*found}]
+    if missing:
+        raise UnusableModel(f"no {missing[0]} in {WEIGHTS}", f"the weights that {CONFIG} describes")
+    sides = (vocabularies[0], *[vocabularies[1]] * (len(embeddings) - 1))
+    for names, count in zip(embeddings, sides, strict=True):
+        expected |= dict.fromkeys(names, (count, size.width))
+    for name, tensor in found.items():
+        if name in POSITIONS:
+            _check_positions(path, name, tensor, size.width)
+        elif name not in expected:
+            raise UnusableModel(
+                f"{name} in {WEIGHTS}, a part that does not map", "the weights of a MarianMT model"
+            )
+        elif tensor.shape != expected[name]:
+            sizes = [" × ".join(map(str, shape)) or "a number" for shape in (tensor.shape, expected[name])]
+            raise UnusableModel(f"{name} in {WEIGHTS} is {sizes[0]}", f"{sizes[1]}, as {CONFIG} has it")
+    return frozenset(found)
+
+
+def _check_positions(path: Path, name: str, tensor: _Tensor, width: int) -> None:
+    """Vectors of positions that are stored have to be Marian's, which are computed here."""
+    rows = min(64, tensor.shape[0]) if tensor.shape[1:] == (width,) else 0
+    with open_regular(path) as file:
+        file.seek(tensor.begin)
+        content = file.read(rows * width * TYPES[tensor.kind])
+    numbers = np.frombuffer(content, {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}[tensor.kind])
+    if tensor.kind == "BF16":
+        numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
+    angle = np.arange(rows)[:, None] / 10000.0 ** (np.arange(0, width, 2) / width)
+    wanted = np.concatenate([np.sin(angle), np.cos(angle)[:, : width // 2]], axis=1)
+    if not rows or np.abs(numbers.reshape(wanted.shape) - wanted).max() > 0.01:
+        found = f"{name} in {WEIGHTS}, whose vectors are not Marian's sines and cosines"
+        raise UnusableModel(f"{found}, a part that does not map", "positions that Marian computes")

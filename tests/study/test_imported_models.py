@@ -1,0 +1,112 @@
+"""Systems whose model was trained elsewhere: plan, keys and mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from marian_folders import make_folder
+
+from creamtea.errors import InputError
+from creamtea.study.loader import load_study
+from creamtea.study.plan import plan
+
+Write = Callable[..., Path]
+OPUS = """\
+name: opus
+languages: {source: en, target: de}
+systems:
+  opus: {model: {marian: models/opus}}
+  opus-beam: {model: {marian: models/opus}, search: {kind: beam}, precision: int8}
+baseline: opus
+test_sets:
+  test: {kind: files, source: test.en, target: test.de}
+metrics: [{kind: bleu}]
+"""
+MIXED = (
+    "  greedy: {variant: softmax}",
+    "  greedy: {variant: softmax}\n  opus: {model: {marian: models/opus}}",
+)
+
+
+@pytest.fixture
+def write_opus(write_files: Write, write: Write) -> Write:
+    make_folder(Path("models/opus"))
+    return lambda *replacements: write(*replacements, text=OPUS)
+
+
+def planned(path: Path) -> None:
+    loaded = load_study(path)
+    plan(loaded.study, Path(), loaded.errors)
+
+
+def mistakes(path: Path) -> str:
+    with pytest.raises(InputError) as error:
+        planned(path)
+    return str(error.value)
+
+
+def test_a_model_is_imported_once_and_read_by_what_decodes_and_times(write_opus: Write) -> None:
+    path = write_opus(
+        ("baseline: opus", "baseline: opus\nlatency: {test_set: test, sentences: 2, repetitions: 2}")
+    )
+    planned = plan(load_study(path).study, Path())
+    (imported,) = [step for step in planned.steps if step.kind == "import_model"]
+    assert imported.locations["models/opus"] == str(Path("models/opus").absolute())
+    decodes = [step for step in planned.steps if step.kind == "decode"]
+    assert [step.inputs["train"] for step in decodes] == [[imported.key]] * 2
+    assert [step.inputs["subwords"] for step in decodes] == [[imported.key]] * 2
+    (latency,) = [step for step in planned.steps if step.kind == "latency"]
+    assert (latency.inputs["models"], latency.inputs["subwords"]) == ([imported.key], [imported.key])
+    names = [node.node for node in planned.nodes]
+    assert names[:3] == ["test_set/test", "import_model/models/opus", "decode/opus/test"]
+    assert "compare/opus-beam/test/bleu" in names
+
+
+def test_the_content_of_the_folder_is_in_the_key(write_opus: Write) -> None:
+    study = load_study(write_opus()).study
+    before = {step.kind: step.key for step in plan(study, Path()).steps}
+    make_folder(Path("models/opus"), ends=3.0)
+    after = {step.kind: step.key for step in plan(study, Path()).steps}
+    assert {kind for kind in before if before[kind] != after[kind]} == {
+        "import_model", "decode", "score", "compare"
+    }  # fmt: skip
+
+
+def test_a_model_beside_trained_systems_changes_no_key_of_theirs(
+    write_files: Write, write_opus: Write
+) -> None:
+    alone = plan(load_study(write_files()).study, Path())
+    mixed = plan(load_study(write_files(MIXED)).study, Path())
+    assert {step.key for step in alone.steps} < {step.key for step in mixed.steps}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("opus: {model: {marian: models/opus}}", "opus: {model: {marian: models/none}}"),
+            'systems.opus.model.marian: found "models/none": no folder at models/none, allowed a folder',
+        ),
+        (
+            ("precision: int8}", "selection: {kind: lexicon}}"),
+            "found alignment lexicon of a model that was trained elsewhere, allowed the full vocabulary",
+        ),
+        (("precision: int8}", "ensemble: true}"), "found an ensemble of one model"),
+        (("precision: int8}", "reference: 1}"), "found reference beside model"),
+        (("precision: int8}", "precision: fp16}"), "systems.opus-beam.precision: found fp16 on a CPU"),
+        (
+            ("baseline: opus", "baseline: opus\nanalyses: {e: {kind: empty_string, test_set: test}}"),
+            "found empty_string in a study without variants",
+        ),
+    ],
+)
+def test_what_such_a_system_cannot_have(write_opus: Write, change: tuple[str, str], message: str) -> None:
+    assert message in mistakes(write_opus(change))
+
+
+def test_a_folder_that_is_not_to_be_left_is_not(write_opus: Write, tmp_path: Path) -> None:
+    loaded = load_study(write_opus(("marian: models/opus}}", "marian: ../secret}}")))
+    with pytest.raises(InputError, match="outside the folder of data"):
+        plan(loaded.study, Path(), loaded.errors, confined=True)

@@ -1,0 +1,79 @@
+"""Subwords of a model in MarianMT format: a SentencePiece model for each side segments, and a vocabulary over
+both gives the pieces ids.
+
+Ids are ours: pad 0, unk 1, bos 2, eos 3. Pieces that the vocabulary does not have are unknown, as they are to
+Marian. A source may begin with the language to translate into, `>>fra<<`, if the vocabulary has it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from creamtea_workers.corpora.subwords import BLANK, BOS, EOS, PAD, UNK, SourceVocabulary
+from creamtea_workers.corpora.text import normalise
+
+_LANGUAGE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)
+
+
+class MarianSubwords:
+    """See `creamtea_workers.corpora.subwords.TextModel`. `source`: pieces by id; None: the target's."""
+
+    def __init__(self, models: Sequence[bytes], source: Sequence[str] | None, target: Sequence[str]) -> None:
+        self._models = models
+        self._processors = [sentencepiece.SentencePieceProcessor(model_proto=model) for model in models]
+        self._source, self._target = source, target
+        self.size = len(target)
+        self.source_vocabulary = None if source is None else SourceVocabulary(size=len(source), bracketed=0)
+        of_target = _ids(target)
+        self._ids = [of_target if source is None else _ids(source), of_target]
+
+    @classmethod
+    def load(cls, path: Path) -> MarianSubwords:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return cls(
+            [base64.b64decode(model) for model in content["models"]], content["source"], content["target"]
+        )
+
+    def save(self, path: Path) -> None:
+        models = [base64.b64encode(model).decode() for model in self._models]
+        content = {"models": models, "source": self._source, "target": self._target}
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        return [[self._ids[0].get(piece, UNK) for piece in self._source_pieces(line)] for line in lines]
+
+    def encode_targets(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        rows: list[list[str]] = self._processors[1].encode(
+            list(map(normalise, lines)), out_type=str, num_threads=threads
+        )
+        return [[self._ids[1].get(piece, UNK) for piece in row] for row in rows]
+
+    def unknown(self, line: str) -> list[str]:
+        return [piece for piece in self._source_pieces(line) if piece not in self._ids[0]]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        pieces = self.pieces([id_ for id_ in ids if id_ not in (PAD, BOS, EOS)])
+        text: str = self._processors[1].decode(pieces)
+        return normalise(text.replace(BLANK, " "))  # of pieces that only the source's model has
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The target's subwords, for people and logs."""
+        return [self._target[int(id_)] for id_ in ids]
+
+    def _source_pieces(self, line: str) -> list[str]:
+        text = normalise(line)
+        marked = _LANGUAGE.fullmatch(text)
+        language, text = marked.groups() if marked else ("", text)
+        pieces: list[str] = self._processors[0].encode(text, out_type=str)
+        return [language, *pieces] if language else pieces
+
+
+def _ids(pieces: Sequence[str]) -> dict[str, int]:
+    """The first id of each: what the decoder begins with may be there twice."""
+    return {piece: id_ for id_, piece in reversed(list(enumerate(pieces)))}
