@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import socket
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -52,3 +56,13 @@ def test_a_port_in_use_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         done = CliRunner().invoke(app, ["docs", "--port", str(other.getsockname()[1]), "--no-browser"])
     assert isinstance(done.exception, InputError)
     assert "--port 0" in str(done.exception)
+
+
+def test_data_is_shown_as_text(tmp_path: Path) -> None:
+    (tmp_path / "gpu.yaml").write_text("outcome: α\n", encoding="utf-8")
+    handler = functools.partial(docs.SiteHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with urlopen(f"http://127.0.0.1:{server.server_port}/gpu.yaml") as response:
+            assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        server.shutdown()

@@ -93,6 +93,11 @@ def build(root: Path) -> None:
 class SiteHandler(http.server.SimpleHTTPRequestHandler):
     """Files of the site; its own page for what is not there; no lines about requests."""
 
+    # browsers would save the measured results (docs/results/data) as files
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
+        ".yaml": "text/plain; charset=utf-8"
+    }
+
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         page = Path(self.directory) / "404.html"
         if code != HTTPStatus.NOT_FOUND or not page.is_file():

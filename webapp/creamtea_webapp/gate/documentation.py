@@ -5,6 +5,7 @@ Its text is public: whoever may come in may read it, raters too.
 
 from __future__ import annotations
 
+import mimetypes
 from os import PathLike, stat_result
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from starlette.types import Scope
 from creamtea.cli.docs import built_site
 from creamtea_webapp.gate.middleware import content_security_policy
 from creamtea_webapp.gate.paths import DOCUMENTATION
+
+mimetypes.add_type("text/plain", ".yaml")  # measured results are read in the browser, not saved as files
 
 
 def routes() -> list[Mount]:
