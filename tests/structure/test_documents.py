@@ -20,6 +20,18 @@ def test_every_link_leads_to_a_file() -> None:
     assert missing == []
 
 
+def test_the_tree_of_the_readme_is_the_repositorys() -> None:
+    """The text block has folders in its first 30 columns; indented ones are in the last that is not."""
+    tree = (ROOT / "README.md").read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
+    base, missing = ROOT, []
+    for line in tree.splitlines():
+        names = re.findall(r"\S+/", line[:30])
+        inside = line.startswith(" ")
+        missing += [name for name in names if not ((base if inside else ROOT) / name).is_dir()]
+        base = base if inside else ROOT / names[0]
+    assert (len(tree.splitlines()) > 20, missing) == (True, [])
+
+
 def test_every_make_target_that_is_named_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = set()
