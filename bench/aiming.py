@@ -6,7 +6,7 @@ DIR as of bench/rater_reports.py. A campaign is replayed with each of its system
 units (segments of the crowd campaign, documents of the ESA campaign) in random orders. The whole campaign's
 verdicts are the registered ones: the paired t-test over units by their sizes with Holm's correction, and two
 one-sided tests against ±δ, 2 points. The replay rates a system until its verdict is settled or hopeless and
-on every twentieth unit after that, the baseline where another system is rated (creamtea/stats/aiming.py).
+on every twentieth unit after that, the baseline where another system is rated (creamtea/stats/sequential.py).
 Units have their turns a few at a time, as in the application. Ratings are those of units that were rated for
 the baseline: others are in no comparison. Both files have one output an item: what a shrinking board does to
 scores side by side, no replay can say.
@@ -39,10 +39,9 @@ from creamtea.access import audit
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.results.ratings import load_ratings
-from creamtea.stats.aiming import SETTLED_SHARE, State, look
-from creamtea.stats.correction import holm
 from creamtea.stats.estimate import mean_estimate
-from creamtea.stats.sequential import course
+from creamtea.stats.paired import holm
+from creamtea.stats.sequential import SETTLED_SHARE, State, course, look
 from creamtea.store.database import open_database
 from creamtea.store.tables import Campaign
 

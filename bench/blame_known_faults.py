@@ -36,7 +36,7 @@ from creamtea.blame.running import Settings as Searches
 from creamtea.blame.running import gather
 from creamtea.diff import word_spans, words
 from creamtea.settings import Settings
-from creamtea.stats.proportion import clustered_interval
+from creamtea.stats.estimate import clustered_interval
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.queries import find_study, study_nodes

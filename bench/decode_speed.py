@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from creamtea.methods.objectives import Softmax
-from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Precision
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective

@@ -7,15 +7,16 @@ level + document + segment + system × document + system × segment + rater's se
 systems + noise. What is measured, for two systems that are equal and for two that differ by 2 points:
 
 - documents: the paired t interval and test over documents, and what they would be over segments;
-- documents and raters: the interval and test that draw raters as well (stats/crossed.py);
+- documents and raters: the interval and test that draw raters as well (stats/paired.py);
 - pre-filled: the same where a metric's marked errors are shown before the rating: raters' scores are drawn
   half-way to the metric's, whose mistakes all raters of an output share, and outputs without a marked error
   get 100 from every second rater;
-- aimed: a campaign that aims, as the application does (stats/aiming.py): documents in random order, each of
-  them rated until the verdict is settled or hopeless, then one in twenty. At any look: the group-sequential
-  test up to there and its repeated confidence intervals. Never given up: the same with all looks up to the
-  end, which spends all of the 5 %. At the end: the paired t interval and test over documents of the report's
-  other tables, with weights 1/√q. Unbiased: the mean by inverse probabilities, without an interval;
+- aimed: a campaign with adaptive sampling, as the application does it (stats/sequential.py): documents in
+  random order, each of them rated until the verdict is settled or hopeless, then one in twenty. At any
+  look: the group-sequential test up to there and its repeated confidence intervals. Never given up: the
+  same with all looks up to the end, which spends all of the 5 %. At the end: the paired t interval and test
+  over documents of the report's other tables, with weights 1/√q. Unbiased: the mean by inverse
+  probabilities, without an interval;
 - side by side: the same of a campaign that shows a baseline and three systems together and composes each
   document of what is still open (rating/aiming.py). One system is far better and soon leaves the board. A
   false alarm is any of the two others, equal to the baseline, with p < 0.05 after Holm's correction over all
@@ -39,11 +40,17 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.stats.aiming import SETTLED_SHARE, State, look, unbiased_mean, weights_at_the_end
-from creamtea.stats.correction import holm
-from creamtea.stats.crossed import crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
-from creamtea.stats.sequential import course, looked_at
+from creamtea.stats.paired import crossed_comparisons, holm
+from creamtea.stats.sequential import (
+    SETTLED_SHARE,
+    State,
+    course,
+    look,
+    looked_at,
+    unbiased_mean,
+    weights_at_the_end,
+)
 
 Array = NDArray[np.float64]
 CAMPAIGNS = 4000

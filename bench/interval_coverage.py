@@ -26,17 +26,25 @@ from numpy.typing import NDArray
 
 from creamtea.methods.metrics import Bleu, Chrf
 from creamtea.methods.texts import Languages
-from creamtea.stats.agreement import krippendorff_alpha
-from creamtea.stats.bootstrap import SAMPLES, bootstrap_interval, paired_bootstrap
-from creamtea.stats.clusters import cluster_mean
-from creamtea.stats.crossed import crossed_comparisons
-from creamtea.stats.estimate import Estimate, mean_estimate, positive_estimate
-from creamtea.stats.medians import median_interval, pooled_median
-from creamtea.stats.paired import compare_paired
-from creamtea.stats.proportion import clustered_interval, wilson_interval
-from creamtea.stats.randomization import paired_randomization
-from creamtea.stats.raters import RaterAgreement, rater_agreement
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.stats.agreement import RaterAgreement, krippendorff_alpha, rater_agreement
+from creamtea.stats.estimate import (
+    Estimate,
+    baseline_ratio,
+    cluster_mean,
+    clustered_interval,
+    mean_estimate,
+    positive_estimate,
+    wilson_interval,
+)
+from creamtea.stats.paired import compare_paired, crossed_comparisons
+from creamtea.stats.resampling import (
+    SAMPLES,
+    bootstrap_interval,
+    median_interval,
+    paired_bootstrap,
+    paired_randomization,
+    pooled_median,
+)
 from creamtea.stats.seeds import (
     one_against_several,
     p_with_seeds,

@@ -42,8 +42,8 @@ from rating_page import launched
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format
 from creamtea.store.database import Database, open_database
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.schema import upgrade
+from creamtea.store.tables import ItemKind
 
 PROTOCOLS = ("da", "esa", "cesa", "mqm")
 TEXTS = (

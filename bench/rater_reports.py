@@ -43,10 +43,9 @@ from creamtea.human.quality.checks import Comparison, CountingRaters
 from creamtea.human.quality.measures import NONE, measure
 from creamtea.human.quality.report import report_of
 from creamtea.human.results.ratings import load_ratings
-from creamtea.stats.proportion import wilson_interval
+from creamtea.stats.estimate import wilson_interval
 from creamtea.store.database import open_database
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Campaign
+from creamtea.store.tables import Campaign, ItemKind
 
 Steps = NDArray[np.int64]
 ESA, MQM = (

@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from creamtea.contract.kind import StepKind, StepParams
-from creamtea.contract.step import Checkpoints, LiveView, StepResult
+from creamtea.contract.step import Checkpoints, LiveView, StepKind, StepParams, StepResult
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from step_context import Context
 from creamtea.contract.step import MetricRow
 from creamtea.errors import StepError
 from creamtea.methods.analyses.buckets import Buckets
-from creamtea.stats.bootstrap import bootstrap_interval
+from creamtea.stats.resampling import bootstrap_interval
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.bleu import bleu_from_sums
 from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics

@@ -15,8 +15,7 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from step_context import Context
 
-from creamtea.contract.kind import StepKind
-from creamtea.contract.step import MetricRow, StepResult
+from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.beam_sizes import BeamSizes
 from creamtea.methods.analyses.calibration import Calibration
@@ -25,7 +24,7 @@ from creamtea.methods.analyses.empty_string import EmptyString
 from creamtea.methods.analyses.search_errors import SearchErrors
 from creamtea.methods.analyses.support_density import SupportDensity
 from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
-from creamtea.stats.bootstrap import paired_bootstrap
+from creamtea.stats.resampling import paired_bootstrap
 from creamtea.steps.systems import DECODE
 from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
 from creamtea_workers.steps import differences

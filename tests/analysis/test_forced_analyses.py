@@ -12,8 +12,7 @@ import step_files
 import torch
 from step_context import Context
 
-from creamtea.contract.kind import StepKind
-from creamtea.contract.step import MetricRow, StepResult
+from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.methods.analyses.calibration import Calibration
 from creamtea.methods.analyses.support_density import SupportDensity
 from creamtea_workers.analysis import forced

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from creamtea.human.results.ratings import fingerprint
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Texts
-from creamtea.stats.proportion import clustered_interval
+from creamtea.stats.estimate import clustered_interval
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Blame, Campaign, Item, Rating, StepRow
 

@@ -26,8 +26,7 @@ from creamtea.bundle.verifying import Verification, verify
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.store.ingest import TABLES as TEXT_FILES
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater
+from creamtea.store.tables import Assignment, Base, Campaign, Item, ItemKind, Rater
 
 
 def places(checked: Verification) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from step_context import Context
 
-from creamtea.contract.kind import StepKind
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import StepKind, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import IBM3
 from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, SUBWORDS, TEST_SET

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
-from creamtea.methods.word_lines import WordLine
+from creamtea.methods.texts import WordLine
 from creamtea.words import normalise
 from creamtea_workers.corpora.inflection import hallucinate, stems
 

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import select
 from toy_study import ToyStudy, happenings
 
-from creamtea.engine.absent import NODE_GAP, AbsentNodes
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepFailed
 from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.engine.queue import NODE_GAP, AbsentNodes
 from creamtea.orders.controllers import live_controller
 from creamtea.store import tables
 from creamtea.store.artefacts import ArtefactStore
@@ -38,7 +38,7 @@ class Cluster(InlineExecutor):
 def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.01)
+    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
     key = study.add("step", resources={"gpus": 1})
     events = run_study(study, sqlite, Cluster(3))
     assert study.states(sqlite) == {"step": "succeeded"}
@@ -53,7 +53,7 @@ def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
 def test_pages_are_told_why_it_waits(
     sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.01)
+    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
     told: list[dict[str, str]] = []
 
     class Watched(Cluster):
@@ -79,8 +79,8 @@ def test_pages_are_told_why_it_waits(
 def test_it_does_not_wait_for_ever(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.absent.NODE_PAUSE", 0.01)
-    monkeypatch.setattr("creamtea.engine.absent.NODE_SECONDS", 0.1)
+    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
+    monkeypatch.setattr("creamtea.engine.queue.NODE_SECONDS", 0.1)
     study.add("step", resources={"gpus": 1})
     [failed] = [event for event in run_study(study, sqlite, Cluster(10**9)) if isinstance(event, StepFailed)]
     assert failed.kind == "unavailable"

@@ -42,7 +42,7 @@ def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(
     study: ToyStudy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.absent.NODE_SECONDS", 0.0)
+    monkeypatch.setattr("creamtea.engine.queue.NODE_SECONDS", 0.0)
     for name, where in {
         "group": {"worker_group": "spare"},
         "node": {"node": "second"},

@@ -33,7 +33,8 @@ from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError
-from creamtea.orders import cancelling, controllers
+from creamtea.orders import controllers
+from creamtea.orders.submission import cancel
 from creamtea.store import tables
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
@@ -173,7 +174,7 @@ def test_a_cancel_by_another_process_stops_the_running_step(
     thread = threading.Thread(target=controller.run, args=(submission.study_id,))
     thread.start()
     wait_until(lambda: any(isinstance(event, StepProgressed) for event in events))
-    cancelling.cancel(database, submission.study_id)
+    cancel(database, submission.study_id)
     thread.join(ANSWER)
     assert not thread.is_alive()
     assert isinstance(events[-1], StepStopped)
@@ -215,7 +216,7 @@ def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
 
     def change(*_: object) -> None:
         if len(submissions) == 1:
-            cancelling.cancel(database, submissions[0])
+            cancel(database, submissions[0])
             study.add("more", before=["long"])
             submissions.append(study.submit(database, store).study_id)
 

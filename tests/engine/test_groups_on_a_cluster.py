@@ -191,7 +191,7 @@ def test_a_group_that_loses_a_node_and_gets_another_changes_no_digit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
+    monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     place = undisturbed.before[node].copy(tmp_path / "place")
     executor = Disturbed(cluster, tmp_path, victim)
     wait_until(lambda: sum(each.total.cpus for each in executor.capacity().nodes.values()) == 2, START)

@@ -18,7 +18,7 @@ from toy_study import ToyStudy, happenings
 
 from creamtea.cli.run import control
 from creamtea.engine import lease as leases
-from creamtea.engine import settling, state
+from creamtea.engine import state
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.errors import InputError
 from creamtea.orders import controllers
@@ -205,7 +205,7 @@ def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(
     key = study.add("step")
     study.submit(database, store)
     old = leases.acquire(database, "", None)
-    settling.load(database, old)
+    state.load(database, old)
     assert list(state.claim(database, old, [key], "")) == [key]
     pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
     new = leases.acquire(database, "", None)

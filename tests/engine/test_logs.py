@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from limits import wait_until
 
-from creamtea.contract.resources import Resources
-from creamtea.engine import capture
+from creamtea.contract.step import Resources
+from creamtea.engine import runner
 from creamtea.engine.runner import execute
 from creamtea.engine.task import StepTask
 from creamtea.store.artefacts import ArtefactStore
@@ -57,7 +57,7 @@ def test_what_is_not_a_failure_is_one_line_of_the_log(store: ArtefactStore, log:
 def test_a_log_can_be_read_while_the_step_runs(
     store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture, "COPY_EVERY", 0.05)
+    monkeypatch.setattr(runner, "COPY_EVERY", 0.05)
     thread = threading.Thread(target=execute, args=(task(store, log, do="watch"),))
     thread.start()
     try:
@@ -73,9 +73,9 @@ def test_a_log_can_be_read_while_the_step_runs(
 def test_output_of_libraries_and_programs_is_in_the_log_of_a_process_of_its_own(store: ArtefactStore) -> None:
     code = (
         "import os, sys\n"
-        "from creamtea.engine.capture import captured\n"
+        "from creamtea.engine.runner import captured\n"
         "from creamtea.engine.task import StepTask\n"
-        "from creamtea.contract.resources import Resources\n"
+        "from creamtea.contract.step import Resources\n"
         "from creamtea.store.artefacts import ArtefactStore\n"
         f"store = ArtefactStore({store.root!r})\n"
         f"task = StepTask({KEY!r}, 1, 'toy', 'toy', 1, {{}}, {{}}, {{}}, Resources(), store.root)\n"
@@ -97,12 +97,12 @@ def test_a_store_that_fails_does_not_fail_the_step(
         with store.failures("logs"):
             raise OSError("gone")
 
-    monkeypatch.setattr(capture, "write_log", fail)
+    monkeypatch.setattr(runner, "write_log", fail)
     assert execute(task(store, log)).error_kind is None
 
 
 def test_the_middle_of_a_long_log_is_left_out(store: ArtefactStore, tmp_path: Path, log: Path) -> None:
-    long = capture.AttemptLog(store, task(store, log), 0, tmp_path / "long")
+    long = runner.AttemptLog(store, task(store, log), 0, tmp_path / "long")
     content = b"".join(b"line %09d\n" % number for number in range(2 * LIMIT // 15))
     long.file.write(content)
     long.copy()

@@ -24,15 +24,15 @@ from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.orders.submission import Submission
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.outages import LASTING_SECONDS, PASSING_SECONDS, Outage, Waited, outage_of, wait_out
+from creamtea.store.engines import LASTING_SECONDS, PASSING_SECONDS, Outage, Waited, outage_of, wait_out
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.controller.CHECK_SECONDS", 0.05)
     monkeypatch.setattr("creamtea.engine.controller.POLL_SECONDS", 0.02)
-    monkeypatch.setattr("creamtea.store.outages.FIRST_PAUSE", 0.05)
-    monkeypatch.setattr("creamtea.store.outages.MAX_PAUSE", 0.5)
+    monkeypatch.setattr("creamtea.store.engines.FIRST_PAUSE", 0.05)
+    monkeypatch.setattr("creamtea.store.engines.MAX_PAUSE", 0.5)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_server_that_falls_over_again_and_again_uses_the_patience_up(
     """Away for 30 s each time, and back for `up` seconds. One that is there for most of the time is no such
     server: the work goes on."""
     now = 0.0
-    monkeypatch.setattr("creamtea.store.outages.time.monotonic", lambda: now)
+    monkeypatch.setattr("creamtea.store.engines.time.monotonic", lambda: now)
     waited = Waited()
 
     def wait(outage: Outage, pause: float) -> bool:
@@ -242,7 +242,7 @@ def submit_to_full_disk(database: Database, store: ArtefactStore, study: ToyStud
 def test_a_full_disk_ends_a_run_after_a_stated_time_with_its_place_and_remedy(
     sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.store.outages.LASTING_SECONDS", 0.3)
+    monkeypatch.setattr("creamtea.store.engines.LASTING_SECONDS", 0.3)
     submission = submit_to_full_disk(sqlite, store, study)
     events: list[EngineEvent] = []
     with pytest.raises(DBAPIError) as error:

@@ -22,7 +22,7 @@ from psycopg.errors import ProgramLimitExceeded
 from sqlalchemy.exc import DBAPIError
 from toy_study import ToyStudy, happenings, study_state
 
-from creamtea.engine import settling, state
+from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepRetried, StepStopped
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
@@ -74,7 +74,7 @@ def test_a_group_is_told_of_room_and_begins_again_larger(
     quick: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
+    monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     key = study.add("group", resources={"workers": [1, 4]})
     executor = Growing(store)
     emitted = run_study(study, database, executor)
@@ -92,7 +92,7 @@ def test_a_store_that_takes_no_hint_for_a_while_ends_no_step(
     quick: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
+    monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     write, tried = ArtefactStore.write_room, []
 
     def full_at_first(self: ArtefactStore, key: str, fence: int, workers: int) -> None:
@@ -175,7 +175,7 @@ def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(
 ) -> None:
     study.add("step")
     submission = study.submit(sqlite, store)
-    settling.end(sqlite, [submission.study_id + 1, submission.study_id])
+    state.end(sqlite, [submission.study_id + 1, submission.study_id])
     assert study_state(sqlite, submission.study_id) == "queued"
 
 
@@ -186,7 +186,7 @@ def test_a_study_does_not_end_while_it_is_submitted_again(
     """The submission holds the lock. SQLite has one writer at a time anyway."""
     study.add("step")
     submission = study.submit(database, store)
-    ending = threading.Thread(target=settling.end, args=(database, [submission.study_id]))
+    ending = threading.Thread(target=state.end, args=(database, [submission.study_id]))
     with database.transaction() as session:
         lock_steps(session)
         ending.start()

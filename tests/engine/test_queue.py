@@ -14,13 +14,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from toy_study import ToyStudy, study_state
 
-from creamtea.contract.resources import Resources
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import Resources, StepResult
 from creamtea.engine import lease as leases
-from creamtea.engine import settling, state
+from creamtea.engine import state
 from creamtea.engine.executors.base import Amounts, Capacity, Names, Need
-from creamtea.engine.growing import larger_group
-from creamtea.engine.queue import Choice, Queue, QueuedStep
+from creamtea.engine.queue import Choice, Queue, QueuedStep, larger_group
 from creamtea.engine.task import StepOutcome
 from creamtea.orders import rows
 from creamtea.store.artefacts import ArtefactStore
@@ -154,7 +152,7 @@ def test_a_pause_is_counted_from_after_the_databases_clock(
         return 0.0
 
     monkeypatch.setattr(Database, "now", staticmethod(database_now))
-    settling.load(sqlite, lease, (), clock)
+    state.load(sqlite, lease, (), clock)
     assert asked[-2:] == ["database", "queue"]
 
 
@@ -186,7 +184,7 @@ def test_the_queue_agrees_with_sql_after_every_event(
         study.add(f"{number}", before=[f"{other}" for other in range(number) if row[other]])
     submission = study.submit(database, store)
     lease = leases.acquire(database, "", None)
-    queue, _ = settling.load(database, lease)
+    queue, _ = state.load(database, lease)
     machine = {"node": Amounts(100.0, 0.0, 100.0)}
     for _ in outcomes:
         choice = queue.next(Capacity(machine), 0.0)
@@ -205,9 +203,9 @@ def test_the_queue_agrees_with_sql_after_every_event(
             for key in released:
                 queue.add(key, 0.0)
         with database.transaction() as session:
-            settling.end_studies(session, ended)
+            state.end_studies(session, ended)
         before = study.states(database), study_state(database, submission.study_id)
-        again, blocked = settling.load(database, lease)
+        again, blocked = state.load(database, lease)
         assert blocked == []
         assert (study.states(database), study_state(database, submission.study_id)) == before
         assert again.has_ready(0.0) == queue.has_ready(0.0) == bool(ready_in_sql(database))

@@ -22,7 +22,7 @@ from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgress
 from creamtea.engine.executors import local_ray
 from creamtea.engine.executors.ray import RayExecutor, check_address
 from creamtea.errors import InputError
-from creamtea.orders import cancelling
+from creamtea.orders.submission import cancel
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
@@ -67,7 +67,7 @@ def test_a_study_on_local_ray(
             # in the end everything else has run, and the long step is what the study still waits for
             others = {name: one for name, one in study.states(sqlite).items() if name != "long"}
             if not set(others.values()) & {"pending", "ready", "running"}:
-                cancelling.cancel(sqlite, submission.study_id)
+                cancel(sqlite, submission.study_id)
 
     Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
     rows = study.rows(sqlite)

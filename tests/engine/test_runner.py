@@ -10,8 +10,7 @@ import pytest
 import toy_catalogue
 from limits import ANSWER
 
-from creamtea.contract.resources import Resources
-from creamtea.contract.step import StepCancelled
+from creamtea.contract.step import Resources, StepCancelled
 from creamtea.engine.executors.base import Amounts, Capacity, Need
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.runner import Context, describe, execute

@@ -13,16 +13,14 @@ from sqlalchemy import select, update
 from sqlalchemy.pool import QueuePool
 from toy_study import ToyStudy, happenings, study_state
 
-from creamtea.contract.resources import Resources
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import Resources, StepResult
 from creamtea.engine import lease as leases
-from creamtea.engine import settling, state
+from creamtea.engine import state
 from creamtea.engine.executors.base import NOTHING, Capacity, Need
 from creamtea.engine.lease import Lease
 from creamtea.engine.task import StepOutcome
 from creamtea.errors import InputError
-from creamtea.orders import cancelling
-from creamtea.orders.submission import requeue
+from creamtea.orders.submission import cancel, requeue
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
@@ -202,7 +200,7 @@ def test_a_clock_that_is_set_back_makes_no_pause_longer(
         row = session.get_one(StepRow, key)
         assert row.not_before is not None
         row.not_before += timedelta(hours=1)
-    queue, _ = settling.load(database, lease)
+    queue, _ = state.load(database, lease)
     assert queue.has_ready(0.0)
     assert claimed(database, lease).attempt == 2
 
@@ -309,7 +307,7 @@ def test_cancel_stops_what_no_other_study_needs(
     other_submission = other.submit(database, store)
     settle(database)
     shared, own = claimed(database, lease), claimed(database, lease)
-    assert cancelling.cancel(database, submission.study_id)
+    assert cancel(database, submission.study_id)
     assert mine.states(database) == {"shared": "running", "own": "cancelled", "later": "cancelled"}
     assert state.renew(database, [shared, own]) == [own]
     assert not finish(database, store, own, tmp_path / "out")
@@ -317,7 +315,7 @@ def test_cancel_stops_what_no_other_study_needs(
     settle(database)
     assert study_state(database, submission.study_id) == "cancelled"
     assert study_state(database, other_submission.study_id) == "succeeded"
-    assert not cancelling.cancel(database, submission.study_id), "it had ended"
+    assert not cancel(database, submission.study_id), "it had ended"
 
 
 def test_a_newer_submission_of_a_name_takes_the_place_of_an_unfinished_one(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from creamtea.contract.resources import Resources
+from creamtea.contract.step import Resources
 from creamtea.engine import try_out
 from creamtea.engine.task import StepTask
 from creamtea.engine.try_out import LoadedSystems

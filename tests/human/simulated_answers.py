@@ -15,7 +15,7 @@ import numpy as np
 
 from creamtea.human.quality import Answers
 from creamtea.human.quality.measures import NONE
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 
 KINDS = ("honest", "fast reader", "too fast", "straight-lining", "scale reversed", "at random")
 EFFECTS = np.array((0.3, 0.0, -0.2, -0.5))  # of the systems, points

@@ -15,7 +15,7 @@ from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.rating.aiming import BLOCK, standings
 from creamtea.human.rating.progress import by_kind
 from creamtea.human.results.ratings import load_ratings
-from creamtea.stats.aiming import SETTLED_SHARE, State
+from creamtea.stats.sequential import SETTLED_SHARE, State
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating

@@ -25,7 +25,7 @@ from creamtea.human.rating import aiming
 from creamtea.human.rating.aiming import chances_on, standings, take_turns
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
-from creamtea.stats.aiming import SETTLED_SHARE, Look, State, unbiased_mean
+from creamtea.stats.sequential import SETTLED_SHARE, Look, State, unbiased_mean
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rating
 

@@ -13,7 +13,7 @@ from creamtea.errors import InputError
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.controls import spoil, spoilt_length, with_controls
 from creamtea.human.making.settings import CampaignSettings, number_of
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 from creamtea.words import characters
 
 WORDS = st.text("abcäß中", min_size=1, max_size=3)

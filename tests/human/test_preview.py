@@ -17,10 +17,9 @@ from creamtea.human.making.preview import detectable, preview
 from creamtea.human.making.settings import AttentionItem, CampaignSettings, TutorialItem
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters
-from creamtea.stats.aiming import expected_share
-from creamtea.stats.documents import intraclass_correlation, worth
 from creamtea.stats.estimate import USUAL_INTRACLASS
-from creamtea.stats.power import default_deviation, power_of
+from creamtea.stats.power import default_deviation, intraclass_correlation, power_of, worth
+from creamtea.stats.sequential import expected_share
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment

@@ -36,9 +36,8 @@ from creamtea.report.human.build import build_human
 from creamtea.report.model import Table
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import find_campaign, find_study
-from creamtea.store.tables import Item
+from creamtea.store.tables import Item, ItemKind
 
 # ---------------------------------------------------------------- from a file
 

@@ -10,7 +10,7 @@ import pytest
 
 from creamtea.human.protocols import OWN, Protocol, ScoredAnswer
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, SELECTIONS
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
 from creamtea_webapp.board import HERE, SCRIPTS
 
 PROTOCOLS = list(OWN.values())

@@ -21,8 +21,8 @@ from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import Check, RaterReport, rater_reports
 from creamtea.human.quality.checks import Comparison, CountingRaters
 from creamtea.human.quality.measures import reading_words
-from creamtea.stats.raters import rater_agreement
-from creamtea.store.item_kinds import ItemKind
+from creamtea.stats.agreement import rater_agreement
+from creamtea.store.tables import ItemKind
 
 DA = find_protocol("da")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from step_context import Context
 
-from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepKind
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
-from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepKind
 from creamtea.errors import StepError
 from creamtea.steps.systems import COMPARE, PAIRS, SCORE
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from creamtea.methods.metrics import METRICS
-from creamtea.stats.bootstrap import resampled_sums
+from creamtea.stats.resampling import resampled_sums
 from creamtea.steps.systems import COMPARE, SCORE
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import COUNTS, WordMetric

@@ -15,8 +15,7 @@ from toy_study import ToyStudy
 
 from creamtea.engine import lease as leases
 from creamtea.errors import InputError
-from creamtea.monitoring.figures import exposition
-from creamtea.monitoring.server import is_allowed, load_token, served
+from creamtea.monitoring import exposition, is_allowed, load_token, served
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Event, Metric, StepRow, StudyRow

@@ -13,8 +13,7 @@ from creamtea.report.model import Document, Facts, Warnings
 from creamtea.report.papers.build import build_exhibit
 from creamtea.report.papers.ran import settings_apart
 from creamtea.store.database import Database
-from creamtea.store.study_tables import Metric, StepRow, StudyStep
-from creamtea.store.tables import StudyRow
+from creamtea.store.tables import Metric, StepRow, StudyRow, StudyStep
 
 
 def ran(document: Document) -> list[tuple[str, str]]:

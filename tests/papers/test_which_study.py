@@ -17,8 +17,7 @@ from creamtea.report.papers.ours import Reports, StudyReport, _measures_compared
 from creamtea.report.papers.units import selection_size
 from creamtea.stats.seeds import spread_of_mean, widened
 from creamtea.store.database import Database
-from creamtea.store.study_tables import Metric, StepRow, StudyStep
-from creamtea.store.tables import StudyRow
+from creamtea.store.tables import Metric, StepRow, StudyRow, StudyStep
 
 
 @pytest.fixture(scope="module")

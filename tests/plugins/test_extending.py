@@ -193,7 +193,7 @@ def test_two_plugins_with_one_kind_are_both_refused(lab: Path, tmp_path: Path) -
 
 OTHER = """
 from typing import ClassVar, Literal
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.methods.analysis import OfVariants
 
 class Params(StepParams):

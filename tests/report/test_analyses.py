@@ -14,8 +14,7 @@ from rich.console import Console
 from scipy import stats
 from teatime_study import SPEC, fill_study
 
-from creamtea.methods.analysis import ANALYSES
-from creamtea.methods.displays import CellPlot, PointPlot, RowPlot
+from creamtea.methods.analysis import ANALYSES, CellPlot, PointPlot, RowPlot
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Figure, Row, Section, Table

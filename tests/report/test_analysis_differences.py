@@ -15,7 +15,7 @@ from creamtea.report.analysis_differences import NOT_COMPARED
 from creamtea.report.build import build_report
 from creamtea.report.model import Delta, Document, Notes, Section, Table
 from creamtea.report.scores import NO_MARK
-from creamtea.stats.correction import holm
+from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyStep
 

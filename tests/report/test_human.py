@@ -17,8 +17,8 @@ from creamtea.methods.metrics import Chrf
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell
-from creamtea.stats.correction import holm
 from creamtea.stats.estimate import mean_estimate
+from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import Item, SegmentScore, StudyStep
 

@@ -10,8 +10,7 @@ from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from creamtea.human.making.launching import registration
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell, Document
-from creamtea.stats.aiming import look
-from creamtea.stats.sequential import course
+from creamtea.stats.sequential import course, look
 from creamtea.stats.verdict import deciding_test
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign

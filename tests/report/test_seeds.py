@@ -15,7 +15,7 @@ from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta
 from creamtea.report.several import common_test_sets, compared_systems
-from creamtea.stats.correction import holm
+from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 

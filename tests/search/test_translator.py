@@ -12,8 +12,7 @@ from forced_scores import forced_scores
 from torch import Tensor
 from toy_models import OBJECTIVES
 
-from creamtea.methods.precisions import Precision
-from creamtea.methods.searches import Beam, Greedy, Search
+from creamtea.methods.searches import Beam, Greedy, Precision, Search
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.models import inference
 from creamtea_workers.models.build import ModelConfig, build_model

@@ -15,7 +15,7 @@ from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.nvs_context import NvsContext
 from creamtea.methods.selections import NvsSelection
-from creamtea.stats.proportion import clustered_interval
+from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.search.translator import source_batch

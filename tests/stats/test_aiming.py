@@ -7,17 +7,21 @@ import math
 import numpy as np
 import pytest
 
-from creamtea.stats.aiming import (
+from creamtea.stats.estimate import mean_estimate
+from creamtea.stats.sequential import (
     SETTLED_SHARE,
+    Course,
     State,
+    boundary,
+    course,
     expected_share,
     look,
+    looked_at,
     probability,
+    spent,
     unbiased_mean,
     weights_at_the_end,
 )
-from creamtea.stats.estimate import mean_estimate
-from creamtea.stats.sequential import Course, boundary, course, looked_at, spent
 
 UNITS = 120
 

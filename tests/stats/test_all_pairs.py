@@ -10,8 +10,13 @@ from noisy_texts import as_statistics, bleu, mean_score, noisy, sentences
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from creamtea.stats.bootstrap import Array, bootstrap_pairs, paired_bootstrap
-from creamtea.stats.randomization import paired_randomization, randomization_of_pairs
+from creamtea.stats.resampling import (
+    Array,
+    bootstrap_pairs,
+    paired_bootstrap,
+    paired_randomization,
+    randomization_of_pairs,
+)
 
 
 def test_all_pairs_are_what_each_pair_is_by_itself() -> None:

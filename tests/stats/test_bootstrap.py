@@ -11,8 +11,8 @@ from noisy_texts import Array, as_statistics, bleu, mean_score, noisy, sentences
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest, Result
 
-from creamtea.stats import bootstrap
-from creamtea.stats.bootstrap import bootstrap_interval, paired_bootstrap, resampled_sums
+from creamtea.stats import resampling
+from creamtea.stats.resampling import bootstrap_interval, paired_bootstrap, resampled_sums
 from creamtea_workers.metrics.chrf import chrf_from_sums
 
 
@@ -25,7 +25,7 @@ def references() -> list[str]:
 @pytest.mark.parametrize(("scorer", "score"), [(BLEU(), bleu), (CHRF(), chrf_from_sums)])
 @pytest.mark.parametrize("rate", [0.30, 0.34, 0.36, 0.45])
 def test_paired_bootstrap_equals_sacrebleus(
-    scorer: BLEU | CHRF, score: bootstrap.ScoreFunction, rate: float, references: list[str]
+    scorer: BLEU | CHRF, score: resampling.ScoreFunction, rate: float, references: list[str]
 ) -> None:
     baseline, system = noisy(references, 0.36, 1), noisy(references, rate, 2)
     named = [("base", baseline), ("system", system)]
@@ -49,7 +49,7 @@ def test_resamples_are_numpys_draws_whatever_the_chunk_size(monkeypatch: pytest.
     drawn = np.random.default_rng(5).choice(37, size=(101, 37), replace=True)
     slow = np.stack([statistics[rows].sum(axis=0) for rows in drawn])
     for cells in (1, 37 * 2, 37 * 13 + 1, 10**6):
-        monkeypatch.setattr(bootstrap, "_CHUNK_CELLS", cells)
+        monkeypatch.setattr(resampling, "_CHUNK_DRAWS", cells)
         assert np.array_equal(resampled_sums(statistics, 101, 5), slow)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.stats.proportion import clustered_interval, wilson_interval
+from creamtea.stats.estimate import clustered_interval, wilson_interval
 
 
 def test_single_cases_have_nearly_wilsons_interval() -> None:

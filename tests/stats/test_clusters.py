@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from creamtea.stats.clusters import ClusterMean, cluster_mean, effective_clusters
+from creamtea.stats.estimate import ClusterMean, cluster_mean, effective_clusters
 
 
 def test_of_single_cases_it_is_the_t_interval_of_a_mean() -> None:

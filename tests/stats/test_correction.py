@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.stats.correction import holm
+from creamtea.stats.paired import holm
 
 p_values = st.lists(st.floats(0, 1), max_size=8)
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from creamtea.stats.crossed import CrossedComparison, CrossedEstimate, crossed_comparisons
-from creamtea.stats.estimate import variance_of_mean
-from creamtea.stats.paired import compare_paired
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.stats.estimate import baseline_ratio, variance_of_mean
+from creamtea.stats.paired import CrossedComparison, CrossedEstimate, compare_paired, crossed_comparisons
 
 Array = NDArray[np.float64]
 Rows = list[tuple[int, int, float, float]]  # item, rater, baseline, system

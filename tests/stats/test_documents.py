@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from creamtea.stats.crossed import crossed_comparisons
-from creamtea.stats.estimate import mean_estimate, variance_of_mean
-from creamtea.stats.paired import compare_paired
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.stats.estimate import baseline_ratio, mean_estimate, variance_of_mean
+from creamtea.stats.paired import compare_paired, crossed_comparisons
 
 DOCUMENTS, LENGTH = 8, 5
 

@@ -12,10 +12,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from creamtea.stats.crossed import CrossedComparison, crossed_comparisons
-from creamtea.stats.estimate import mean_estimate, without_rounding
-from creamtea.stats.paired import compare_paired, sign_flip, signed_rank
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.stats.estimate import baseline_ratio, mean_estimate, without_rounding
+from creamtea.stats.paired import (
+    CrossedComparison,
+    compare_paired,
+    crossed_comparisons,
+    sign_flip,
+    signed_rank,
+)
 from creamtea.stats.verdict import Outcome, judge
 
 Array = NDArray[np.float64]

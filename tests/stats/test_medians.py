@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from creamtea.stats.bootstrap import percentile_interval
-from creamtea.stats.medians import MIN_VALUES, MedianInterval, median_interval, pooled_median
+from creamtea.stats.resampling import (
+    MIN_VALUES,
+    MedianInterval,
+    median_interval,
+    percentile_interval,
+    pooled_median,
+)
 
 
 def test_the_interval_is_the_percentile_bootstraps() -> None:

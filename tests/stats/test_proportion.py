@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from creamtea.stats.proportion import logit_interval, wilson_interval
+from creamtea.stats.estimate import logit_interval, wilson_interval
 
 
 @pytest.mark.parametrize(

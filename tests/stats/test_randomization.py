@@ -14,9 +14,8 @@ from noisy_texts import Array, as_statistics, bleu, mean_score, noisy, sentences
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
-from creamtea.stats import randomization
-from creamtea.stats.bootstrap import ScoreFunction
-from creamtea.stats.randomization import paired_randomization
+from creamtea.stats import resampling
+from creamtea.stats.resampling import ScoreFunction, paired_randomization
 from creamtea_workers.metrics.chrf import chrf_from_sums
 
 
@@ -44,8 +43,8 @@ def test_the_p_value_is_sacrebleus_to_the_last_digit(
 def test_swaps_are_numpys_draws_whatever_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(5).integers(2, size=(101, 37), dtype=bool)
     for cells in (1, 37 * 32, 37 * 64 + 1, 10**6):
-        monkeypatch.setattr(randomization, "_CHUNK_CELLS", cells)
-        assert np.array_equal(np.concatenate(list(randomization.swaps(37, 101, 5))), drawn)
+        monkeypatch.setattr(resampling, "_CHUNK_SWAPS", cells)
+        assert np.array_equal(np.concatenate(list(resampling.swaps(37, 101, 5))), drawn)
 
 
 def exact_p_value(baseline: list[Array], system: list[Array]) -> float:

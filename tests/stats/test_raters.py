@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy import stats
 
+from creamtea.stats.agreement import RaterAgreement, largest_spread, rater_agreement
 from creamtea.stats.estimate import mean_estimate
-from creamtea.stats.raters import RaterAgreement, largest_spread, rater_agreement
 
 _ = np.nan
 

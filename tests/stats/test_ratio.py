@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.stats.estimate import baseline_ratio
 
 
 def test_both_intervals_by_hand() -> None:

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creamtea.stats.expected import OWN_OUTPUT, SHRINKAGE, expected_scores
-from creamtea.stats.reading import RatersScores, longest_runs, reading
+from creamtea.stats.rater_checks import (
+    OWN_OUTPUT,
+    SHRINKAGE,
+    RatersScores,
+    expected_scores,
+    longest_runs,
+    reading,
+)
 
 ITEMS, PAIRS = 60, 8
 

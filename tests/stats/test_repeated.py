@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.stats.repeated import one_rating_each
+from creamtea.stats.agreement import one_rating_each
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 100)))
 

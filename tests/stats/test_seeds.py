@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from creamtea.stats.correction import holm
+from creamtea.stats.paired import holm
 from creamtea.stats.seeds import (
     Bounds,
     Spread,

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from creamtea.stats.aiming import State
-from creamtea.stats.crossed import CrossedComparison, crossed_comparisons
-from creamtea.stats.paired import PairedComparison, compare_paired
+from creamtea.stats.paired import CrossedComparison, PairedComparison, compare_paired, crossed_comparisons
 from creamtea.stats.power import items_for_equivalence, items_needed
+from creamtea.stats.sequential import State
 from creamtea.stats.verdict import Outcome, judge, judge_state
 
 

@@ -18,10 +18,10 @@ from sqlalchemy import func, select
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
-from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database, open_database
 from creamtea.store.ingest import BATCH, ingest, read_texts, stored_metrics
 from creamtea.store.tables import (
+    MAX_INDEXED,
     Base,
     Hypothesis,
     Metric,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,8 @@ from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import entries
-from creamtea.upkeep.collector import collect, unneeded
 from creamtea.upkeep.removal import remove_study
-from creamtea.upkeep.usage import usage
+from creamtea.upkeep.storage import collect, unneeded, usage
 
 MEBIBYTE = 1 << 20
 
@@ -147,7 +146,7 @@ def test_a_study_runs_and_its_leftovers_are_collected(
     young = unneeded(database, store)  # moto says that every upload began in 2010
     assert {entry.area for entry in young} == {"uploads"}
     now = time.time()
-    monkeypatch.setattr("creamtea.upkeep.collector.time.time", lambda: now + 7200)
+    monkeypatch.setattr("creamtea.upkeep.storage.time.time", lambda: now + 7200)
     garbage = unneeded(database, store, timedelta(hours=1))
     assert {"objects", "uploads"} <= {entry.area for entry in garbage}
     assert collect(store, garbage, timedelta(hours=1)) == garbage

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from creamtea.contract.kind import OWN_STEP_KINDS
+from creamtea.contract.step import OWN_STEP_KINDS
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.family import Method, implementation
 from creamtea.methods.objectives import Objective, Scones

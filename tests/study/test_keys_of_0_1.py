@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from creamtea.contract.kind import step_key
+from creamtea.contract.step import step_key
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 from creamtea.study.plan.model import PlannedStep

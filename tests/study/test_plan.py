@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.contract.kind import step_key
+from creamtea.contract.step import step_key
 from creamtea.document.canonical import canonical
 from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN

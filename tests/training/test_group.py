@@ -18,8 +18,7 @@ from limits import COMMAND
 from step_context import FolderCheckpoints
 from torch import distributed
 
-from creamtea.contract.parts import halves
-from creamtea.contract.resources import GROUP_PATIENCE
+from creamtea.contract.step import GROUP_PATIENCE, halves
 from creamtea.errors import InfrastructureError
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training import group

@@ -16,7 +16,7 @@ from small_trainings import Killed, interrupted, parameters, reversals, trainer
 from step_context import FolderCheckpoints
 from torch import Tensor
 
-from creamtea.contract.parts import halves, index_name
+from creamtea.contract.step import halves, index_name
 from creamtea.errors import DamagedCheckpoint, InfrastructureError, InputError
 from creamtea.scratch import host_id
 from creamtea.settings import checkpoint_part

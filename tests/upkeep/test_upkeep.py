@@ -14,19 +14,16 @@ from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import func, select
 from toy_study import ToyStudy
 
-from creamtea.contract.parts import PartIndex
-from creamtea.contract.step import LiveView
+from creamtea.contract.step import LiveView, PartIndex
 from creamtea.errors import DamagedArtefact, InputError
 from creamtea.human.results.ratings import fingerprint
-from creamtea.store.areas import AREAS, UPLOADS
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
-from creamtea.store.inventory import Entry, entries
+from creamtea.store.inventory import AREAS, UPLOADS, Entry, entries
 from creamtea.store.logs import LogName, write_log
 from creamtea.store.tables import Base, Campaign, CampaignMedia, StepFile, StudyRow, StudyStep
-from creamtea.upkeep.collector import collect, unneeded
 from creamtea.upkeep.removal import Removed, RemovedCampaign, remove_campaign, remove_study
-from creamtea.upkeep.usage import usage
+from creamtea.upkeep.storage import collect, unneeded, usage
 
 RunToys = Callable[..., ToyStudy]
 OF_CAMPAIGNS = ("campaign", "item", "rater", "assignment", "rating", "audit_event")

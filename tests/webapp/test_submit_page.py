@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
-from creamtea.orders.written import check_written
+from creamtea.orders.submission import check_written
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 

@@ -23,7 +23,7 @@ from creamtea import languages
 from creamtea.human.protocols import protocol_title
 from creamtea.report.html import block_styles, part, table_styles
 from creamtea.report.text import code_parts
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, duration
 from creamtea_webapp.gate.paths import address_of_media
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse
 
-from creamtea.store.outages import Outage, outage_of, wait_out
+from creamtea.store.engines import Outage, outage_of, wait_out
 from creamtea_webapp.markup import render
 
 T = TypeVar("T")

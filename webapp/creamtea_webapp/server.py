@@ -21,7 +21,7 @@ from streamlit.starlette import App
 from streamlit.web.server.starlette import starlette_server
 
 from creamtea.errors import InputError
-from creamtea.monitoring.server import load_token
+from creamtea.monitoring import load_token
 from creamtea.settings import Serving, SignIn
 from creamtea_webapp import board, outages, session
 from creamtea_webapp.gate import connections, documentation, entrance, media, metrics

@@ -14,8 +14,7 @@ from creamtea.blame.labels import Mark, marks_of_edit, of_edit
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Span, spans_of
 from creamtea.human.results.ratings import Ratings, payloads
-from creamtea.store.item_kinds import SYSTEM_KINDS
-from creamtea.store.tables import Item
+from creamtea.store.tables import SYSTEM_KINDS, Item
 
 Output = tuple[int, int]  # a segment of the test set, and a position in Campaign.systems
 COUNTED = ("minor", "major", "critical")

@@ -17,8 +17,8 @@ from creamtea.blame.labels import of_edit, of_reference, of_system, of_variant
 from creamtea.blame.marks import Marked, Output, has_marks, low_scores, marks_of
 from creamtea.blame.references import references_of
 from creamtea.document.canonical import digest
-from creamtea.engine.reopened import TranslatingStep, opened, translating_step
 from creamtea.engine.runner import load_module
+from creamtea.engine.trained_systems import TranslatingStep, opened, translating_step
 from creamtea.errors import InputError
 from creamtea.human.results.of_study import is_about
 from creamtea.human.results.ratings import load_ratings

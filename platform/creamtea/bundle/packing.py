@@ -27,7 +27,6 @@ from creamtea.report.values import to_values
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.ingest import TABLES as TEXT_FILES
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import batches, find_study, steps_of, study_nodes
 from creamtea.store.schema import head
 from creamtea.store.tables import (
@@ -37,6 +36,7 @@ from creamtea.store.tables import (
     Campaign,
     CampaignMedia,
     Item,
+    ItemKind,
     Rater,
     Rating,
     StepFile,

@@ -13,16 +13,15 @@ from sqlalchemy.orm import Session
 
 from creamtea.bundle.differences import Difference, count_numbers, differences
 from creamtea.bundle.opening import Opened
-from creamtea.contract.kind import step_key
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import StepResult, step_key
 from creamtea.document.canonical import digest
-from creamtea.engine.reopened import opened
 from creamtea.engine.runner import load_module
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
+from creamtea.engine.trained_systems import opened
 from creamtea.methods.metrics import Metric
 from creamtea.methods.plugins import not_here, plugins_of
-from creamtea.stats.bootstrap import bootstrap_interval
+from creamtea.stats.resampling import bootstrap_interval
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import ScoreParams
 from creamtea.store.artefacts import ArtefactStore

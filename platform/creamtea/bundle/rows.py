@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Boolean, Float, Integer, String
 
 from creamtea.errors import InputError
-from creamtea.store.storable import check_json
+from creamtea.store.rows import check_json
 from creamtea.store.tables import (
     Assignment,
     Base,

@@ -18,13 +18,13 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
 
     Exit code 0: cancelled; 2: no such study, or it has already ended.
     """
-    from creamtea.orders import cancelling
+    from creamtea.orders.submission import cancel
     from creamtea.store.queries import find_study
 
     with workplace.existing_database() as database:
         with database.session() as session:
             study = find_study(session, name)
-        if not cancelling.cancel(database, study.id):
+        if not cancel(database, study.id):
             raise InputError(f"study {name} has already ended ({study.state}): there is nothing to cancel")
     if as_json:
         say(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))

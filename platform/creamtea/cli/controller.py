@@ -16,7 +16,7 @@ from creamtea.engine.lease import AnotherController, shorten
 from creamtea.orders.controllers import live_controller
 from creamtea.settings import LOOPBACK
 from creamtea.store.database import Database
-from creamtea.store.outages import Waited, wait_out
+from creamtea.store.engines import Waited, wait_out
 
 WAIT_SECONDS = 2.0  # between checks whether another controller has stopped
 
@@ -60,7 +60,7 @@ def controller(
     from creamtea.cli.progress import shown
     from creamtea.engine import state
     from creamtea.engine.controller import Controller
-    from creamtea.monitoring.server import served
+    from creamtea.monitoring import served
 
     runs_steps = workplace.make_executor(executor, address)
     with workplace.opened_database() as database:

@@ -105,7 +105,7 @@ def check(
 
 def _check_files(url: str, facts: dict[str, Any]) -> str:
     """Read the store's files, add what was found to the facts, and return it for people."""
-    from creamtea.upkeep.checking import check_store, remedies
+    from creamtea.upkeep.storage import check_store, remedies
 
     store = artefact_store(writable=False)
     shown = time.monotonic()

@@ -73,8 +73,8 @@ def export(
     check_new(folder, "FOLDER")
     sentences = None if proof is None else _sentences(proof)
 
-    from creamtea.engine.reopened import opened, translating_step
     from creamtea.engine.runner import load_module
+    from creamtea.engine.trained_systems import opened, translating_step
     from creamtea.report.model_card import (
         SHOWN,
         Export,

@@ -17,7 +17,7 @@ from creamtea.orders.submission import Submission
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.outages import Outage, Waited, wait_out
+from creamtea.store.engines import Outage, Waited, wait_out
 from creamtea.store.queries import Node, steps_of, study_nodes
 
 POLL_SECONDS = 1.0

@@ -13,7 +13,7 @@ from creamtea.access.links import Link
 from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
-from creamtea.store.row_ids import MAX_ID
+from creamtea.store.rows import MAX_ID
 from creamtea.wording import counted
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")

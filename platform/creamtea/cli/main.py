@@ -144,7 +144,7 @@ def _told(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError) and error.errno in WRONG_PATH and isinstance(error.filename, str):
         return f"{error.filename}: {error.strerror}; name another path", 2
     if "sqlalchemy" in sys.modules:
-        from creamtea.store.outages import outage_of
+        from creamtea.store.engines import outage_of
 
         if (outage := outage_of(error)) is not None:
             safe = " What was committed is safe." if outage.patience else ""

@@ -92,7 +92,7 @@ def control(
     from creamtea.cli.progress import shown
     from creamtea.engine import lease as leases
     from creamtea.engine.controller import Controller
-    from creamtea.orders.cancelling import cancel
+    from creamtea.orders.submission import cancel
 
     submission: Submission | None = None
 

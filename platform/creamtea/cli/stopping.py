@@ -9,7 +9,7 @@ from threading import Event
 from types import FrameType
 
 from creamtea.cli.printing import say
-from creamtea.store.outages import Outage
+from creamtea.store.engines import Outage
 
 
 class Stop(Event):

@@ -71,8 +71,8 @@ def translate(
     most the width of the system's beam search, which may find fewer. Different subwords can make the same
     text.
     """
-    from creamtea.engine.reopened import opened, translating_step
     from creamtea.engine.runner import load_module
+    from creamtea.engine.trained_systems import opened, translating_step
     from creamtea.steps.systems import DecodeParams
 
     if word is not None and not word.strip():

@@ -15,9 +15,8 @@ from rich.table import Column, Table
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.report.terminal import make_console
-from creamtea.store.areas import AREAS
-from creamtea.store.inventory import Entry
-from creamtea.upkeep.usage import Use, usage
+from creamtea.store.inventory import AREAS, Entry
+from creamtea.upkeep.storage import Use, usage
 
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
 DU_EXAMPLES = "Examples: `creamtea du` · `creamtea du demo --json`"
@@ -39,7 +38,7 @@ def gc(
     only once the database has it.
     """
     from creamtea.scratch import clear_abandoned
-    from creamtea.upkeep.collector import collect, unneeded
+    from creamtea.upkeep.storage import collect, unneeded
 
     age = timedelta(hours=older_than)
     with workplace.existing_database() as database:
@@ -133,8 +132,8 @@ def remove(
     A study that is running or that a campaign needs is not removed. `creamtea gc` frees the space.
     """
     from creamtea.store.queries import find_study
-    from creamtea.upkeep.collector import needs_no_files
     from creamtea.upkeep.removal import remove_study
+    from creamtea.upkeep.storage import needs_no_files
 
     with workplace.existing_database() as database:
         with database.session() as session:

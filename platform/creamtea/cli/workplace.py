@@ -19,7 +19,7 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.engines import describe, missing_file, parse_url
 from creamtea.store.queries import find_study
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor

@@ -1,4 +1,4 @@
-"""What a step sees and what it returns: the contract between the engine and the workers.
+"""The contract of steps: what the plan writes, the engine carries, a worker reads and the store keeps.
 
 A step is a pure function of its parameters and inputs. It reads input files through
 `StepContext.input`, writes output files into `StepContext.output`, keeps what it would resume from in
@@ -8,10 +8,16 @@ with `StepContext.show`, and returns small JSON values in a `StepResult`. It nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+
+from creamtea.document.canonical import digest
+from creamtea.document.values import Above0, Count, Positive, Strict
 
 T = TypeVar("T")
 
@@ -92,14 +98,14 @@ class Checkpoints(Protocol):
         """Delete what was saved under `name`, if anything was."""
 
 
-P = TypeVar("P", covariant=True)
+P_co = TypeVar("P_co", covariant=True)
 
 
-class StepContext(Protocol[P]):
-    """What a step of a kind with parameters P sees."""
+class StepContext(Protocol[P_co]):
+    """What a step of a kind with parameters P_co sees."""
 
     @property
-    def params(self) -> P: ...
+    def params(self) -> P_co: ...
 
     locations: dict[str, str]  # a user's path as the parameters give it -> where it is on this machine
     output: Path  # an empty local folder; every file in it becomes an artefact of the step
@@ -136,3 +142,235 @@ class GaveWay(BaseException):
 
     def __str__(self) -> str:
         return "saved, to go on with more workers"
+
+
+# Kinds of steps: for each one typed model of its parameters, and what it reads and leaves.
+
+
+class StepParams(Strict):
+    """The parameters of a kind of step: the plan writes them, the key is computed from them, and the worker
+    reads them. A parameter that only some steps of a kind have is excluded while it is None, so that it
+    changes no other step's key."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+
+P = TypeVar("P", bound=StepParams)
+
+# creamtea's own (`creamtea.steps.catalogue`), whose names no plug-in may take for a step
+OWN_STEP_KINDS = frozenset(
+    {
+        "corpus",
+        "test_set",
+        "overlap",
+        "subwords",
+        "import_model",
+        "encode",
+        "align",
+        "ibm3",
+        "train",
+        "decode",
+        "outputs",
+        "score",
+        "compare",
+        "pairs",
+        "recall",
+        "agreement",
+        "beam_sizes",
+        "buckets",
+        "calibration",
+        "depth_limited",
+        "differences",
+        "empty_string",
+        "nvs_context",
+        "recall_at_size",
+        "search_errors",
+        "support_density",
+        "latency",
+    }
+)
+
+
+@dataclass(frozen=True)
+class StepKind(Generic[P]):
+    """A kind of step. `version` enters the keys: raise it when a change of the code changes what the step
+    produces, and every study recomputes that step and those that depend on it.
+
+    inputs, files, metrics and points map each name to what it is. Methods among the parameters may add files
+    and metrics of their own (`creamtea.methods.family.Method`).
+    """
+
+    name: str
+    version: int
+    title: str  # shown in progress and status: "train a variant"
+    params: type[P]
+    inputs: Mapping[str, str]  # by role
+    files: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    points: Mapping[str, str] = field(default_factory=dict)  # by series
+    exclusive: bool = False  # started only when nothing else runs, and nothing starts beside it
+    divisible: bool = False  # several workers may run it together (`workers` of its resources)
+    optional: bool = False  # a study succeeds without it where it is unavailable (errors.StepUnavailable)
+    # limits of an attempt, unless the study sets others: of all its time, and of the time between reports
+    timeout_minutes: float = 3 * 24 * 60
+    silent_minutes: float = 2 * 60
+    worker: str = ""  # the module that holds `run(context) -> StepResult`
+
+    @property
+    def module(self) -> str:
+        return self.worker or f"creamtea_workers.steps.{self.name}"
+
+    def undeclared(self, params: P, result: StepResult, files: list[str]) -> list[str]:
+        """What a step left behind that neither its kind nor the methods among its parameters declare."""
+        own = [self, *methods_in(params)]
+        known = {
+            "file": {name for part in own for name in part.files},
+            "metric": {name for part in own for name in part.metrics},
+            "series": set(self.points),
+        }
+        left = {
+            "file": files,
+            "metric": [row.name for row in result.metrics],
+            "series": [point.series for point in result.points],
+        }
+        return [
+            f"{what} {name}"
+            for what, names in left.items()
+            for name in dict.fromkeys(names)
+            if name not in known[what]
+        ]
+
+
+def methods_in(value: Any) -> Iterator[Any]:
+    """The methods (objectives, searches, …) among parameters, at any depth."""
+    if isinstance(value, BaseModel):
+        if hasattr(type(value), "family"):
+            yield value
+        for name in type(value).model_fields:
+            yield from methods_in(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from methods_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from methods_in(item)
+
+
+def step_key(
+    kind: str,
+    version: int,
+    params: Mapping[str, Any],
+    inputs: Mapping[str, Sequence[str]],
+    plugins: Mapping[str, str] | None = None,
+) -> str:
+    """Equal work, equal key, on every machine. `inputs`: the keys of the input steps by role, in the plan's
+    order. `plugins`: the versions of the distributions that the step's methods come from; creamtea's own
+    methods have the version of their kind."""
+    work: dict[str, Any] = {"kind": kind, "version": version, "params": params, "inputs": inputs}
+    return digest(work | {"plugins": plugins} if plugins else work)
+
+
+# What a step needs to run, as a study sets it and as the plan completes it.
+
+
+def _pair(value: Any) -> Any:
+    return [value, value] if isinstance(value, int) else value
+
+
+def _ascending(values: list[int]) -> list[int]:
+    if values[0] > values[1]:
+        raise ValueError("has the larger number first")
+    return values
+
+
+# [s] that workers of one step wait for each other: Ray notices a lost process or node by itself; this is for
+# a validation, or for another's share of the sentences
+GROUP_PATIENCE = 6 * 3600
+
+LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
+# [least, most], also written as one number
+Workers = Annotated[
+    LeastAndMost,
+    BeforeValidator(_pair, json_schema_input_type=Count | LeastAndMost),
+    AfterValidator(_ascending),
+]
+
+
+Named = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class StepResources(Strict):
+    # [processes] of a training or a decoding, with these cpus and gpus each: one number, or a
+    # minimum and a maximum, as there is room
+    workers: Workers = Field(default=[1, 1])
+    cpus: Count = 1  # [cores] per worker
+    gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker
+    memory_gb: Above0 | None = None  # [GB] per worker
+    # of a cluster: only on nodes of this group, as KubeRay's groupName or `ray start --labels
+    # ray.io/node-group=NAME` says; none: anywhere
+    worker_group: Named | None = Field(default=None, exclude_if=lambda name: name is None)
+    # only on the node with this host name, address or `ray start --node-name`; none: anywhere
+    node: Named | None = Field(default=None, exclude_if=lambda name: name is None)
+    # [minutes] after which an attempt is stopped; none: the limit of its kind
+    timeout_minutes: Above0 | None = None
+    # [minutes] without a sign of life, after which an attempt is stopped and tried again; none: the limit
+    # of its kind
+    silent_minutes: Above0 | None = None
+    max_attempts: Positive = 4  # after infrastructure failures; deterministic ones are final
+
+
+class Resources(StepResources, extra="ignore"):
+    """With what the study does not set; any value may be missing in rows of other versions."""
+
+    exclusive: bool = False  # starts only when nothing else runs, and nothing starts beside it
+    # distributions that its methods come from, with their versions
+    plugins: dict[str, str] = Field(default={}, exclude_if=lambda plugins: not plugins)
+
+
+# A checkpoint in several files: how they are called, and the index that makes them one.
+#
+#     training-000000000009.pt              a checkpoint in one file
+#     training-000000000009.pt.json         the index of a large one, written when its parts are there
+#     NAME.parts/<save>/00000.safetensors   a part; every save has a folder of its own
+#     NAME.parts/<save>/rest.pt             what is not a tensor
+#
+# A part that no index names is a half of a save that did not end.
+
+
+_PART = re.compile(r"(?P<name>.+)\.parts/[^/]+/[^/]+")
+
+
+class PartIndex(BaseModel):
+    rest: str  # the file with what is not a tensor: the content with None for every tensor
+    # file: for each tensor in it the places in the content, each the keys that lead there
+    tensors: dict[str, dict[str, list[list[int | str]]]]
+
+    @property
+    def files(self) -> list[str]:
+        return [self.rest, *self.tensors]
+
+
+def index_name(name: str) -> str:
+    return f"{name}.json"
+
+
+def part_name(name: str, save: str, file: str) -> str:
+    return f"{name}.parts/{save}/{file}"
+
+
+def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
+    """Those of a step's checkpoints that are parts of no index. `read`: the content of a checkpoint."""
+    known = set(names)
+    indices: dict[str, frozenset[str]] = {}
+    orphans = []
+    for name in sorted(known):
+        if (part := _PART.fullmatch(name)) is None:
+            continue
+        index = index_name(part["name"])
+        if index not in indices:
+            files = PartIndex.model_validate_json(read(index)).files if index in known else []
+            indices[index] = frozenset(files)
+        if name not in indices[index]:
+            orphans.append(name)
+    return orphans

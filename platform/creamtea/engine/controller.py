@@ -13,18 +13,17 @@ from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from creamtea.engine import absent, events, growing, settling, state
+from creamtea.engine import events, queue, state
 from creamtea.engine import lease as leases
-from creamtea.engine.absent import AbsentNodes
 from creamtea.engine.executors.base import Capacity, Executor, FinishedAttempt
-from creamtea.engine.queue import Choice, Queue
+from creamtea.engine.queue import AbsentNodes, Choice, Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import DAMAGED, GAVE_WAY, StepTask, storable
 from creamtea.engine.tracking import Tracking
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
-from creamtea.store.outages import Outage, Waited, outage_of, reason_of, wait_out
+from creamtea.store.engines import Outage, Waited, outage_of, reason_of, wait_out
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
@@ -89,7 +88,7 @@ class Controller:
         """Work on one study until it has ended, or on all of them, with `until_idle` until they have.
 
         It ends earlier once `until` is true. `lease`: the study's, if it is held already. A database that
-        goes away is waited for, while steps run on; how long, `store.outages` says.
+        goes away is waited for, while steps run on; how long, `store.engines` says.
         InputError while another controller is running, CreamteaError if one takes over. However this ends,
         the steps that were still running are ready again.
         """
@@ -126,7 +125,7 @@ class Controller:
         return not self._queue.studies
 
     def _live_studies(self, lease: leases.Lease) -> set[int]:
-        return set(self._wait_out(lambda: settling.live_studies_of(self._database, lease)))
+        return set(self._wait_out(lambda: state.live_studies_of(self._database, lease)))
 
     def _release(self, lease: leases.Lease) -> None:
         try:
@@ -186,7 +185,7 @@ class Controller:
         """Build the queue again; that takes a small share of the time, however large it is."""
         started = time.monotonic()
         self._queue, blocked = self._wait_out(
-            lambda: settling.load(self._database, lease, self._running, time.monotonic)
+            lambda: state.load(self._database, lease, self._running, time.monotonic)
         )
         self._wait_out(lambda: self._tracking.watch(self._queue.studies))
         now = time.monotonic()
@@ -231,7 +230,7 @@ class Controller:
             else:
                 error = f"{capacity.refusal(choice.need)}; change it under resources.{task.kind} in the study"
                 if self._executor.address:
-                    wait = f"waited {absent.NODE_SECONDS / 60:g} minutes for nodes that have it"
+                    wait = f"waited {queue.NODE_SECONDS / 60:g} minutes for nodes that have it"
                     self._fail(task, "unavailable", f"{error}, or retry when there are some ({wait})")
                 else:
                     self._fail(task, "deterministic", error)
@@ -245,7 +244,7 @@ class Controller:
             return False
         if (reason := self._absent.reasons(now)[choice.key]) not in told:
             self._emit(events.Notice(reason))
-        self._queue.add(choice.key, now, absent.NODE_PAUSE)
+        self._queue.add(choice.key, now, queue.NODE_PAUSE)
         return True
 
     def _claim(self, lease: leases.Lease, keys: list[str]) -> dict[str, StepTask]:
@@ -312,13 +311,13 @@ class Controller:
             running
             for running in self._running.values()
             if running.workers < running.task.resources.workers[1]
-            and now > running.started + growing.GROW_AFTER
+            and now > running.started + queue.GROW_AFTER
         ]
         if not small or self._queue.has_ready(now):
             return
         for running in small:
             task = running.task
-            room = growing.larger_group(task.resources, running.workers, self._executor.capacity())
+            room = queue.larger_group(task.resources, running.workers, self._executor.capacity())
             tell = partial(self._store.write_room, task.key, task.fence, room)
             if room != running.offered and self._hint(tell):
                 running.offered = room
@@ -335,14 +334,14 @@ class Controller:
             self._report_blocked(failure.blocked)
             self._end(self._queue.remove([task.key, *(step.key for step in failure.blocked)]))
 
-    def _report_blocked(self, blocked: list[settling.Blocked]) -> None:
+    def _report_blocked(self, blocked: list[state.Blocked]) -> None:
         for step in blocked:
             self._emit(events.StepFailed(step.key, step.node, step.kind, step.error))
 
     def _end(self, studies: list[int]) -> None:
         """Studies of which the queue has no step left."""
         if studies:
-            self._wait_out(lambda: settling.end(self._database, studies))
+            self._wait_out(lambda: state.end(self._database, studies))
             self._queue.studies -= set(studies)
 
     def _give_up(self, task: StepTask, kind: str, why: str, limit: str) -> None:

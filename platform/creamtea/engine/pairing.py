@@ -16,12 +16,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from creamtea.contract.kind import step_key
-from creamtea.contract.resources import Resources
-from creamtea.contract.step import StepResult
-from creamtea.engine.reopened import opened
+from creamtea.contract.step import Resources, StepResult, step_key
 from creamtea.engine.runner import load_module
 from creamtea.engine.task import StepTask
+from creamtea.engine.trained_systems import opened
 from creamtea.errors import CreamteaError
 from creamtea.settings import Settings
 from creamtea.steps.systems import COMPARE

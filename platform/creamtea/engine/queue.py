@@ -10,9 +10,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from creamtea.contract.resources import Resources
+from creamtea.contract.step import Resources
 from creamtea.engine.executors.base import Capacity, Need
 
 Place = tuple[int, bool, int, int]  # in the queue: priority (negated), exclusive, study, position in it
@@ -132,3 +132,72 @@ class Queue:
                 self._unfinished.subtract(step.studies)
                 touched |= step.studies
         return [study for study in sorted(touched) if self._unfinished[study] == 0]
+
+
+# Steps that fit no node of a cluster: for how long each waits for one that may come, or come back.
+
+
+NODE_SECONDS = 600.0  # for which a step waits for a node that it fits, such as one that restarts
+NODE_PAUSE = 5.0  # between two looks for one
+NODE_GAP = 15.0  # between two refusals, after which the second begins a wait of its own
+
+
+@dataclass(frozen=True)
+class _Absence:
+    refusal: str
+    since: float
+    seen: float  # the last time
+
+    def lasts(self, now: float) -> bool:
+        """Whether it has gone on until now; else the step fitted a node meanwhile, or was not ready."""
+        return now <= self.seen + NODE_GAP
+
+    @property
+    def reason(self) -> str:
+        return f"{self.refusal}; waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
+
+
+class AbsentNodes:
+    """What the steps that wait were refused, by step. Times are of a clock that only rises, in seconds."""
+
+    def __init__(self) -> None:
+        self._absences: dict[str, _Absence] = {}
+
+    def waits(self, key: str, refusal: str | None, now: float) -> bool:
+        """Whether a step goes on waiting that was just refused, if it was. Not where that has lasted for as
+        long as a step waits."""
+        before = self._absences.pop(key, None)
+        if refusal is None:
+            return False
+        if before is None or not before.lasts(now):
+            before = _Absence(refusal, now, now)
+        if now >= before.since + NODE_SECONDS:
+            return False
+        self._absences[key] = replace(before, seen=now)
+        return True
+
+    def reasons(self, now: float) -> dict[str, str]:
+        """Why each step waits that waits now, for people."""
+        return {key: absence.reason for key, absence in self._absences.items() if absence.lasts(now)}
+
+
+# Groups of workers that could be larger: a node has come back, or other steps have ended.
+#
+# Such an attempt is told so (`room/` in the artefact store). At its next checkpoint it ends, which costs no
+# attempt, and its step begins again with as many workers as there is room for.
+
+
+GROW_AFTER = 120.0  # seconds that a group has to work before: to begin again takes some
+
+
+def larger_group(resources: Resources, workers: int, capacity: Capacity) -> int:
+    """With how many workers the step of a group of `workers` could go on now; 0: with no more than it has.
+
+    `capacity`: beside all that runs. Only powers of two count, as in every group.
+    """
+    need, (_, most) = Need.of(resources), resources.workers
+    for possible in (1 << power for power in range(most.bit_length() - 1, workers.bit_length() - 1, -1)):
+        more = possible - workers
+        if capacity.place(replace(need, workers=(more, more))):
+            return possible
+    return 0

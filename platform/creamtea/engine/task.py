@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from creamtea.contract.resources import Resources
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import Resources, StepResult
 from creamtea.store.artefacts import StoredFile
 
 

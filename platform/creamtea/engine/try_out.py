@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from creamtea.engine.reopened import opened, translating_step
 from creamtea.engine.runner import load_module
 from creamtea.engine.task import StepTask
+from creamtea.engine.trained_systems import opened, translating_step
 from creamtea.errors import CreamteaError
 from creamtea.settings import Settings
 from creamtea.steps.systems import DecodeParams

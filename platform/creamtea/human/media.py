@@ -36,7 +36,7 @@ from creamtea.errors import InputError
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.regular import open_regular, read_text
-from creamtea.store.storable import check_text
+from creamtea.store.rows import check_text
 from creamtea.store.tables import CampaignMedia, Item
 from creamtea.wording import file_name, key_name
 

@@ -7,14 +7,21 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.document.raw import Block, RawStudy, kind_of, repeated
 from creamtea.document.values import Copies, MadeUp, Name, Seed, Share
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import CheckedFile, File, Inputs, Planner, TextPlan
-from creamtea.methods.texts import Filters, TextPair, TrainingText, needs_joint
-from creamtea.methods.word_lines import INFLECTIONS, PRONUNCIATIONS, WordLines
+from creamtea.methods.texts import (
+    INFLECTIONS,
+    PRONUNCIATIONS,
+    Filters,
+    TextPair,
+    TrainingText,
+    WordLines,
+    needs_joint,
+)
 
 
 class Corpus(Method):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from creamtea.contract.kind import OWN_STEP_KINDS, StepKind
+from creamtea.contract.step import OWN_STEP_KINDS, StepKind
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Strict

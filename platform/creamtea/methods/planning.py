@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath
 from creamtea.document.values import Strict
-from creamtea.methods.measuring import Significance
-from creamtea.methods.metrics import Bleu, Chrf
+from creamtea.methods.metrics import Bleu, Chrf, Significance
 from creamtea.methods.searches import Search
 from creamtea.methods.texts import Alignment, Languages, Tokenized
 

@@ -6,7 +6,7 @@ import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
-from creamtea.contract.kind import StepKind, StepParams, methods_in
+from creamtea.contract.step import StepKind, StepParams, methods_in
 from creamtea.errors import StepError
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.architectures import ARCHITECTURES

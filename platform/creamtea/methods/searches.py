@@ -1,18 +1,48 @@
-"""Searches: how a system finds its translation."""
+"""Searches: how a system finds its translation, and in which precision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from creamtea.contract.step import StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, target_language
 from creamtea.document.values import Above0, Factor, Positive, Seed
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
 from creamtea.words import is_unspaced
+
+Precision = Literal["fp32", "bf16", "fp16", "int8"]
+Device = Literal["cpu", "gpu"]
+
+PRECISIONS: dict[str, tuple[Device, ...]] = {
+    "fp32": ("cpu", "gpu"),
+    "bf16": ("cpu", "gpu"),  # fp32's range in 16 bits
+    "fp16": ("gpu",),
+    "int8": ("cpu",),  # weights and activations of linear layers
+}
+assert set(PRECISIONS) == set(get_args(Precision))
+INT8_VERSION = 2  # raised when what int8 layers give changes, while other precisions stay as they are
+
+
+class InPrecision(StepParams):
+    """Parameters of a step that runs a model in a precision."""
+
+    precision: Precision
+    int8_version: int | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_version(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("precision") == "int8":
+            return {"int8_version": INT8_VERSION, **values}
+        return values
+
+
+# Searches: how a system finds its translation.
 
 
 class Search(Method):

@@ -10,7 +10,7 @@ from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import BelowOne, Positive
 from creamtea.methods.family import Family, Method
-from creamtea.methods.measuring import Recall
+from creamtea.methods.metrics import Recall
 from creamtea.methods.texts import Alignment
 
 SweepPoint = tuple[str, float]  # "k=200", 200.0

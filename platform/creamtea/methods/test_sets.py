@@ -25,10 +25,8 @@ from creamtea.methods.corpora import (
     word_files,
 )
 from creamtea.methods.family import Family, Method
-from creamtea.methods.idiom_notes import NOTES, read_notes
 from creamtea.methods.planning import CheckedFile, File, Planner, TextPlan
-from creamtea.methods.texts import Tokenized
-from creamtea.methods.word_lines import INFLECTIONS, PRONUNCIATIONS, WordLines
+from creamtea.methods.texts import INFLECTIONS, NOTES, PRONUNCIATIONS, Tokenized, WordLines, read_notes
 
 
 class TestSet(Method):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
-from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import RawStudy, parsed
 from creamtea.document.values import Copies, Name, Positive, Strict
+from creamtea.wording import counted
+from creamtea.words import normalise
 
 Tokenized = Literal["no", "moses"]
 
@@ -135,3 +138,89 @@ class Alignment(Strict):
     iterations: Positive = 5  # [iterations] of em
     max_k: Positive = 1000  # [candidates] stored per source subword
     table: str | None = None  # of `aligner: table`: path, relative to --data
+
+
+# The lines of SIGMORPHON's tab-separated files of words.
+
+
+class WordLine(NamedTuple):
+    """`target`: its phones, or a form of it, which the tags name. All texts are normalised."""
+
+    word: str
+    target: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WordLines:
+    """What each line of a file is: a word, what it becomes, and perhaps tags separated by semicolons."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def wanted(self) -> str:
+        return " TAB ".join(self.columns)
+
+    @property
+    def allowed(self) -> str:
+        return f"{self.wanted} in each line" + ", tags with ; between them" * (len(self.columns) > 2)
+
+    def read(self, line: str) -> WordLine:
+        """ValueError that says what is wrong."""
+        fields = [normalise(field) for field in line.split("\t")]
+        if not any(fields):
+            raise ValueError("an empty line")
+        if (count := len(fields)) != len(self.columns):
+            raise ValueError(f"{counted(count, 'column')} where {len(self.columns)} belong")
+        for column, field in zip(self.columns, fields, strict=True):
+            if not field:
+                raise ValueError(f"nothing where {column} belong{'s' * (not column.endswith('s'))}")
+            if "<" in field or ">" in field:
+                raise ValueError(f"< or > in {column}, which mark languages and tags")
+        word, target, *tags = fields
+        return WordLine(word, target, _tags(tags[0]) if tags else ())
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    """Published files have blanks beside semicolons, "ADJ;ABL; PL", which mean nothing."""
+    tags = tuple(tag.strip() for tag in text.split(";"))
+    if not all(tags):
+        raise ValueError(f"an empty tag in {shown(text)}")
+    for tag in tags:
+        if " " in tag:
+            raise ValueError(f"a blank in the tag {shown(tag)}")
+    return tags
+
+
+PRONUNCIATIONS = WordLines(("word", "phones"))
+INFLECTIONS = WordLines(("lemma", "form", "tags"))
+
+
+# The lines of a file of annotated idioms.
+
+
+Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
+
+
+class IdiomNote(Strict):
+    """An idiom of a test sentence: its characters [from, to) in source and reference, or its translation as a
+    text."""
+
+    name: str
+    source: Span
+    target: Span | str
+
+
+# what each line of the file is
+NOTES = 'a JSON list of {"name": …, "source": [from, to], "target": [from, to] or a text} in each line'
+_NOTES = TypeAdapter(list[IdiomNote])
+
+
+def read_notes(line: str) -> list[IdiomNote]:
+    """The idioms of a segment. ValueError that says what is wrong."""
+    try:
+        return _NOTES.validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"[{part!r}]" for part in first["loc"])
+        raise ValueError(f"{where} {first['msg']}".lstrip()) from None

@@ -3,26 +3,70 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import exists, insert, select, update
 from sqlalchemy.orm import Session
 
 import creamtea
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
-from creamtea.orders.cancelling import cancel_in
-from creamtea.orders.rows import FRESH, LIVE, add_events, keys_of, lock_steps, make_wait
+from creamtea.orders.rows import FRESH, LIVE, UNFINISHED, add_events, keys_of, lock_steps, make_wait
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
 from creamtea.store.tables import Base, StepFile, StepInput, StepRow, StudyRow, StudyStep
-from creamtea.study.plan import Plan, PlannedStep
+from creamtea.study.checks.warnings import warnings_of
+from creamtea.study.loader import LoadedStudy, load_study
+from creamtea.study.plan import Plan, PlannedStep, plan
+
+
+def cancel(database: Database, study_id: int) -> bool:
+    """Cancel a study, and those of its unfinished steps that no other live study needs.
+
+    A running step loses its claim: its controller notices that at the next renewal and stops it. False: the
+    study had already ended.
+    """
+    with database.transaction() as session:
+        lock_steps(session)
+        return cancel_in(session, study_id, database.now(session))
+
+
+def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
+    ended = session.execute(
+        update(StudyRow)
+        .where(StudyRow.id == study_id, StudyRow.state.in_(LIVE))
+        .values(state="cancelled", finished_at=now)
+        .returning(StudyRow.id)
+        .execution_options(synchronize_session=False)
+    ).first()
+    if ended is None:
+        return False
+    shared = exists().where(
+        StudyStep.step_key == StepRow.key,
+        StudyStep.study_id == StudyRow.id,
+        StudyRow.id != study_id,
+        StudyRow.state.in_(LIVE),
+    )
+    keys = session.scalars(
+        update(StepRow)
+        .where(StepRow.key.in_(keys_of(study_id)), StepRow.state.in_(UNFINISHED), ~shared)
+        .values(state="cancelled", fence=StepRow.fence + 1, owner=None, lease_until=None, finished_at=now)
+        .returning(StepRow.key)
+        .execution_options(synchronize_session=False)
+    ).all()
+    add_events(session, keys, now, "cancelled")
+    return True
+
+
+# From a plan to rows: steps that have succeeded are reused, failed ones are retried, the rest is pending.
 
 
 @dataclass(frozen=True)
@@ -257,3 +301,48 @@ def _refresh(
         session.execute(update(StepRow), [{"key": key, **FRESH} for key in reset])
     make_wait(session, reset)
     return frozenset(reused)
+
+
+# A study written in a browser: checked as `creamtea validate` checks it, its files kept inside one folder.
+#
+# Whoever submits a study by the command line may read what that account may read. Who submits by a page may
+# not: every path must lie in the folder that the server's owner has set aside (CREAMTEA_DATA), symbolic links
+# followed.
+
+
+MAX_CHARACTERS = 200_000
+NAME = "study"  # how messages call the text: "study:12"
+
+
+@dataclass(frozen=True)
+class WrittenStudy:
+    """A study without mistakes."""
+
+    loaded: LoadedStudy
+    planned: Plan
+    warnings: tuple[StudyWarning, ...]
+
+    @property
+    def name(self) -> str:
+        return self.planned.study
+
+
+def check_written(text: str, folder: Path) -> WrittenStudy:
+    """StudyErrors with every mistake and its line; InputError for what is not a study at all."""
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"the study has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+    if not folder.is_dir():
+        raise InputError(f"CREAMTEA_DATA={folder}: no such folder on the server")
+    with tempfile.TemporaryDirectory() as aside:
+        path = Path(aside) / "study.yaml"
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        loaded = load_study(path, name=NAME)
+    planned = plan(loaded.study, folder, loaded.errors, confined=True)
+    warnings = tuple(dict.fromkeys(warnings_of(loaded.study, planned, folder, loaded.place_of)))
+    return WrittenStudy(loaded, planned, warnings)
+
+
+def submit_written(database: Database, store: ArtefactStore, written: WrittenStudy) -> Submission:
+    """Queue it. An unfinished study of the same name is cancelled, as by `creamtea submit`."""
+    store.check_writable()
+    return submit(database, store, written.planned, written.loaded.spec, written.loaded.config_hash)

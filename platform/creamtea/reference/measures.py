@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from creamtea.contract.columns import Column
-from creamtea.methods.analysis import ANALYSES
-from creamtea.methods.displays import EMPTY, LENGTH
+from creamtea.methods.analysis import ANALYSES, EMPTY, LENGTH
 from creamtea.methods.metrics import METRICS
 from creamtea.methods.training import SelectBy
 from creamtea.reference.markup import GENERATED, cell, table

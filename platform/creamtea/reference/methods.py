@@ -7,7 +7,7 @@ from typing import Any
 from creamtea.human.protocols import OWN
 from creamtea.methods.family import Family
 from creamtea.methods.plugins import FAMILIES
-from creamtea.methods.precisions import PRECISIONS
+from creamtea.methods.searches import PRECISIONS
 from creamtea.reference.fields import fields_table, parts_of
 from creamtea.reference.markup import GENERATED, cell, paragraphs, table
 from creamtea.study.spec import Study

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from creamtea.methods.analysis import DIFFERENCES, Analysis
-from creamtea.methods.displays import BLEU, Measure, RowSetting, TableLayout
+from creamtea.methods.analysis import BLEU, DIFFERENCES, Analysis, Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.cells import Material, Measured, correct, read_delta
 from creamtea.report.model import Delta, Notes, Row, Table

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from creamtea.contract.columns import Column
-from creamtea.methods.displays import CellPlot, PointPlot, RowPlot, RowSetting
+from creamtea.methods.analysis import CellPlot, PointPlot, RowPlot, RowSetting
 from creamtea.report import text, vega
 from creamtea.report.buckets import Groups
 from creamtea.report.cells import state_of
 from creamtea.report.model import Cell, Figure, Row, Spec
 from creamtea.report.vega import GREY, Styles, styles_of_parts
-from creamtea.stats.proportion import wilson_interval
+from creamtea.stats.estimate import wilson_interval
 from creamtea.store.queries import CurvePoint
 
 MAX_TICKS = 12

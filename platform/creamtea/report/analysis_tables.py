@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creamtea.methods.analysis import Analysis
-from creamtea.methods.displays import IdiomList, Measure, RowSetting, TableLayout
+from creamtea.methods.analysis import Analysis, IdiomList, Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.analysis_differences import differences
 from creamtea.report.analysis_figures import analysis_figure
@@ -17,7 +16,7 @@ from creamtea.report.columns import meanings
 from creamtea.report.idioms import idiom_table
 from creamtea.report.model import Cell, Figure, Notes, Row, Section, Table
 from creamtea.report.vega import styles_of
-from creamtea.stats.proportion import wilson_interval
+from creamtea.stats.estimate import wilson_interval
 from creamtea.store.queries import MetricValue
 
 Counts = Callable[[Mapping[str, Any]], tuple[int, int]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from creamtea.contract.columns import Column
-from creamtea.methods.displays import Measure, RowSetting, TableLayout
+from creamtea.methods.analysis import Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.cells import Measured
 from creamtea.report.model import Cell, Row, Table

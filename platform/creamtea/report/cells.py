@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from creamtea.document.warning import StudyWarning
 from creamtea.report.model import UNMARKED, Cell, Delta, PValue, Warnings
 from creamtea.report.step_titles import step_title
-from creamtea.stats.bootstrap import MIN_SEGMENTS
-from creamtea.stats.correction import SIGNIFICANT, holm
+from creamtea.stats.paired import SIGNIFICANT, holm
+from creamtea.stats.resampling import MIN_SEGMENTS
 from creamtea.store.queries import (
     OUTPUTS,
     CurvePoint,
@@ -24,7 +24,7 @@ from creamtea.store.queries import (
     points_of,
     study_nodes,
 )
-from creamtea.store.study_tables import StepInput
+from creamtea.store.tables import StepInput
 from creamtea.study.spec import Study
 from creamtea.wording import counted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from creamtea.contract.columns import Column
-from creamtea.methods.displays import IdiomList
+from creamtea.methods.analysis import IdiomList
 from creamtea.report import text
 from creamtea.report.cells import Material
 from creamtea.report.model import Cell, Row, Table

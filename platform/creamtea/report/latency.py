@@ -11,7 +11,7 @@ from creamtea.report.cells import Material, Measured, absent, read_cell, state_o
 from creamtea.report.columns import LATENCY_MEANS, latency_columns
 from creamtea.report.model import Cell, Percent, Row, Table
 from creamtea.stats.estimate import Estimate, positive_estimate
-from creamtea.stats.medians import FEW_VALUES, MIN_VALUES
+from creamtea.stats.resampling import FEW_VALUES, MIN_VALUES
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 from creamtea.wording import counted

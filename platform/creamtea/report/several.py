@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.methods.measuring import Significance
-from creamtea.methods.metrics import Metric
+from creamtea.methods.metrics import Metric, Significance
 from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material, absent, correct, tested_delta
 from creamtea.report.configuration import spec_table

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from creamtea.contract.columns import Column
-from creamtea.methods.displays import EMPTY, LENGTH
+from creamtea.methods.analysis import EMPTY, LENGTH
 from creamtea.methods.metrics import Metric, OfWords
 from creamtea.methods.test_sets import WordTestSet
 from creamtea.report import describe, text

@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.document.warning import StudyWarning
+from creamtea.methods.analysis import EMPTY, LENGTH
 from creamtea.methods.corpora import WordCorpus
-from creamtea.methods.displays import EMPTY, LENGTH
 from creamtea.methods.searches import Beam
 from creamtea.methods.training import Training
 from creamtea.report import text

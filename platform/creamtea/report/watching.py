@@ -12,8 +12,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
-from creamtea.contract.resources import Resources
-from creamtea.contract.step import RUNNING_LOSS, LiveView
+from creamtea.contract.step import RUNNING_LOSS, LiveView, Resources
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.specs import spec_of

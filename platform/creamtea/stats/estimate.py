@@ -1,4 +1,4 @@
-"""A mean over items with its standard error; items may have different weights.
+"""Means, shares and ratios over items, with their standard errors and intervals.
 
 Every statistic of human ratings here is a mean over items (of differences, of residuals, of deviations); this
 is the one place that turns it into an interval.
@@ -122,7 +122,7 @@ def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[A
     is the sum of a cluster's w(x − m): the variance of clusters' means is the cluster-robust variance of a
     mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models"), whatever goes
     on within a cluster. Long documents' means vary less: ρ + (1 − ρ)/n, n the effective number of values and
-    ρ = 0.3 (`stats.documents`). That only corrects for few clusters; were ρ another, little would change.
+    ρ = 0.3 (`stats.power`). That only corrects for few clusters; were ρ another, little would change.
     """
     _, number = np.unique(clusters, return_inverse=True)
     total = np.bincount(number, weights)
@@ -196,3 +196,206 @@ def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[
     for vector in vectors:
         kept &= ~np.isnan(vector)
     return [vector[kept] for vector in vectors], weighing[kept]
+
+
+# Means over cases that come in clusters of unequal size: the occurrences of an idiom, say.
+#
+# Two occurrences of an idiom are hardly two observations, and one idiom may be a third of a test set. What
+# another choice of clusters would give is in the differences between clusters alone.
+
+
+@dataclass(frozen=True)
+class ClusterMean:
+    """Σ totals / Σ sizes, with the 95 % t interval over clusters; where there is none, `reason` says why."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None  # two-sided, of a value of 0
+    reason: str = ""
+
+
+def effective_clusters(sizes: ArrayLike) -> float:
+    """(Σ size)² / Σ size², Kish 1965: the number of clusters of equal size that weigh as much together."""
+    size = np.asarray(sizes, dtype=np.float64)
+    return float(size.sum()) ** 2 / float(size @ size)
+
+
+def outweighing_share(sizes: ArrayLike) -> float | None:
+    """Return the largest cluster's share of all cases if it outweighs the others; None otherwise.
+
+    It does if it has more than a fifth of the cases, and half as many again as the mean cluster.
+    """
+    size = np.asarray(sizes, dtype=np.float64)
+    share = float(size.max() / size.sum())
+    return share if share > max(0.2, 1.5 / len(size)) else None
+
+
+def variance_over_clusters(totals: ArrayLike, sizes: ArrayLike) -> float:
+    """The variance of Σ totals / Σ sizes: of a ratio estimate, linearised over two clusters or more (Cochran
+    1977, "Sampling Techniques", chapter 6). A large cluster draws the ratio towards its own, so that each
+    residual counts by its leverage (CR2: Bell and McCaffrey 2002, "Bias reduction in standard errors for
+    linear regression with multi-stage samples")."""
+    total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    cases = float(size.sum())
+    residuals = (total - total.sum() / cases * size) / cases
+    return float((residuals**2 / (1 - size / cases)).sum())
+
+
+def cluster_mean(totals: ArrayLike, sizes: ArrayLike, cluster: str = "cluster") -> ClusterMean:
+    """`totals[g]`: the sum over cluster g, such as how many subwords one selection reaches more than another;
+    `sizes[g]`: its cases, > 0. `cluster` is what one is called in a reason.
+
+    Degrees of freedom are those of the effective number of clusters. In simulations with the clusters of
+    IdiomTranslationDS, one of them a third of the cases, the interval covers 91 to 95 %; with as many degrees
+    of freedom as there are clusters and the plain variance it was 82 to 93 %. One cluster alone, and clusters
+    of equal means, have no interval. ValueError without clusters.
+    """
+    total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if len(size) == 0 or len(size) != len(total) or bool((size <= 0).any()):
+        raise ValueError("a mean over clusters needs clusters, each with cases")
+    clusters = len(size)
+    value = float(total.sum() / size.sum())
+    if clusters == 1:
+        return ClusterMean(value, reason=f"only one {cluster}: no spread to judge by")
+    error = math.sqrt(variance_over_clusters(total, size))
+    if error <= ROUNDING * float(np.abs(total / size).max()):
+        return ClusterMean(
+            value, reason=f"all {clusters} {cluster}s have the same value: no spread to judge by"
+        )
+    freedom = effective_clusters(size) - 1
+    half = float(scipy.special.stdtrit(freedom, 0.975)) * error
+    p_value = 2 * float(scipy.special.stdtr(freedom, -abs(value) / error))
+    return ClusterMean(value, value - half, value + half, p_value)
+
+
+# The interval of a share: k of n, or of cases that come in clusters.
+
+
+_MAX_CASES_PER_CLUSTER = 5.0  # effective ones, where a cluster outweighs the others
+
+_MIN_EFFECTIVE_CASES = (
+    1e-6  # with fewer the interval is that from 0 to 1 but for rounding, or for an underflow
+)
+
+
+def wilson_interval(count: int, of: int) -> tuple[float, float]:
+    """The 95 % score interval of a binomial share (Wilson 1927). Unlike resampling it holds for few cases and
+    for shares near 0 and 1. ValueError unless 0 ≤ count ≤ of and of > 0."""
+    if not 0 <= count <= of or of == 0:
+        raise ValueError(f"{count} of {of} is not a share")
+    from scipy.stats import binomtest  # takes a second to import
+
+    interval = binomtest(count, of).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def logit_interval(value: float, half: float) -> tuple[float, float]:
+    """The interval v ± h of a mean of shares on the scale of log odds, between 0 and 1 like the shares.
+
+    log(v/(1 − v)) has the standard error se/(v(1 − v)) (delta method). In simulations of the mean recall of 5
+    to 68 idioms it covers 95 to 99 %; v ± h covers 90 % of a mean of 0.95, whose idioms mostly have 1.
+    """
+    odds, half = float(scipy.special.logit(value)), half / (value * (1 - value))
+    return float(scipy.special.expit(odds - half)), float(scipy.special.expit(odds + half))
+
+
+def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, float]:
+    """The 95 % interval of a share whose cases come in clusters (the marked errors of a segment): counts[g]
+    of sizes[g] cases of cluster g.
+
+    Wilson's interval with an effective number of cases: that of a simple sample whose share has the variance
+    of this ratio estimate (linearised over clusters), made smaller for few clusters by the squared ratio of
+    the normal to Student's quantile (Korn and Graubard 1998, "Confidence intervals for proportions with small
+    expected number of positive counts estimated from survey data"). Clusters of unequal size count as fewer
+    (`effective_clusters`). A share of 0 or 1 has no such variance: each of these then counts as one case.
+
+    Where one cluster outweighs the others, the variance is mostly that one's residual, and says little: each
+    effective cluster then counts as five cases at most. In simulations with one idiom a third of the cases
+    the interval so covers 94 to 100 %, where it was 63 to 99 %.
+
+    From 0 to 1 where one cluster outweighs the others so far that nothing is known of another choice of them.
+    ValueError without cases, or where a count exceeds its size.
+    """
+    count, size = np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if len(size) == 0 or bool((size <= 0).any()) or bool((count < 0).any()) or bool((count > size).any()):
+        raise ValueError("a share needs clusters, each with a count of at least one case")
+    clusters, cases = len(size), float(size.sum())
+    share = float(count.sum()) / cases
+    if clusters == 1:
+        return 0.0, 1.0
+    simple = share * (1 - share)
+    variance = variance_over_clusters(count, size)
+    weighty = effective_clusters(size)
+    effective = min(cases, simple / variance) if simple > 0 and variance > 0 else weighty
+    if outweighing_share(size) is not None:
+        effective = min(effective, _MAX_CASES_PER_CLUSTER * weighty)
+    normal = float(scipy.special.ndtri(0.975))
+    effective *= (normal / float(scipy.special.stdtrit(weighty - 1, 0.975))) ** 2
+    if effective < _MIN_EFFECTIVE_CASES:
+        return 0.0, 1.0
+    scale = 1 + normal**2 / effective
+    centre = (share + normal**2 / (2 * effective)) / scale
+    half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+# Baseline = 100 %: a system's mean rating in per cent of the baseline's (Domhan et al. 2022, Table 5).
+#
+# R = 100 · mean(x_s) / mean(x_b), with two 95 % intervals:
+#
+# - `paired_t`, the paper's: the paired-t interval of mean(x_s − x_b), times 100/mean(x_b). It takes the
+#   denominator as known.
+# - `delta`: e_i = x_si − (R/100) · x_bi, half-width 100 · t · sd(e) / (√n · mean(x_b)). The delta method's;
+#   it lets the baseline's mean be an estimate too.
+#
+# A ratio depends on the zero of the scale (1–6 renamed to 0–5 gives other percentages): show the raw means
+# beside it.
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A system's mean in per cent of the baseline's, over the items rated for both, with either interval."""
+
+    delta: Estimate
+    paired_t: Estimate
+
+
+def baseline_ratio(
+    baseline: ArrayLike,
+    system: ArrayLike,
+    weights: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+) -> Ratio:
+    """The ratio of item means (n,), NaN where an item has no rating; items missing on either side are
+    left out. `clusters` (n,): the items' documents by number, where items of a document go together.
+
+    A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as in `compare_paired`.
+    """
+    own = np.arange(np.size(baseline)) if clusters is None else clusters
+    (base, ours, groups), kept_weights = complete(aligned(baseline, system, own), weights)
+    if len(base) == 0:
+        return _none("no items")
+    base_mean = float(np.average(base, weights=kept_weights))
+    our_mean = float(np.average(ours, weights=kept_weights))
+    if base_mean <= 0:
+        return _none("the baseline's mean is not above 0: no ratio to it")
+    equal_weights = None if np.ptp(kept_weights) == 0 else kept_weights
+    scale = float(np.abs([base, ours]).max())
+    share = our_mean / base_mean
+    points = mean_estimate(ours - base, equal_weights, scale, groups)
+    residuals = mean_estimate(ours - share * base, equal_weights, scale, groups)  # their mean is 0
+    percent = 100 * share
+    delta, paired_t = (
+        Estimate(percent, reason=estimate.reason)
+        if estimate.low is None or estimate.high is None
+        else Estimate(
+            percent, centre + 100 * estimate.low / base_mean, centre + 100 * estimate.high / base_mean
+        )
+        for estimate, centre in ((residuals, percent), (points, 100.0))
+    )
+    return Ratio(delta, paired_t)
+
+
+def _none(reason: str) -> Ratio:
+    return Ratio(Estimate(reason=reason), Estimate(reason=reason))

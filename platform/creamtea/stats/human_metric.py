@@ -13,9 +13,8 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.bootstrap import SEED
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, without_rounding
-from creamtea.stats.randomization import swaps
+from creamtea.stats.resampling import SEED, swaps
 
 Kind = Literal["kendall", "pearson"]
 

@@ -36,9 +36,9 @@ import numpy as np
 import scipy  # scipy.sparse and scipy.special are imported where they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.bootstrap import SEED
-from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.estimate import ROUNDING, Array
+from creamtea.stats.paired import SIGNIFICANT
+from creamtea.stats.resampling import SEED
 
 Integers = NDArray[np.int64]
 DRAWS = 10_000

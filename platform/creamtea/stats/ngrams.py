@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
-from creamtea.stats.correction import SIGNIFICANT, holm
+from creamtea.stats.paired import SIGNIFICANT, holm
 
 LONGEST = 4  # words
 NGram = tuple[str, ...]

@@ -5,7 +5,7 @@ one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside Â
 the verdict is "undecided", with the number of items that would decide it.
 
 A paired test over items is about the raters who took part. The verdict must hold for other raters as well:
-the test and the interval that treat raters as a sample, too (stats/crossed.py), must agree. With two or three
+the test and the interval that treat raters as a sample, too (stats/paired.py), must agree. With two or three
 raters they seldom do, as these say little about how raters differ; with one rater they never do.
 """
 
@@ -15,10 +15,9 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from creamtea.stats.aiming import State
-from creamtea.stats.crossed import CrossedComparison
-from creamtea.stats.paired import PairedComparison
+from creamtea.stats.paired import CrossedComparison, PairedComparison
 from creamtea.stats.power import ALPHA, POWER, items_for_equivalence, items_needed
+from creamtea.stats.sequential import State
 
 
 class Outcome(StrEnum):
@@ -108,7 +107,7 @@ def judge_state(
     state: State, delta: float, crossed: CrossedComparison | None = None, crossed_p: float | None = None
 ) -> Verdict:
     """The verdict where a campaign aims: what decided over the items is how the comparison ended
-    (`stats.aiming`), as all items together are not a sample of a fixed size. `crossed` as in `judge`."""
+    (`stats.sequential`), as all items together are not a sample of a fixed size. `crossed` as in `judge`."""
     these = _OF_STATES.get(state, Outcome.UNDECIDED)
     differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
     within = these is Outcome.NO_LARGER_DIFFERENCE and within_elsewhere

@@ -21,8 +21,8 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.estimate import ROUNDING, Array
+from creamtea.stats.paired import SIGNIFICANT
 
 RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repeat, of a bad reference
 

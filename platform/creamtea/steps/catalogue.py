@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepKind
 from creamtea.methods.analysis import ANALYSES, DIFFERENCES
 from creamtea.methods.corpora import CORPORA
 from creamtea.steps.systems import (

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.values import Positive, Seed
 from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.architectures import Architecture, Nvs
-from creamtea.methods.measuring import LatencyProtocol, Recall, Significance
-from creamtea.methods.metrics import Metric
+from creamtea.methods.metrics import LatencyProtocol, Metric, Recall, Significance
 from creamtea.methods.objectives import Objective
-from creamtea.methods.precisions import InPrecision, Precision
-from creamtea.methods.searches import Search
+from creamtea.methods.searches import InPrecision, Precision, Search
 from creamtea.methods.selections import Selection
 from creamtea.methods.texts import Languages
 from creamtea.methods.training import Training

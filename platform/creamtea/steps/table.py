@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepKind
 from creamtea.methods.family import Method
 from creamtea.methods.plugins import FAMILIES
 from creamtea.steps.catalogue import STEP_KINDS

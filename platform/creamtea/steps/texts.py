@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.methods.corpora import Corpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import TestSet

@@ -1,6 +1,6 @@
 """Artefacts: content-addressed files under one root, a local folder or any fsspec address.
 
-`store.areas` lists the folders below the root and what is in them.
+`store.inventory` lists the folders below the root and what is in them.
 
 No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
 """
@@ -27,16 +27,19 @@ from creamtea.errors import CreamteaError, DamagedArtefact, DamagedCheckpoint, I
 from creamtea.replacing import replacing
 from creamtea.scratch import scratch_folder
 from creamtea.settings import make_private
-from creamtea.store.local_files import (
+from creamtea.store.files import (
+    GuardedReads,
     checked_name,
     copy_to_disk,
     digest_of,
+    explain,
     files_below,
     hash_of,
+    is_object_store,
+    open_root,
     seal,
     unseal,
 )
-from creamtea.store.remote import GuardedReads, explain, is_object_store, open_root
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process

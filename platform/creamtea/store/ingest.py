@@ -20,8 +20,16 @@ from sqlalchemy.orm import Session
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
-from creamtea.store.columns import MAX_INDEXED
-from creamtea.store.tables import Base, Hypothesis, Metric, Point, Segment, SegmentScore, StepFile
+from creamtea.store.tables import (
+    MAX_INDEXED,
+    Base,
+    Hypothesis,
+    Metric,
+    Point,
+    Segment,
+    SegmentScore,
+    StepFile,
+)
 
 BATCH = 2000  # rows per INSERT
 NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # as JSON writes it

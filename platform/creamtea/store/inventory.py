@@ -2,21 +2,84 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
 from pathlib import Path
+from typing import Any
 
-from creamtea.store.ages import modified_at
-from creamtea.store.areas import UPLOADS
 from creamtea.store.artefacts import ArtefactStore
+
+
+class Kept(Enum):
+    """How long a file is needed."""
+
+    REFERENCED = auto()  # while the database has its digest
+    UNFINISHED = auto()  # until its step has succeeded
+    STEP = auto()  # as long as its step is in the database
+    ALWAYS = auto()
+    WRITING = auto()  # while it is young: no database knows it
+
+
+@dataclass(frozen=True)
+class Area:
+    """`files`: what `creamtea gc` calls them; `part`: under what `creamtea du` counts those of a step."""
+
+    files: str
+    kept: Kept
+    part: str = "other"
+
+
+UPLOADS = "uploads"  # not a folder: uploads in parts that have not ended
+
+AREAS = {
+    # objects/ab/<sha256>: an output file of a step, or a file beside a source; never changed
+    "objects": Area("outputs", Kept.REFERENCED, "outputs"),
+    # checkpoints/<key>/<name>: what a running step resumes from
+    "checkpoints": Area("checkpoints", Kept.UNFINISHED, "checkpoints"),
+    # progress/<key>.json: how far a running step is
+    "progress": Area("progress", Kept.UNFINISHED, "progress"),
+    # room/<key>.json: with how many workers it could go on
+    "room": Area("offers of more workers", Kept.UNFINISHED, "progress"),
+    # live/<key>.json: what a running step shows of itself
+    "live": Area("curves and examples of trainings", Kept.STEP, "progress"),
+    # logs/<key>/: the logs of its attempts (`store.logs`)
+    "logs": Area("logs", Kept.STEP, "logs"),
+    # controller/waiting.json: why the controller does not start steps now
+    "controller": Area("what a controller waits for", Kept.ALWAYS),
+    # damaged/<sha256>: a damaged object, set aside for who wants to look at it
+    "damaged": Area("damaged files", Kept.WRITING),
+    # tmp/: what is being written
+    "tmp": Area("temporary files", Kept.WRITING),
+    UPLOADS: Area("unfinished uploads", Kept.WRITING),
+}
+
+
+# When a file of any file system was last written.
+
+
+def modified_at(info: dict[str, Any]) -> float:
+    """From what fsspec says of a file: seconds since 1970; infinite if its file system does not say."""
+    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        match info.get(name):
+            case datetime() as moment:
+                return moment.timestamp()
+            case int() | float() as seconds:
+                return float(seconds)
+    return math.inf
+
+
+# What an artefact store holds, and removing some of it while steps may be running.
 
 
 @dataclass(frozen=True)
 class Entry:
     """A file in the store."""
 
-    area: str  # the folder below the root, or UPLOADS (see `store.areas`)
+    area: str  # the folder below the root, or UPLOADS
     owner: str  # whose it is: a digest in objects/, a step's key elsewhere
     path: str
     size: int  # bytes

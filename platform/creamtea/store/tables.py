@@ -1,37 +1,294 @@
 """All tables: typed declarative models. Only migrations create or change the schema.
 
-Enumerations are strings with a CHECK, times are UTC, every constraint has a name. Those of people and
-campaigns are here, those of studies and steps in `study_tables`, from where they are passed on.
+Enumerations are strings with a CHECK, times are UTC, every constraint has a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, UniqueConstraint, text
-from sqlalchemy.orm import Mapped, mapped_column
-
-from creamtea.store.columns import JSON_OR_NULL, Base, UtcDateTime, one_of
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.study_tables import (
-    ERROR_KINDS,
-    STEP_STATES,
-    STUDY_STATES,
-    Controller,
-    Event,
-    Hypothesis,
-    Metric,
-    Point,
-    Segment,
-    SegmentScore,
-    StepFile,
-    StepInput,
-    StepRow,
-    StudyRow,
-    StudyStep,
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    Index,
+    MetaData,
+    UniqueConstraint,
+    text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+# characters of a text in an index: PostgreSQL takes 2,704 bytes of all that an entry is made of, which may be
+# the key of a step and two texts, of four bytes each character
+MAX_INDEXED = 300
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC datetime on every database (SQLite has no time zones)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a naive datetime must not reach the database")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+JSON_OR_NULL = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+
+
+def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
+    return CheckConstraint(f"{column} IN ({', '.join(repr(str(v)) for v in values)})", name=column)
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UtcDateTime(), dict[str, Any]: Json, list[Any]: Json}  # noqa: RUF012
+
+
+# The kinds of a campaign's items, named once: the table's CHECK and everything in `human/` use these.
+
+
+class ItemKind(StrEnum):
+    RATED = "rated"
+    RANDOM = "random"  # the part drawn at random beside a choice by disagreement
+    REPEAT = "repeat"
+    BAD_REFERENCE = "bad-reference"
+    TUTORIAL = "tutorial"
+    ATTENTION = "attention-check"
+
+    @property
+    def label(self) -> str:
+        """For pages, above items or beside their number."""
+        return f"{_NOUNS[self]}s" if self in _NOUNS else _STATES[self]
+
+    @property
+    def single(self) -> str:
+        """For pages, of one item: "practice item"."""
+        return _NOUNS.get(self) or f"item, {_STATES[self]}"
+
+    def counted(self, count: int) -> str:
+        """ "1 repeat", "2,000 repeats", "30 rated"."""
+        return f"{count:,} {_NOUNS[self] if count == 1 and self in _NOUNS else self.label}"
+
+    @property
+    def rates_systems(self) -> bool:
+        """Whether ratings of such items count in the statistics of systems."""
+        return self in (ItemKind.RATED, ItemKind.RANDOM)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether such an item was made from another one, to tell whether a rater reads."""
+        return self in (ItemKind.REPEAT, ItemKind.BAD_REFERENCE)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the organiser wrote such an item, with its answer; every rater gets it."""
+        return self in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
+
+
+_STATES = {ItemKind.RATED: "rated", ItemKind.RANDOM: "drawn at random"}
+_NOUNS = {
+    ItemKind.REPEAT: "repeat",
+    ItemKind.BAD_REFERENCE: "bad reference",
+    ItemKind.TUTORIAL: "practice item",
+    ItemKind.ATTENTION: "attention check",
+}
+SYSTEM_KINDS = tuple(kind for kind in ItemKind if kind.rates_systems)
+CONTROL_KINDS = tuple(kind for kind in ItemKind if kind.is_control)
+WRITTEN_KINDS = tuple(kind for kind in ItemKind if kind.is_written)
+
+
+# The tables of the study engine: studies, steps and what these leave (see `tables`).
+
+
+STEP_STATES = ("pending", "ready", "running", "succeeded", "failed", "cancelled")
+STUDY_STATES = ("queued", "running", "succeeded", "failed", "cancelled")
+ERROR_KINDS = ("deterministic", "infrastructure", "unavailable", "timeout", "upstream")
+
+
+class Controller(Base):
+    """At most one row: the process that claims steps. Its fence grows with every take-over."""
+
+    __tablename__ = "controller"
+    __table_args__ = (CheckConstraint("id = 1", name="single"),)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    owner: Mapped[str]  # as `creamtea.orders.controllers.own_name`
+    address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
+    study_id: Mapped[int | None]  # the only study that it runs (`creamtea run`); None: every queued one
+    fence: Mapped[int]
+    lease_until: Mapped[datetime]
+
+    def __str__(self) -> str:
+        place, pid, start = self.owner.rsplit(":", 2)
+        host = place.partition("/")[0]
+        since = datetime.fromtimestamp(int(start), UTC)
+        return f"process {pid} on {host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+class StudyRow(Base):
+    """One submission of a study; a study's name refers to the newest."""
+
+    __tablename__ = "study"
+    __table_args__ = (one_of("state", STUDY_STATES),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(index=True)
+    config_hash: Mapped[str]  # sha256 of the canonical expanded spec
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON)  # expanded; plain JSON keeps the order of its keys
+    state: Mapped[str]
+    priority: Mapped[int] = mapped_column(default=0)
+    code_version: Mapped[str]
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class StepRow(Base):
+    """A content-addressed step; shared by every study that plans it."""
+
+    __tablename__ = "step"
+    __table_args__ = (one_of("state", STEP_STATES), one_of("error_kind", ERROR_KINDS))
+    key: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    version: Mapped[int]
+    params: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(index=True)
+    resources: Mapped[dict[str, Any]]
+    locations: Mapped[dict[str, Any]]  # a user's path as params give it -> its absolute path; not in the key
+    attempts: Mapped[int] = mapped_column(default=0)
+    fence: Mapped[int] = mapped_column(default=0)
+    owner: Mapped[str | None]  # the controller that is running it
+    lease_until: Mapped[datetime | None]
+    not_before: Mapped[datetime | None]  # back-off after an infrastructure failure
+    error_kind: Mapped[str | None]
+    error: Mapped[str | None]
+    facts: Mapped[dict[str, Any] | None]  # what the step reported, with device, node, seconds
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class StepInput(Base):
+    __tablename__ = "step_input"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    role: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    input_key: Mapped[str] = mapped_column(ForeignKey("step.key"), index=True)
+
+
+class StudyStep(Base):
+    """A step's place in a study. `labels` say what it is there: {"system", "seed", "test_set", ...}."""
+
+    __tablename__ = "study_step"
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"), primary_key=True)
+    node: Mapped[str] = mapped_column(primary_key=True)  # e.g. "decode/softmax-beam4/1/test"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key"), index=True)
+    position: Mapped[int]
+    labels: Mapped[dict[str, Any]]
+
+
+class StepFile(Base):
+    """An output file of a step; `digest` names the object in the artefact store."""
+
+    __tablename__ = "step_file"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(index=True)  # sha256
+    size: Mapped[int] = mapped_column(BigInteger)  # bytes
+
+
+class Event(Base):
+    """What happened to a step, for people: attempts, errors, retries, reuse."""
+
+    __tablename__ = "event"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), index=True)
+    at: Mapped[datetime]
+    what: Mapped[str]
+    detail: Mapped[str] = mapped_column(default="")
+
+
+# ---------------------------------------------------------------- outputs and metrics
+
+
+class Segment(Base):
+    __tablename__ = "segment"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    source: Mapped[str]
+    reference: Mapped[str]
+    idioms: Mapped[list[Any]]  # [{"name", "source": [from, to], "target": [from, to]}]
+
+
+class Hypothesis(Base):
+    __tablename__ = "hypothesis"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    text: Mapped[str]
+    # None where no model of the study made the text
+    score: Mapped[float | None]  # sum of the log scores of its tokens, </s> included
+    length: Mapped[int | None]  # subwords, </s> not counted
+    selected_size: Mapped[int | None]
+
+
+class Metric(Base):
+    __tablename__ = "metric"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    subject: Mapped[str] = mapped_column(primary_key=True, default="")
+    value: Mapped[float | None]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+    note: Mapped[str] = mapped_column(default="")
+    detail: Mapped[dict[str, Any]]
+
+
+class SegmentScore(Base):
+    __tablename__ = "segment_score"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    value: Mapped[float]
+
+
+class Point(Base):
+    __tablename__ = "point"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    series: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    x: Mapped[float]
+    y: Mapped[float]
+    label: Mapped[str] = mapped_column(default="")
+
+
+# All tables: typed declarative models. Only migrations create or change the schema.
+#
+# Enumerations are strings with a CHECK, times are UTC, every constraint has a name. Those of people and
+# campaigns are here, those of studies and steps in `study_tables`, from where they are passed on.
+
 
 __all__ = [  # what is passed on; all that is below is public, too
     "ERROR_KINDS",

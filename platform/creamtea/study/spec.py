@@ -10,16 +10,14 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from creamtea.contract.resources import StepResources
+from creamtea.contract.step import StepResources
 from creamtea.document.values import Name, Positive, Seed, Strict
 from creamtea.methods.analysis import Analysis
 from creamtea.methods.architectures import Architecture, Nvs, TransformerArchitecture
 from creamtea.methods.corpora import Corpus
-from creamtea.methods.measuring import Latency, Recall, Significance
-from creamtea.methods.metrics import Bleu, Chrf, Metric
+from creamtea.methods.metrics import Bleu, Chrf, Latency, Metric, Recall, Significance
 from creamtea.methods.objectives import Objective
-from creamtea.methods.precisions import Precision
-from creamtea.methods.searches import Greedy, Search
+from creamtea.methods.searches import Greedy, Precision, Search
 from creamtea.methods.selections import FullVocabulary, Selection
 from creamtea.methods.test_sets import TestSet
 from creamtea.methods.texts import Alignment, Languages, Subwords

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.methods.texts import Filters, Symbols
-from creamtea.methods.word_lines import WordLines
+from creamtea.methods.texts import Filters, Symbols, WordLines
 from creamtea.unpacked import unpacked
 from creamtea.words import count_words, normalise
 

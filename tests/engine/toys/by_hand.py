@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from creamtea.contract.step import StepResult
-from creamtea.engine import settling, state
+from creamtea.engine import state
 from creamtea.engine.executors.base import Amounts, Capacity, Need
 from creamtea.engine.lease import Lease
 from creamtea.engine.task import StepOutcome, StepTask
@@ -27,7 +27,7 @@ def claim(database: Database, lease: Lease, capacity: Capacity | None = None) ->
     """The step that a controller would start next, which remembers nothing of earlier calls."""
     with database.session() as session:
         running = session.scalars(select(StepRow.key).where(StepRow.state == "running")).all()
-    queue, _ = settling.load(database, lease, running)
+    queue, _ = state.load(database, lease, running)
     choice = queue.next(capacity or machine(), 0.0)
     return choice and state.claim(database, lease, [choice.key], "artefacts").get(choice.key)
 
@@ -38,9 +38,9 @@ def claimed(database: Database, lease: Lease, capacity: Capacity | None = None) 
     return task
 
 
-def settle(database: Database) -> list[settling.Blocked]:
+def settle(database: Database) -> list[state.Blocked]:
     with database.transaction() as session:
-        return settling.settle(session)
+        return state.settle(session)
 
 
 def finish(database: Database, store: ArtefactStore, task: StepTask, folder: Path) -> bool:

@@ -5,7 +5,7 @@ It is also what Ray's workers call when they start, so this folder must be on th
 
 from __future__ import annotations
 
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.steps.catalogue import STEP_KINDS
 
 

@@ -13,7 +13,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.controller import controller
-from creamtea.engine import growing
+from creamtea.engine import queue
 from creamtea.engine.controller import Controller
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.executors.ray import RayExecutor
@@ -32,7 +32,7 @@ def runtime_env() -> dict[str, object]:
 def main() -> None:
     if sys.argv[1] == "service":
         toy_catalogue.register()
-        growing.GROW_AFTER = float(os.environ.get("TOY_GROW_AFTER", growing.GROW_AFTER))
+        queue.GROW_AFTER = float(os.environ.get("TOY_GROW_AFTER", queue.GROW_AFTER))
         address = sys.argv[2] if len(sys.argv) > 2 else None
         if address:
             workplace.make_executor = lambda name, address: RayExecutor(address, runtime_env())

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from creamtea.contract.kind import step_key
-from creamtea.contract.resources import Resources
+from creamtea.contract.step import Resources, step_key
 from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

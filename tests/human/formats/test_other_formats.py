@@ -35,7 +35,7 @@ from creamtea.human.formats.record import (
     known_test_set,
 )
 from creamtea.human.protocols import find_protocol
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 
 FACTS = ImportFacts("drawn", None, "test", "en", "de")
 # an import makes its own

@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from creamtea.monitoring.figures import CONTENT_TYPE, exposition
-from creamtea.monitoring.server import PATH, is_allowed
+from creamtea.monitoring import CONTENT_TYPE, PATH, exposition, is_allowed
 from creamtea_webapp import session
 
 

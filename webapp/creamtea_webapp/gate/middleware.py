@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from creamtea.access import sessions
-from creamtea.monitoring.server import PATH as METRICS
+from creamtea.monitoring import PATH as METRICS
 from creamtea.settings import Serving
 from creamtea_webapp import session
 from creamtea_webapp.gate.assets import OWN, asset

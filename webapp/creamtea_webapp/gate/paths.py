@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 
 ENTRANCE = "/enter"
 SIGN_OUT = "/sign-out"

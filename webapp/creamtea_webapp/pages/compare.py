@@ -19,7 +19,7 @@ from creamtea.errors import InputError
 from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_specs, compared_systems
 from creamtea.store.queries import study_names
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
 from creamtea_webapp.helper_process import HelperProcess, TookTooLong

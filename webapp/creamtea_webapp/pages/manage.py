@@ -9,10 +9,9 @@ import streamlit as st
 
 from creamtea.access import links, rights, sessions
 from creamtea.access.sessions import Identity
-from creamtea.orders.cancelling import cancel
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
-from creamtea.orders.submission import requeue
+from creamtea.orders.submission import cancel, requeue
 from creamtea.report.model import Document
 from creamtea.store.database import Database
 from creamtea_webapp import session

@@ -12,7 +12,7 @@ from creamtea.papers.cells import members_of
 from creamtea.papers.model import Exhibit, Kind
 from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhibits
 from creamtea.report.papers.ours import Reports
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 from creamtea_webapp import session
 from creamtea_webapp.markup import prepare_tables, show
 from creamtea_webapp.pages import blocks

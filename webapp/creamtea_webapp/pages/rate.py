@@ -16,7 +16,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.making.questions import WrongAnswers
 from creamtea.human.rating import ConsentMissing, Guidance, RatingRefused, TryAgain, Work, raters
 from creamtea.human.rating.raters import Welcome
-from creamtea.store.row_ids import MAX_ID, row_id
+from creamtea.store.rows import MAX_ID, row_id
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.board.earlier import earlier_items

@@ -18,7 +18,7 @@ from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
 from creamtea.store.queries import count_steps, find_study
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents

@@ -14,7 +14,7 @@ from creamtea.report.vega import vega_lite
 from creamtea.report.watching import timeline, watched_examples
 from creamtea.store.logs import list_logs, read_log
 from creamtea.store.queries import Node, events_of, find_study, steps_of, study_nodes
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
 from creamtea.wording import duration
 from creamtea_webapp import session

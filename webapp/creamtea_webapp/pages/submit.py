@@ -8,8 +8,13 @@ from creamtea.access import rights
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.orders.controllers import live_controller
-from creamtea.orders.submission import would_cancel
-from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written
+from creamtea.orders.submission import (
+    MAX_CHARACTERS,
+    WrittenStudy,
+    check_written,
+    submit_written,
+    would_cancel,
+)
 from creamtea.regular import decode
 from creamtea.settings import Settings
 from creamtea.wording import on_page

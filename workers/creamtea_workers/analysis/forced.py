@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from creamtea.contract.step import StepContext
-from creamtea.stats.bootstrap import Array
+from creamtea.stats.resampling import Array
 from creamtea_workers.corpora.batches import Batch, Pairs, parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.models.interface import output_logits

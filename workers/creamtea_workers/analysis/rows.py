@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.contract.step import MetricRow
 from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea.methods.analysis import STATISTICS_FILE
-from creamtea.stats.bootstrap import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
-from creamtea.stats.proportion import wilson_interval
+from creamtea.stats.estimate import wilson_interval
+from creamtea.stats.resampling import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
 from creamtea_workers.metrics.base import mean_statistics, ratio, read_texts
 from creamtea_workers.metrics.bleu import BleuMetric
 

@@ -8,7 +8,7 @@ from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.corpora import G2pCorpus, filled
 from creamtea.methods.test_sets import G2pTestSet
-from creamtea.methods.word_lines import PRONUNCIATIONS, WordLine, WordLines
+from creamtea.methods.texts import PRONUNCIATIONS, WordLine, WordLines
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared, Segment

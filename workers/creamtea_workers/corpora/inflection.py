@@ -11,7 +11,7 @@ from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.corpora import InflectionCorpus, filled, pair_parts
 from creamtea.methods.test_sets import InflectionTestSet
-from creamtea.methods.word_lines import INFLECTIONS, WordLine
+from creamtea.methods.texts import INFLECTIONS, WordLine
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea.words import normalise
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair

@@ -9,8 +9,8 @@ from typing import Any
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
-from creamtea.methods.idiom_notes import NOTES, IdiomNote, read_notes
 from creamtea.methods.test_sets import FilesTestSet, ItdsIdioms
+from creamtea.methods.texts import NOTES, IdiomNote, read_notes
 from creamtea.steps.texts import TestSetParams
 from creamtea_workers.corpora.files import Files, Pair, same_length
 from creamtea_workers.corpora.idioms import annotate, read_info

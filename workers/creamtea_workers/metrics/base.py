@@ -21,7 +21,7 @@ class Metric(Protocol):
     """A corpus metric as a function of summed statistics of the segments.
 
     That one shape serves the corpus value, the bootstrap and the paired test alike
-    (`creamtea.stats.bootstrap`). Scores are on the scale that the metric's authors print.
+    (`creamtea.stats.resampling`). Scores are on the scale that the metric's authors print.
     """
 
     name: str  # the row's name in the report: "bleu", "chrf", "comet"

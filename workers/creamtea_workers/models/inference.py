@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from creamtea.errors import StepError
-from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Precision
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.int8 import Int8Linear, Int8Matrix, require_int8
 from creamtea_workers.models.interface import Memory

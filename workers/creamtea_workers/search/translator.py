@@ -16,8 +16,7 @@ from torch import Tensor
 from creamtea.contract.step import Checkpoints, StepContext
 from creamtea.errors import InputError, StepError, StepUnavailable
 from creamtea.hardware import processor_name
-from creamtea.methods.precisions import Precision
-from creamtea.methods.searches import Search
+from creamtea.methods.searches import Precision, Search
 from creamtea.methods.selections import Selection
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts

@@ -22,9 +22,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from creamtea.contract.step import MetricRow, StepContext
-from creamtea.stats.bootstrap import Array, paired_bootstrap
-from creamtea.stats.clusters import cluster_mean, outweighing_share
-from creamtea.stats.proportion import clustered_interval, logit_interval
+from creamtea.stats.estimate import cluster_mean, clustered_interval, logit_interval, outweighing_share
+from creamtea.stats.resampling import Array, paired_bootstrap
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.calibration import CalibrationParams
-from creamtea.stats.bootstrap import Array
+from creamtea.stats.resampling import Array
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.stats.bootstrap import bootstrap_pairs
-from creamtea.stats.randomization import randomization_of_pairs
+from creamtea.stats.resampling import bootstrap_pairs, randomization_of_pairs
 from creamtea.steps.systems import CompareParams
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.metrics import build_metric

@@ -10,7 +10,7 @@ import numpy as np
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analysis import DifferencesParams
-from creamtea.stats.bootstrap import Array, ScoreFunction, paired_bootstrap
+from creamtea.stats.resampling import Array, ScoreFunction, paired_bootstrap
 from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
 from creamtea_workers.metrics.base import ratio
 from creamtea_workers.metrics.bleu import bleu_from_sums
@@ -36,7 +36,7 @@ SCORES: Mapping[Score, ScoreFunction] = {
 def run(context: StepContext[DifferencesParams]) -> StepResult:
     """`delta`, subject MEASURE/SETTING: system − baseline at that setting; with `base`, the system at that
     setting − the system at `base`. Each is the mean over seeds, with the interval and the p-values of
-    `creamtea.stats.bootstrap.paired_bootstrap`; detail.scores has the scores of each seed."""
+    `creamtea.stats.resampling.paired_bootstrap`; detail.scores has the scores of each seed."""
     base = context.params.base
     system = [SegmentStatistics.load(folder) for folder in context.inputs("system")]
     baseline = [SegmentStatistics.load(folder) for folder in context.inputs("baseline")]

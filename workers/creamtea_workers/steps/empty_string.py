@@ -12,7 +12,7 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.empty_string import EmptyStringParams
-from creamtea.stats.bootstrap import Array
+from creamtea.stats.resampling import Array
 from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, share_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses

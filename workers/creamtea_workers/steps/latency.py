@@ -25,11 +25,9 @@ import torch
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.measuring import LatencyProtocol
-from creamtea.stats.bootstrap import SEED, Array
-from creamtea.stats.estimate import Estimate, mean_estimate
-from creamtea.stats.medians import FEW_VALUES, RESAMPLES, MedianInterval, median_interval
-from creamtea.stats.ratio import baseline_ratio
+from creamtea.methods.metrics import LatencyProtocol
+from creamtea.stats.estimate import Estimate, baseline_ratio, mean_estimate
+from creamtea.stats.resampling import FEW_VALUES, RESAMPLES, SEED, Array, MedianInterval, median_interval
 from creamtea.steps.systems import LatencyParams, TimedSystem
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import TextModel
@@ -52,13 +50,13 @@ _SEED = 1  # of the order in which systems take turns
 def run(context: StepContext[LatencyParams]) -> StepResult:
     """Metrics of each system, whose position is the subject. `latency_p50`, `latency_p90`, `latency_p99` in
     milliseconds of a batch are percentiles over batches; their median over repetitions has the interval that
-    `creamtea.stats.medians` defines. `latency_mean_p50` … are their means over repetitions with a t interval
-    (NVS paper, Table 5), `latency_mean` that of the mean over batches, and `sentences_per_second` that of the
-    speed (SCONES paper, Figure 2, whose own are medians of five runs).
+    `creamtea.stats.resampling` defines. `latency_mean_p50` … are their means over repetitions with a t
+    interval (NVS paper, Table 5), `latency_mean` that of the mean over batches, and `sentences_per_second`
+    that of the speed (SCONES paper, Figure 2, whose own are medians of five runs).
 
     `percent_of` in the detail has, for each system by its position, the ratio to that system in per cent with
     its 95 % interval, {"value", "low", "high"}: of the percentiles the median over repetitions of the ratio
-    in the same repetition, of the means the ratio of both (`creamtea.stats.ratio`).
+    in the same repetition, of the means the ratio of both (`creamtea.stats.estimate`).
 
     A test set with fewer sentences than the protocol asks for gives the whole batches that it has; StepError
     where it has not one.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.nvs_context import NvsContextParams
 from creamtea.methods.selections import NvsSelection
-from creamtea.stats.proportion import clustered_interval
+from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.runtime import prepare_torch

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.metrics import Metric
-from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
+from creamtea.stats.resampling import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.corpora.text import write_jsonl

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.support_density import SupportDensityParams
-from creamtea.stats.bootstrap import Array
-from creamtea.stats.medians import FEW_VALUES, pooled_median
+from creamtea.stats.resampling import FEW_VALUES, Array, pooled_median
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics, ratio_row
 

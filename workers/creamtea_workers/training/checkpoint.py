@@ -1,7 +1,7 @@
 """What a training needs to continue exactly where it stopped, as plain tensors and JSON-like values.
 
 Saves are atomic (`creamtea.contract.step.Checkpoints`); files are read with `weights_only`, so that a
-checkpoint cannot contain code. A large one is written in parts (`creamtea.contract.parts`) by all workers.
+checkpoint cannot contain code. A large one is written in parts (`creamtea.contract.step`) by all workers.
 
 A training keeps its last two checkpoints: if the newest is damaged, the next attempt begins from the one
 before. That takes the space of a model and its optimiser once more, and of one more of the best models.
@@ -23,8 +23,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from creamtea.contract.parts import PartIndex, halves, index_name, part_name
-from creamtea.contract.step import Checkpoints
+from creamtea.contract.step import Checkpoints, PartIndex, halves, index_name, part_name
 from creamtea.errors import DamagedCheckpoint, InfrastructureError
 from creamtea.methods.training import Keep
 from creamtea.scratch import scratch_folder

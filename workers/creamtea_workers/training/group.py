@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed
 
-from creamtea.contract.resources import GROUP_PATIENCE
+from creamtea.contract.step import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
 
 T = TypeVar("T")

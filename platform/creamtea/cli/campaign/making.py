@@ -26,8 +26,8 @@ from creamtea.human.making.campaign_file import (
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignDocument
 from creamtea.human.protocols import find_protocol
 from creamtea.replacing import replacing
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import find_study
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
 USUAL = 4  # systems side by side

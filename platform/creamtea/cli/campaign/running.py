@@ -15,8 +15,8 @@ from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human.making import campaigns, launching
 from creamtea.human.rating import progress, raters
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import find_campaign
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
 if TYPE_CHECKING:

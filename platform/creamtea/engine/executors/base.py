@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from creamtea.contract.resources import Resources
+from creamtea.contract.step import Resources
 from creamtea.engine.task import StepOutcome, StepTask
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from creamtea.contract.resources import GROUP_PATIENCE, Resources
+from creamtea.contract.step import GROUP_PATIENCE, Resources
 from creamtea.engine.runner import execute
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome
 from creamtea.scratch import scratch_folder

@@ -83,7 +83,7 @@ from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.human.protocols.direct_assessment import Da
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant
 

@@ -34,9 +34,8 @@ from creamtea.human.protocols import GROUP, protocol_names
 from creamtea.human.protocols.registry import OWN
 from creamtea.regular import decode, lines_of
 from creamtea.spreadsheets import text_from_cell, text_to_cell
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.storable import check_json, check_text
-from creamtea.store.tables import CAMPAIGN_STATES
+from creamtea.store.rows import check_json, check_text
+from creamtea.store.tables import CAMPAIGN_STATES, ItemKind
 from creamtea.wording import counted, file_name
 
 MAX_INTEGER = 2**31 - 1  # of an INTEGER column

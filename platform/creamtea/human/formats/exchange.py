@@ -44,9 +44,8 @@ from creamtea.new_folder import new_folder, write_texts
 from creamtea.plugins import Additions, additions, installed
 from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import WRITTEN_KINDS
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Rater
+from creamtea.store.tables import WRITTEN_KINDS, Rater
 from creamtea.wording import file_name, option
 
 # ---------------------------------------------------------------- formats by their names

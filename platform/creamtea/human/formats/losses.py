@@ -28,7 +28,7 @@ from creamtea.human.formats.record import (
 )
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 from creamtea.words import look
 
 

@@ -306,7 +306,7 @@ def _error(span: Span, counted: CountedScore, protocol: MarksErrors) -> dict[str
 
 def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
     """The means over the raters whose ratings count, each with one rating of an output: the mean of theirs,
-    as in `stats.repeated`, in exact fractions here. Several items of one segment are one unit (outputs shown
+    as in `stats.agreement`, in exact fractions here. Several items of one segment are one unit (outputs shown
     one at a time); where scores are relative, items are units of their own."""
     protocol = find_protocol(content.protocol, content.settings)
     values: dict[tuple[int, int], dict[str, dict[str, list[Fraction]]]] = defaultdict(

@@ -48,8 +48,8 @@ from creamtea.human.protocols.scale import exact
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
 from creamtea.human.protocols.taxonomy import is_published
 from creamtea.languages import UNKNOWN
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 
 

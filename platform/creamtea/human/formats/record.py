@@ -36,8 +36,7 @@ from creamtea.human.formats.columns import (
 )
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.media import types_of
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
-from creamtea.store.tables import shown_of
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of
 
 
 @dataclass(frozen=True, kw_only=True)

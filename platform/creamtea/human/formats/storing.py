@@ -46,11 +46,19 @@ from creamtea.human.media import (
     export_name,
     store_media,
 )
-from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, metrics_of, study_nodes
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, SegmentScore, StudyRow
+from creamtea.store.tables import (
+    MAX_INDEXED,
+    Assignment,
+    Campaign,
+    Item,
+    Rater,
+    Rating,
+    SegmentScore,
+    StudyRow,
+)
 
 BATCH = 2000  # rows per INSERT
 

@@ -34,12 +34,19 @@ from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
 from creamtea.human.media import GivenFile, add_media, add_to_written, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import leads
-from creamtea.store.columns import MAX_INDEXED
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
+from creamtea.store.tables import (
+    MAX_INDEXED,
+    WRITTEN_KINDS,
+    Assignment,
+    Campaign,
+    Item,
+    ItemKind,
+    Rater,
+    StudyRow,
+)
 from creamtea.wording import key_name, option
 
 

@@ -24,7 +24,7 @@ from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, key_name
 
 PART_CONTEXT = 3  # sources at least that a later part of a document begins with

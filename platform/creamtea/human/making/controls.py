@@ -20,7 +20,7 @@ from dataclasses import replace
 from creamtea.errors import InputError
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.settings import CampaignSettings, number_of
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
 

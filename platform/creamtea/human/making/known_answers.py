@@ -54,8 +54,7 @@ from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.settings import AttentionItem, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.spans import MarksErrors, as_expected, spans_of
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.store.tables import Assignment, Item, ItemKind, Rating
 from creamtea.wording import counted
 
 MAX_WARNINGS = 2  # of an attention check

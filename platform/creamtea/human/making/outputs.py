@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.store.queries import OUTPUTS, Node, study_nodes
-from creamtea.store.storable import check_text
+from creamtea.store.rows import check_text
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
 from creamtea.wording import counted, key_name
 

@@ -16,19 +16,20 @@ from creamtea.human.making.settings import CampaignSettings, DrawnFrom, settings
 from creamtea.human.media import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results.ratings import documents_apart, load_ratings
-from creamtea.stats.aiming import expected_share
-from creamtea.stats.documents import Sample, intraclass_correlation, worth
 from creamtea.stats.estimate import ROUNDING, USUAL_INTRACLASS
 from creamtea.stats.power import (
     POWER,
+    Sample,
     equivalence_power,
+    intraclass_correlation,
     items_needed,
     power_of,
+    worth,
 )
+from creamtea.stats.sequential import expected_share
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import SYSTEM_KINDS, ItemKind
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Campaign, Item, StudyRow
+from creamtea.store.tables import SYSTEM_KINDS, Campaign, Item, ItemKind, StudyRow
 
 _SAME = 1e-9
 _NOTHING = Sample(0.0, 0.0, 0.0)

@@ -33,7 +33,7 @@ from creamtea.human.protocols import Protocol, Selection
 from creamtea.human.protocols.base import MAX_OUTPUTS
 from creamtea.human.protocols.spans import MAX_DECIMALS, ExpectedSpan
 from creamtea.human.protocols.taxonomy import Taxonomy
-from creamtea.store.storable import check_address, check_text
+from creamtea.store.rows import check_address, check_text
 from creamtea.wording import key_name
 
 Stratum = Literal["length", "document"]

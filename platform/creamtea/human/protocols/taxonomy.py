@@ -24,7 +24,7 @@ from pydantic import AfterValidator, Field, model_validator
 from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
 from creamtea.error_spans import Severity, name_key
-from creamtea.store.storable import check_text
+from creamtea.store.rows import check_text
 
 TENTHS = 10  # of a point: weights, and scores of MQM, are whole numbers of them
 

@@ -80,7 +80,7 @@ def _undecided(check: Check) -> Check:
 
 
 def reading(own: Measures, comparison: Comparison) -> Check:
-    """The permutation test of stats/reading.py: do the scores go with the texts?"""
+    """The permutation test of stats/rater_checks.py: do the scores go with the texts?"""
     usual, weak = _strength_of_others(comparison)
     title = "signs of reading"
     bound = f"p ≥ {LEVEL:g}, or less than {weak:.1f} deviations above chance"

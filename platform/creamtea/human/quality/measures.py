@@ -13,13 +13,18 @@ from sqlalchemy.orm import Session
 from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, Words
 from creamtea.human.words import words
+from creamtea.stats.agreement import RaterAgreement, one_rating_each, rater_agreement
 from creamtea.stats.estimate import Estimate
-from creamtea.stats.expected import expected_scores
-from creamtea.stats.raters import RaterAgreement, rater_agreement
-from creamtea.stats.reading import RatersScores, Reading, longest_runs, reading
-from creamtea.stats.repeated import one_rating_each
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
-from creamtea.store.tables import Assignment, Item, shown_of
+from creamtea.stats.rater_checks import RatersScores, Reading, expected_scores, longest_runs, reading
+from creamtea.store.tables import (
+    CONTROL_KINDS,
+    SYSTEM_KINDS,
+    WRITTEN_KINDS,
+    Assignment,
+    Item,
+    ItemKind,
+    shown_of,
+)
 from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER
 
 RUN_BY_CHANCE = 0.001  # runs that chance makes more seldom are the rater's

@@ -84,10 +84,10 @@ def report_of(rater: int, own: Measures, comparison: Comparison) -> RaterReport:
 def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
     """What flagged checks mean together.
 
-    All need that nothing shows reading (stats/reading.py). Too fast: by the time. Scale reversed: scores that
-    significantly go the other way. Straight-lining: one answer nearly throughout, equal scores, a run, or a
-    narrow use of the scale. At random: neither, and answers that would do as well in another order, bad
-    references not recognised.
+    All need that nothing shows reading (stats/rater_checks.py). Too fast: by the time. Scale reversed:
+    scores that significantly go the other way. Straight-lining: one answer nearly throughout, equal scores,
+    a run, or a narrow use of the scale. At random: neither, and answers that would do as well in another
+    order, bad references not recognised.
     """
     flagged = {check.name for check in checks if check.state == "flagged"}
     by_name = {check.name: check for check in checks}

@@ -3,7 +3,7 @@
 Documents (segments, where they stand alone) have their turns in the order of their first items, which was
 drawn from the campaign's seed. When a document's turn comes, one number u between 0 and 1 is drawn for it,
 and an output of it is to be rated if u is below the output's chance: 1 while the verdict of one of the
-systems that say it is open, a twentieth once it is settled or hopeless (`creamtea.stats.aiming`). The
+systems that say it is open, a twentieth once it is settled or hopeless (`creamtea.stats.sequential`). The
 baseline's chance is the highest on the segment, so that whatever is rated, is rated beside it. Chances and
 outcomes are stored with the items; means weighted by inverse chances are unbiased. A comparison whose chance
 has fallen is over: its verdict is that of the units before.
@@ -27,10 +27,8 @@ from sqlalchemy.orm import Session, aliased
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results.ratings import Array, Ratings, documents_apart, load_ratings
-from creamtea.stats.aiming import Look, State, look, probability, unbiased_mean
-from creamtea.stats.sequential import course
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.stats.sequential import Look, State, course, look, probability, unbiased_mean
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Assignment, Campaign, Item, Rater
 
 BLOCK = 5  # segments at least that have their turn at once: as many are rated before the next look
 

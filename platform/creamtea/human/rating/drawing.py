@@ -37,8 +37,7 @@ from creamtea.human.rating.places import (
     takes_place,
 )
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.store.tables import Assignment, Campaign, Item, ItemKind, Rater
 
 
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:

@@ -25,9 +25,8 @@ from creamtea.human.rating.page import leads
 from creamtea.human.rating.places import takes_place
 from creamtea.spreadsheets import text_to_cell
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import SYSTEM_KINDS
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import AccessToken, Assignment, Campaign, Item, Rater
+from creamtea.store.tables import SYSTEM_KINDS, AccessToken, Assignment, Campaign, Item, Rater
 from creamtea.wording import counted, option
 from creamtea.words import normalise
 

@@ -25,8 +25,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.rating.orders import Order, groups_of, joint_order
-from creamtea.store.item_kinds import SYSTEM_KINDS
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
+from creamtea.store.tables import SYSTEM_KINDS, Assignment, Campaign, Item, Rater, Rating
 from creamtea.wording import counted
 
 LEASE = timedelta(hours=2)

@@ -32,8 +32,16 @@ from sqlalchemy.orm import Session, aliased
 
 from creamtea.human.rating.orders import Order, joint_order
 from creamtea.human.rating.page import leads
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.store.tables import (
+    CONTROL_KINDS,
+    SYSTEM_KINDS,
+    WRITTEN_KINDS,
+    Assignment,
+    Campaign,
+    Item,
+    ItemKind,
+    Rater,
+)
 
 SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
 _PACE = 20  # answers that the pace is the median of

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from creamtea.store.item_kinds import WRITTEN_KINDS
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.store.tables import WRITTEN_KINDS, Assignment, Campaign, Item, Rater
 
 
 @dataclass(frozen=True)

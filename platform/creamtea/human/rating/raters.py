@@ -32,10 +32,9 @@ from creamtea.human.rating.page import (
 )
 from creamtea.human.rating.places import finished_raters, items_in_all
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, WebSession
+from creamtea.store.tables import WRITTEN_KINDS, Assignment, Campaign, Item, ItemKind, Rater, WebSession
 from creamtea.wording import option
 from creamtea.words import look, normalise
 

@@ -45,9 +45,8 @@ from creamtea.human.rating.page import (
 )
 from creamtea.human.rating.places import keeps_place, load_outlook
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.storable import check_size, check_text
-from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.store.rows import check_size, check_text
+from creamtea.store.tables import Assignment, Item, ItemKind, Rating
 from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"

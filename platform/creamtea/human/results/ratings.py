@@ -21,10 +21,19 @@ from creamtea.document.canonical import digest
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scale import Scale
-from creamtea.stats.repeated import one_rating_each
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
+from creamtea.stats.agreement import one_rating_each
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Blame, Campaign, Item, Rater, Rating
+from creamtea.store.tables import (
+    CONTROL_KINDS,
+    SYSTEM_KINDS,
+    Assignment,
+    Blame,
+    Campaign,
+    Item,
+    ItemKind,
+    Rater,
+    Rating,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -7,19 +7,22 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, repeated
-from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences, Width
-from creamtea.methods.displays import (
+from creamtea.methods.analysis import (
     BEAM,
     BLEU,
     EMPTY,
     LENGTH,
+    MODEL_INPUTS,
+    STATISTICS,
     CellPlot,
     Measure,
+    OfFirstSentences,
     RowSetting,
     TableLayout,
+    Width,
 )
 from creamtea.methods.metrics import Bleu
 from creamtea.methods.planning import Inputs, Key, Labels, Planner

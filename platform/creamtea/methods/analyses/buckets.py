@@ -9,12 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, repeated
 from creamtea.document.values import Count, Name, Positive
-from creamtea.methods.analysis import Analysis
-from creamtea.methods.displays import BLEU, CellPlot, Measure, RowSetting, TableLayout
+from creamtea.methods.analysis import BLEU, Analysis, CellPlot, Measure, RowSetting, TableLayout
 from creamtea.methods.metrics import Bleu, Chrf
 from creamtea.methods.planning import Inputs, Planner
 from creamtea.methods.texts import Languages

@@ -7,9 +7,16 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
-from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences
-from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
+from creamtea.contract.step import StepKind, StepParams
+from creamtea.methods.analysis import (
+    MODEL_INPUTS,
+    STATISTICS,
+    Measure,
+    OfFirstSentences,
+    PointPlot,
+    TableLayout,
+    share,
+)
 
 NARROW = "its interval covers 75 to 94 %, least with few sentences"
 

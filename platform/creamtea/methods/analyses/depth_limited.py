@@ -7,10 +7,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.values import Positive
-from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences, Width
-from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
+from creamtea.methods.analysis import (
+    MODEL_INPUTS,
+    STATISTICS,
+    CellPlot,
+    Measure,
+    OfFirstSentences,
+    RowSetting,
+    TableLayout,
+    Width,
+    share,
+)
 from creamtea.wording import counted
 
 

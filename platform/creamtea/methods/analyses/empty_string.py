@@ -6,21 +6,25 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepKind
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
 from creamtea.methods.analysis import (
+    GAP,
     MODEL_INPUTS,
     STATISTICS,
     Analysis,
+    Measure,
+    PointPlot,
+    TableLayout,
     baseline_or_first,
+    deviation_of,
     not_analysed,
+    share,
 )
-from creamtea.methods.displays import GAP, Measure, PointPlot, TableLayout, deviation_of, share
 from creamtea.methods.planning import Inputs, Key, Planner
-from creamtea.methods.precisions import InPrecision
-from creamtea.methods.searches import SEARCHES
+from creamtea.methods.searches import SEARCHES, InPrecision
 from creamtea.methods.selections import SELECTIONS
 
 

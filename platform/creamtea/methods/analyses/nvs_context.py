@@ -7,10 +7,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.values import BelowOne
-from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
-from creamtea.methods.displays import CellPlot, IdiomList, Measure, RowSetting, TableLayout, share
+from creamtea.methods.analysis import (
+    MODEL_INPUTS,
+    CellPlot,
+    IdiomList,
+    Measure,
+    OfVariants,
+    RowSetting,
+    TableLayout,
+    share,
+)
 
 CONTEXTS = {
     "sentence": "in context",

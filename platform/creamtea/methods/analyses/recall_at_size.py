@@ -9,12 +9,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import Positive
-from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
-from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
+from creamtea.methods.analysis import (
+    MODEL_INPUTS,
+    CellPlot,
+    Measure,
+    OfVariants,
+    RowSetting,
+    TableLayout,
+    share,
+)
 from creamtea.methods.planning import Inputs, Key, Labels, Planner
 from creamtea.methods.selections import check_k
 

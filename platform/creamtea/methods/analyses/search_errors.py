@@ -7,21 +7,23 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepKind
 from creamtea.document.values import Above0, Positive
 from creamtea.methods.analyses.beam_sizes import OUTPUT_METRICS, OutputParams, OverBeams, beam_settings
-from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, Width
-from creamtea.methods.displays import (
+from creamtea.methods.analysis import (
     BEAM,
     BLEU,
     EMPTY,
     GAP,
     LENGTH,
+    MODEL_INPUTS,
+    STATISTICS,
     CellPlot,
     Measure,
     RowPlot,
     RowSetting,
     TableLayout,
+    Width,
     deviation_of,
     share,
 )

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from creamtea.contract.columns import Column
-from creamtea.contract.kind import StepKind, StepParams
-from creamtea.methods.analysis import MODEL_INPUTS, STATISTICS, OfFirstSentences
-from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
+from creamtea.contract.step import StepKind, StepParams
+from creamtea.methods.analysis import (
+    MODEL_INPUTS,
+    STATISTICS,
+    Measure,
+    OfFirstSentences,
+    PointPlot,
+    TableLayout,
+    share,
+)
 
 
 class SupportDensityParams(StepParams):

@@ -26,8 +26,7 @@ from creamtea.report.human.tables import (
 )
 from creamtea.report.human.verdicts import ITEMS
 from creamtea.report.model import Cell, Entry, Row, Table, Texts
-from creamtea.stats.agreement import intraclass, krippendorff_alpha
-from creamtea.stats.correction import SIGNIFICANT
+from creamtea.stats.agreement import intraclass, krippendorff_alpha, largest_spread, rater_agreement
 from creamtea.stats.estimate import ROUNDING
 from creamtea.stats.human_metric import (
     pairwise_accuracy,
@@ -35,10 +34,9 @@ from creamtea.stats.human_metric import (
     soft_pairwise_accuracy,
     tie_calibrated_accuracy,
 )
-from creamtea.stats.raters import largest_spread, rater_agreement
+from creamtea.stats.paired import SIGNIFICANT
 from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import SegmentScore
+from creamtea.store.tables import ItemKind, SegmentScore
 from creamtea.wording import counted
 
 RATINGS = Column("ratings", "ratings", 0)

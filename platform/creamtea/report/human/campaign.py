@@ -29,8 +29,7 @@ from creamtea.report.model import (
     Table,
     Texts,
 )
-from creamtea.stats.correction import SIGNIFICANT
-from creamtea.stats.crossed import FEW_RATERS
+from creamtea.stats.paired import FEW_RATERS, SIGNIFICANT
 from creamtea.stats.verdict import Outcome
 from creamtea.wording import counted
 

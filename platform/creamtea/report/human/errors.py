@@ -32,8 +32,8 @@ from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import spans_of
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, table
 from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
+from creamtea.stats.estimate import clustered_interval
 from creamtea.stats.paired import compare_paired
-from creamtea.stats.proportion import clustered_interval
 from creamtea.store.tables import Blame, Item
 
 GOOD = 85  # points: with no marked error an output is called free of errors (WMT 2026)

@@ -15,8 +15,8 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Integers, Ratings
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
-from creamtea.stats.aiming import weights_at_the_end
 from creamtea.stats.estimate import Estimate
+from creamtea.stats.sequential import weights_at_the_end
 from creamtea.store.tables import Item
 
 MAX_TEXTS = 8  # in a list of outputs, of a metric or of raters

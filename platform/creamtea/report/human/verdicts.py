@@ -14,14 +14,25 @@ from creamtea.contract.columns import Column
 from creamtea.human.rating.aiming import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
-from creamtea.stats.aiming import State
-from creamtea.stats.correction import holm
-from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
-from creamtea.stats.estimate import Estimate, MeanEstimate, cluster_means, mean_estimate
-from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
+from creamtea.stats.estimate import (
+    Estimate,
+    MeanEstimate,
+    Ratio,
+    baseline_ratio,
+    cluster_means,
+    mean_estimate,
+)
+from creamtea.stats.paired import (
+    FEW_RATERS,
+    FLIPS,
+    CrossedComparison,
+    PairedComparison,
+    compare_paired,
+    crossed_comparisons,
+    holm,
+)
 from creamtea.stats.power import POWER
-from creamtea.stats.ratio import Ratio, baseline_ratio
-from creamtea.stats.sequential import BURN_IN, LOOKS
+from creamtea.stats.sequential import BURN_IN, LOOKS, State
 from creamtea.stats.verdict import Outcome, Verdict, judge, judge_state
 
 ITEMS = Column("items", "items", 0)
@@ -298,7 +309,7 @@ def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
 # ---------------------------------------------------------------- before the end
 
 # Items come in an order drawn at the beginning: what is complete so far is a random part of the whole.
-# The tests are those for all looks together (`stats.aiming`), not those of the other tables.
+# The tests are those for all looks together (`stats.sequential`), not those of the other tables.
 LOOKED = (
     "Differences, intervals and p-values that hold whenever you look: over documents (or single segments) "
     "with all their ratings. Better, worse and no difference > δ are settled: if you close the campaign once "

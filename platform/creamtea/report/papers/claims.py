@@ -22,7 +22,7 @@ from creamtea.papers.model import Direction
 from creamtea.report import text
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.verdict import RULE, Judgement, Ours, judge, margin_of
-from creamtea.stats.correction import SIGNIFICANT
+from creamtea.stats.paired import SIGNIFICANT
 
 NUMBER = r"([+−±]?[\d,]*\.?\d+)"
 INTERVAL = rf"\[{NUMBER}, {NUMBER}\]"

@@ -7,8 +7,7 @@ from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, is_without_references, parsed, target_language
-from creamtea.methods.measuring import Latency
-from creamtea.methods.metrics import METRICS, Metric, OfWords
+from creamtea.methods.metrics import METRICS, Latency, Metric, OfWords
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.test_sets import TEST_SETS, WordTestSet
 

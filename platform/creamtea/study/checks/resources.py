@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.contract.kind import StepKind
-from creamtea.contract.resources import StepResources
+from creamtea.contract.step import StepKind, StepResources
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.steps.catalogue import STEP_KINDS

@@ -8,8 +8,7 @@ from typing import Any
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, kind_of, repeated
 from creamtea.methods.analysis import ANALYSES
-from creamtea.methods.precisions import PRECISIONS
-from creamtea.methods.searches import SEARCHES
+from creamtea.methods.searches import PRECISIONS, SEARCHES
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import needs_joint
 from creamtea.steps.systems import DECODE, LATENCY, RECALL

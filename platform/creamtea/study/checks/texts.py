@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from creamtea.document.mistakes import Mistake
 from creamtea.document.raw import RawStudy, parsed
-from creamtea.methods.measuring import Recall
+from creamtea.methods.metrics import Recall
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import Alignment
 

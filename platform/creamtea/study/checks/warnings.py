@@ -19,7 +19,7 @@ from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
 from creamtea.methods.texts import Filters, Subwords, TextPair
 from creamtea.methods.training import Training
-from creamtea.stats.correction import SIGNIFICANT
+from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.checks.word_warnings import WordFiles, unseen_symbols, untrained_languages
 from creamtea.study.plan.model import Plan

@@ -6,8 +6,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from creamtea.contract.kind import StepKind, StepParams, step_key
-from creamtea.contract.resources import Resources
+from creamtea.contract.step import Resources, StepKind, StepParams, step_key
 from creamtea.methods.plugins import plugins_of
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from creamtea.contract.resources import Resources
+from creamtea.contract.step import Resources
 from creamtea.steps.catalogue import STEP_KINDS
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from creamtea.document.mistakes import KeyPath
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
-from creamtea.methods.measuring import Latency, Significance
-from creamtea.methods.metrics import Metric, OfWords, development_tokenizer
+from creamtea.methods.metrics import Latency, Metric, OfWords, Significance, development_tokenizer
 from creamtea.methods.planning import File, Inputs
 from creamtea.methods.selections import Selection
 from creamtea.methods.test_sets import FilesTestSet

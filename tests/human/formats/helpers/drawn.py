@@ -21,7 +21,7 @@ from creamtea.human.formats.record import (
     counted_scores,
 )
 from creamtea.human.protocols import find_protocol
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 
 START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 HOSTILE = (

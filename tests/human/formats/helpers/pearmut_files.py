@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from creamtea.human.formats.record import Content, counted_scores
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 
 Answers = dict[tuple[str, str, str], dict[str, Any]]  # user, source and output → score and errors
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.access.sessions import Identity
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for
 from creamtea_webapp.pages.organise import ahead, campaign, importing, listing, log, new, rater, raters

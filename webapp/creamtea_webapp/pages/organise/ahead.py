@@ -10,7 +10,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.human.rating import RatingRefused, page_ahead, raters
-from creamtea.store.row_ids import row_id
+from creamtea.store.rows import row_id
 from creamtea.store.tables import Campaign, Rater
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board

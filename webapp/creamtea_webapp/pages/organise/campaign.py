@@ -20,8 +20,8 @@ from creamtea.human.media import amount_of_media, first_media
 from creamtea.human.rating import progress, raters
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import find_campaign
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.lists import show_list

@@ -22,8 +22,7 @@ from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import usable_protocols
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, find_study, study_names
-from creamtea.store.row_ids import row_id
-from creamtea.store.rows import from_row
+from creamtea.store.rows import from_row, row_id
 from creamtea.store.tables import Campaign
 from creamtea.wording import counted, uploaded_to
 from creamtea_webapp import session

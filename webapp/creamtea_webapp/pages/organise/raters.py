@@ -15,8 +15,7 @@ from creamtea.human.rating.raters import RaterProgress
 from creamtea.regular import lines_of
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Campaign
+from creamtea.store.tables import Campaign, ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN

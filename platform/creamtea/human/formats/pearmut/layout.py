@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from creamtea.error_spans import CodeUnits
 from creamtea.human.formats.columns import MAX_INTEGER, Document, KindName, Segment
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span
-from creamtea.store.storable import check_text
+from creamtea.store.rows import check_text
 
 PROTOCOLS = {"DA": "da", "ESA": "esa", "cESA": "cesa", "MQM": "mqm"}  # Pearmut's name → creamtea's
 RESET = "__RESET__"

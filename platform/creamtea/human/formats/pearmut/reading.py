@@ -55,7 +55,7 @@ from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.direct_assessment import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 
 

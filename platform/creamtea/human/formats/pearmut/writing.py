@@ -26,8 +26,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.direct_assessment import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.new_folder import write_texts
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import shown_of
+from creamtea.store.tables import ItemKind, shown_of
 from creamtea.wording import option
 
 NAMES = {**{ours: theirs for theirs, ours in PROTOCOLS.items()}, DaSqm.name: "DA"}

@@ -1,4 +1,4 @@
-"""A system of a study, opened again outside of any step, to try out what has been trained."""
+"""Open a system of a study outside of any step, to try out what has been trained."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Figures for Prometheus, from the database alone; controller and web app serve the same."""

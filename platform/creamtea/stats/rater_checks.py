@@ -1,0 +1,243 @@
+"""Do a rater's scores depend on the texts? What others' ratings predict, and a permutation test.
+
+In many campaigns each output has one rater, so that nobody shares outputs with anybody. But others rated the
+same system on other segments, and other systems on the same segment, and both tell something. The expected
+score is a shrunken mean: the others' mean for the system, plus what their scores on the segment lie above
+their systems' means, more heavily those of the output itself. It need not be right: what it is used for
+(`creamtea.stats.rater_checks`) is judged against chance by permutation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # scipy.stats is slow to import, and so is imported where it is first used
+from numpy.typing import ArrayLike, NDArray
+
+from creamtea.stats.estimate import ROUNDING, Array
+from creamtea.stats.resampling import SEED
+
+OWN_OUTPUT = 3.0  # how many ratings of the segment's other outputs one of the same output is worth
+SHRINKAGE = 2.0  # ratings that say "as usual" on each segment
+DECIMALS = 9  # so that equal expectations stay equal, in whatever order their sums were made
+Integers = NDArray[np.int64]
+
+
+def expected_scores(
+    rater: ArrayLike,
+    segment: ArrayLike,
+    system: ArrayLike,
+    score: ArrayLike,
+    raters: Sequence[int],
+    counting: Collection[int],
+) -> dict[int, Array]:
+    """For each of `raters` the expected scores of their ratings, in their order, from those of `counting`
+    without the rater; NaN where no other rater rated the system. In deviations of a rater's own scores.
+
+    Ratings (n,): who, segment and system by number, points. Takes time in proportion to the ratings and to
+    the systems rated of a segment.
+    """
+    who, where, what = (np.asarray(column, dtype=np.int64) for column in (rater, segment, system))
+    z = _standardised(who, np.asarray(score, dtype=np.float64))
+    counts = np.isin(who, list(counting))
+    systems = int(what.max(initial=-1)) + 1
+    cells, cell = np.unique(where * systems + what, return_inverse=True)  # outputs, by segment
+    of_segment, of_system = np.divmod(cells, max(systems, 1))
+    all_of_cell = np.bincount(cell[counts], minlength=len(cells)), _sums(cell[counts], z[counts], len(cells))
+    all_of_system = np.bincount(what[counts], minlength=systems), _sums(what[counts], z[counts], systems)
+    by_rater = np.argsort(who, kind="stable")
+    asked = np.asarray(raters, dtype=np.int64)
+    bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
+    found = {}
+    for each, start, end in zip(raters, *bounds, strict=True):
+        own = by_rater[start:end]
+        counted = own[counts[own]]  # of the sums, which are the others' without these
+        number = all_of_system[0] - np.bincount(what[counted], minlength=systems)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            usual = (all_of_system[1] - _sums(what[counted], z[counted], systems)) / number
+            usual[number == 0] = np.nan
+        near, segment = _cells_of(of_segment, where[own])
+        mine = np.searchsorted(near, cell[counted])
+        many = all_of_cell[0][near] - np.bincount(mine, minlength=len(near))
+        total = all_of_cell[1][near] - _sums(mine, z[counted], len(near))
+        above = np.where(many > 0, total - many * usual[of_system[near]], 0.0)
+        here = np.searchsorted(near, cell[own])
+        of_own = segment[here]
+        by_segment, ratings = (
+            _sums(segment, above, len(near))[of_own],
+            _sums(segment, many, len(near))[of_own],
+        )
+        extra = OWN_OUTPUT - 1
+        expected = usual[what[own]] + (by_segment + extra * above[here]) / (
+            SHRINKAGE + ratings + extra * many[here]
+        )
+        found[each] = expected.round(DECIMALS)
+    return found
+
+
+def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integers]:
+    """The positions of all cells (ascending in `of_segment`) of these segments, and for each a number of its
+    segment."""
+    wanted = np.unique(segments)
+    first = np.searchsorted(of_segment, wanted)
+    lengths = np.searchsorted(of_segment, wanted, "right") - first
+    number = np.repeat(np.arange(len(wanted)), lengths)
+    return np.arange(len(number)) + (first - (np.cumsum(lengths) - lengths))[number], number
+
+
+def _sums(at: Integers, values: ArrayLike, size: int) -> Array:
+    """(size,): bincount with weights, of float64 where there are none, too."""
+    return np.bincount(at, np.asarray(values, dtype=np.float64), minlength=size).astype(np.float64)
+
+
+def _standardised(who: ArrayLike, score: Array) -> Array:
+    """Each rater's scores less their mean, over their deviation (one that has none has only zeros)."""
+    _, number = np.unique(who, return_inverse=True)
+    many = np.bincount(number)
+    centred = score - (np.bincount(number, score) / many)[number]
+    deviation = np.sqrt(np.bincount(number, centred**2) / np.maximum(many - 1, 1))
+    scale = float(np.abs(score).max(initial=0.0))
+    z: Array = centred / np.where(deviation > ROUNDING * scale, deviation, np.inf)[number]
+    return z
+
+
+# Do a rater's scores depend on the texts? A permutation test against the rater's own scores.
+#
+# Whoever does not read gives scores that could as well stand at other items. So the rater's own answers, as
+# they are (all scores near 100, say, or only tens), are given to the items anew many times, and it is counted
+# how often that looks as much like reading as the real order does. Coarse habits and good systems change both
+# sides alike: a rater whose answers are all the same has p = 1, one with few scores below the top only needs
+# those in the right places.
+#
+# Three things look like reading: a spoilt text gets less than its original, a repeat gets the same again, and
+# scores go with what others say. Each is a sum over the rater's scores, divided by its own deviation over the
+# permutations; they are added up. The p-value is (count + 1)/(permutations + 1) (Phipson and Smyth 2010).
+
+
+PERMUTATIONS = 1999
+_CELLS = 2_000_000  # scores held at once
+_TIE = 1e-9  # of a sum of ranks
+
+
+@dataclass(frozen=True)
+class RatersScores:
+    """One rater's scores: `value` (n,) in the order of answers, `answer` (n,) which answer each belongs to
+    (0, 1, …; contiguous), `bad` and `repeats` (pairs, 2) positions of original and control, `shared`
+    positions of scores with an `expected` (shared,) score by others."""
+
+    value: Array
+    answer: Integers
+    bad: Integers
+    repeats: Integers
+    shared: Integers
+    expected: Array
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One-sided p-values: that the scores depend on the texts as a reader's do; that they do so the other way
+    round (bad references above originals, others' bad outputs above their good ones). `strength`: how far
+    they do, in deviations above what chance gives. None where nothing could tell."""
+
+    reads: float | None = None
+    reversed: float | None = None
+    strength: float | None = None
+
+
+def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: bool = False) -> Reading:
+    """The permutation test of one rater. Answers with as many outputs as each other change places whole, so
+    that what outputs shown together have in common is kept. Scores are taken as ranks.
+
+    `in_runs`: the answers come in runs longer than chance makes them, so that neighbours look consistent
+    whoever gives them. Then only the starting point is drawn: each order is the rater's own, moved on.
+    """
+    n = len(scores.value)
+    if n == 0 or len(scores.bad) + len(scores.repeats) + len(scores.shared) == 0:
+        return Reading()
+    if np.ptp(scores.value) == 0:
+        return Reading(1.0, 1.0, 0.0)
+    ranks = scipy.stats.rankdata(scores.value) / n
+    expected = scipy.stats.rankdata(scores.expected) if len(scores.expected) else scores.expected
+    centred = expected - expected.mean() if len(expected) else expected
+    rng = np.random.default_rng(SEED)
+    order = _permuted(scores.answer, rng, in_runs)
+    parts = [_parts(ranks[None], scores, centred)]
+    rows = max(1, _CELLS // n)
+    for start in range(0, permutations, rows):
+        parts.append(_parts(ranks[order(min(rows, permutations - start))], scores, centred))
+    table = np.concatenate(parts)  # (1 + permutations, 3)
+    deviation = table[1:].std(axis=0)
+    known = deviation > _TIE
+    if not known.any():
+        return Reading(1.0, 1.0, 0.0)
+    z = np.where(known, (table - table[1:].mean(axis=0)) / np.where(known, deviation, 1.0), 0.0)
+    signed = z[:, 0] + z[:, 2]  # a reversed scale repeats itself as well as another
+    together = z.sum(axis=1)
+    return Reading(
+        _share(together),
+        _share(-signed) if len(scores.bad) + len(scores.shared) else None,
+        float(together[0] / together[1:].std()),
+    )
+
+
+def _share(statistic: Array) -> float:
+    """Of the permutations, and the observed order itself, with at least the observed (first) value."""
+    return float(np.mean(statistic >= statistic[0] - _TIE))
+
+
+def _parts(ranks: Array, scores: RatersScores, expected: Array) -> Array:
+    """(orders, n) ranks -> (orders, 3): originals above bad references, nearness of repeats, agreement."""
+    bad, repeats = scores.bad, scores.repeats
+    return np.stack(
+        [
+            np.sign(ranks[:, bad[:, 0]] - ranks[:, bad[:, 1]]).sum(axis=1)
+            + (ranks[:, bad[:, 0]] - ranks[:, bad[:, 1]]).sum(axis=1),
+            -np.abs(ranks[:, repeats[:, 0]] - ranks[:, repeats[:, 1]]).sum(axis=1),
+            ranks[:, scores.shared] @ expected,
+        ],
+        axis=1,
+    )
+
+
+def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Callable[[int], Integers]:
+    """A function that draws so many orders of the scores (orders, n) in which whole answers have changed
+    places."""
+    starts = np.flatnonzero(np.diff(answer, prepend=-1))
+    sizes = np.diff([*starts, len(answer)])
+    classes = [starts[sizes == size][:, None] + np.arange(size) for size in np.unique(sizes)]
+
+    def draw(orders: int) -> Integers:
+        drawn = np.empty((orders, len(answer)), dtype=np.int64)
+        moved = rng.random((orders, 1))
+        for places in classes:  # (answers, outputs)
+            many = len(places)
+            turn = np.tile(np.arange(many), (orders, 1))
+            turn = (turn + (moved * many).astype(np.int64)) % many if in_runs else rng.permuted(turn, axis=1)
+            drawn[:, places.ravel()] = places[turn].reshape(orders, -1)
+        return drawn
+
+    return draw
+
+
+def longest_runs(answers: Integers, permutations: int = PERMUTATIONS, seed: int = SEED) -> tuple[int, float]:
+    """The longest run of equal numbers (n,), and the share of random orders of the same numbers (and the
+    observed one) that have one as long."""
+    observed = int(_longest(answers[None])[0])
+    rng = np.random.default_rng(seed)
+    rows = max(1, _CELLS // max(1, len(answers)))
+    count = 0
+    for start in range(0, permutations, rows):
+        drawn = rng.permuted(np.tile(answers, (min(rows, permutations - start), 1)), axis=1)
+        count += int((_longest(drawn) >= observed).sum())
+    return observed, (count + 1) / (permutations + 1)
+
+
+def _longest(orders: Integers) -> Integers:
+    """(orders, n) -> the longest run in each."""
+    same = orders[:, 1:] == orders[:, :-1]
+    at = np.arange(1, orders.shape[1])
+    last_change = np.maximum.accumulate(np.where(same, 0, at), axis=1)
+    longest: Integers = 1 + (at - last_change).max(axis=1, initial=0)
+    return longest

@@ -1,0 +1,291 @@
+"""What studies take in the artefact store, what no study needs any more, and what is damaged.
+
+A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
+succeeded (without parts that belong to no whole one), a log of a step, a file beside a source of a campaign.
+A running attempt writes files that the database does not know yet, so that only files without a change for
+`age` are ever removed. A step that produces what exists already makes it young, as a campaign does that is
+given a file again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import Select, exists, select, union
+from sqlalchemy.orm import Session
+
+from creamtea.contract.step import halves
+from creamtea.errors import InfrastructureError, InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.inventory import AREAS, Entry, Kept, entries, remove
+from creamtea.store.tables import Campaign, CampaignMedia, StepFile, StepRow, StudyRow, StudyStep
+from creamtea.wording import counted
+
+AGE = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What the database refers to."""
+
+    digests: frozenset[str]
+    steps: frozenset[str]
+    unfinished: frozenset[str]  # the steps that have not succeeded
+
+    @classmethod
+    def load(cls, database: Database) -> Needed:
+        with database.session() as session:
+            digests = frozenset(session.scalars(union(*_digests())))
+            steps = session.execute(select(StepRow.key, StepRow.state)).all()
+        unfinished = frozenset(key for key, state in steps if state != "succeeded")
+        return cls(digests, frozenset(key for key, _ in steps), unfinished)
+
+    def includes(self, entry: Entry) -> bool:
+        if entry.area not in AREAS:  # it is not ours
+            return True
+        match AREAS[entry.area].kept:
+            case Kept.REFERENCED:
+                return entry.owner in self.digests
+            case Kept.UNFINISHED:
+                return entry.owner in self.unfinished
+            case Kept.STEP:
+                return entry.owner in self.steps
+            case Kept.ALWAYS:
+                return True
+            case Kept.WRITING:
+                return False
+
+
+def needs_no_files(database: Database) -> bool:
+    """True where it refers to no output at all, so that `unneeded` could not tell whose store it is given."""
+    with database.session() as session:
+        return not session.scalar(select(exists(union(*_digests()).subquery())))
+
+
+def _digests() -> tuple[Select[str], Select[str]]:
+    return select(StepFile.digest), select(CampaignMedia.digest)
+
+
+def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> list[Entry]:
+    """The files that no study needs, none of them changed during `age`.
+
+    InputError if the database knows none of the store's outputs: then one of the two is the wrong one.
+    """
+    stored = list(entries(store))  # before the database is read: what is committed now is needed below
+    needed = Needed.load(database)
+    outputs = [entry for entry in stored if entry.area == "objects"]
+    if outputs and not any(needed.includes(entry) for entry in outputs):
+        raise InputError(
+            f"the database refers to none of the {counted(len(outputs), 'output')} in {store.root}: check "
+            "CREAMTEA_DATABASE_URL and CREAMTEA_ARTEFACTS. If no database needs them, delete that folder"
+        )
+    before = time.time() - age.total_seconds()
+    left = [
+        entry
+        for group in _by_owner(entry for entry in stored if not needed.includes(entry))
+        if max(entry.modified for entry in group) < before  # checkpoints go together or not at all
+        for entry in group
+    ]
+    kept = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]
+    parts = (entry for group in _by_owner(kept) for entry in _halves(store, group))
+    return [*left, *(entry for entry in parts if entry.modified < before)]
+
+
+def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
+    """Parts of large checkpoints of one step, written by a save that did not end."""
+    names = {entry.path.partition(f"/{entry.owner}/")[2]: entry for entry in group}
+    saved = store.checkpoints(group[0].owner)
+
+    def read(name: str) -> bytes:
+        content = saved.read(name, Path.read_bytes)
+        if content is None:
+            raise InfrastructureError(f"{names[name].path} has just been removed: run the command again")
+        return content
+
+    return [names[name] for name in halves(names, read)]
+
+
+def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE) -> list[Entry]:
+    """Delete what `unneeded` found; returns what has gone. What has changed in the meantime stays."""
+    before = time.time() - age.total_seconds()
+    return [entry for entry in garbage if remove(store, entry, before)]
+
+
+def _by_owner(stored: Iterable[Entry]) -> list[list[Entry]]:
+    groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in stored:
+        groups[entry.area, entry.owner].append(entry)
+    return list(groups.values())
+
+
+# How many bytes the studies take in the artefact store (`creamtea du`).
+
+
+MEDIA = "campaign"  # the kind of files beside sources
+
+
+@dataclass(frozen=True)
+class Use:
+    """Files of one kind of step. They belong to one study, to several (shared), or to none (unneeded)."""
+
+    # names; submissions of one name count as one study, and a campaign without a study as one
+    studies: tuple[str, ...]
+    kind: str  # of step, or MEDIA; empty for what neither has
+    part: str  # of an Area, "media", or "other" for what no step has
+    files: int
+    size: int  # bytes
+
+
+def usage(database: Database, store: ArtefactStore) -> list[Use]:
+    """What is in the store, largest first. A file that several steps have is counted once."""
+    stored = list(entries(store))
+    with database.session() as session:
+        owners = _owners(session)
+    files: Counter[tuple[tuple[str, ...], str, str]] = Counter()
+    sizes: Counter[tuple[tuple[str, ...], str, str]] = Counter()
+    for entry in stored:
+        place = _place(entry, owners)
+        files[place] += 1
+        sizes[place] += entry.size
+    uses = [Use(*place, files[place], sizes[place]) for place in files]
+    return sorted(uses, key=lambda use: (-use.size, use.studies, use.kind, use.part))
+
+
+Owners = dict[str, tuple[str, tuple[str, ...]]]  # a step's key or a digest: kind, names of studies
+
+
+def _owners(session: Session) -> Owners:
+    kinds: dict[str, str] = {}
+    names: dict[str, set[str]] = defaultdict(set)
+    places = (
+        select(StepRow.key, StepRow.kind, StudyRow.name)
+        .join(StudyStep, StudyStep.step_key == StepRow.key)
+        .join(StudyRow, StudyRow.id == StudyStep.study_id)
+        .distinct()
+    )
+    for key, kind, study in session.execute(places):
+        kinds[key] = kind
+        names[key].add(study)
+    for digest, key in session.execute(select(StepFile.digest, StepFile.step_key)):
+        if key in kinds:
+            kinds[digest] = min(kinds.get(digest, kinds[key]), kinds[key])
+            names[digest] |= names[key]
+    shown = (
+        select(CampaignMedia.digest, Campaign.name, StudyRow.name)
+        .join(Campaign, Campaign.id == CampaignMedia.campaign_id)
+        .outerjoin(StudyRow, StudyRow.id == Campaign.study_id)
+    )
+    for digest, campaign, study in session.execute(shown):
+        kinds.setdefault(digest, MEDIA)
+        names[digest].add(study or f"campaign {campaign}")
+    return {owner: (kind, tuple(sorted(names[owner]))) for owner, kind in kinds.items()}
+
+
+def _place(entry: Entry, owners: Owners) -> tuple[tuple[str, ...], str, str]:
+    if entry.area in AREAS and entry.owner in owners:
+        kind, studies = owners[entry.owner]
+        return studies, kind, "media" if kind == MEDIA else AREAS[entry.area].part
+    return (), "", "other"
+
+
+# Whether the artefact store still holds what was stored in it (`creamtea db check`).
+
+
+MAX_AT_ONCE = 8  # objects that are read at a time
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An object that the database refers to and that is not what was stored."""
+
+    path: str
+    what: str  # "damaged" or "missing"
+    places: tuple[str, ...]  # where it belongs, for people
+    studies: tuple[str, ...]  # of which it is an output; none for a file beside sources
+
+
+@dataclass(frozen=True)
+class StoreCheck:
+    files: int
+    size: int  # bytes
+    faults: tuple[Fault, ...]
+
+
+@dataclass
+class _Object:
+    size: int
+    places: set[str]
+    studies: set[str]
+
+
+def check_store(
+    database: Database, store: ArtefactStore, report: Callable[[int, int], None] = lambda done, total: None
+) -> StoreCheck:
+    """Read every object that the database refers to. `report` is called with the bytes read so far, and all.
+
+    InfrastructureError if the store cannot be read.
+    """
+    with database.session() as session:
+        objects = _objects(session)
+    total, done = sum(needed.size for needed in objects.values()), 0
+    faults = []
+    with ThreadPoolExecutor(min(MAX_AT_ONCE, os.cpu_count() or 1)) as readers:
+        for digest, found in zip(objects, readers.map(store.digest, objects), strict=True):
+            done += objects[digest].size
+            report(done, total)
+            if found != digest:
+                faults.append(_fault(store, digest, found, objects[digest]))
+    return StoreCheck(len(objects), total, tuple(faults))
+
+
+def _fault(store: ArtefactStore, digest: str, found: str | None, needed: _Object) -> Fault:
+    what = "missing" if found is None else "damaged"
+    return Fault(store.object_path(digest), what, tuple(sorted(needed.places)), tuple(sorted(needed.studies)))
+
+
+def _objects(session: Session) -> dict[str, _Object]:
+    """What the database refers to, by digest."""
+    found: dict[str, _Object] = defaultdict(lambda: _Object(0, set(), set()))
+    outputs = (
+        select(StepFile.digest, StepFile.size, StepFile.name, StudyStep.node, StudyRow.name.label("study"))
+        .join(StepRow, StepRow.key == StepFile.step_key)
+        .outerjoin(StudyStep, StudyStep.step_key == StepRow.key)
+        .outerjoin(StudyRow, StudyRow.id == StudyStep.study_id)
+        .where(StepRow.state == "succeeded")
+    )
+    for row in session.execute(outputs):
+        needed = found[row.digest]
+        needed.size = row.size
+        needed.places.add(
+            f"{row.node} of study {row.study}: {row.name}" if row.study else f"of no study: {row.name}"
+        )
+        needed.studies |= {row.study} if row.study else set()
+    media = select(CampaignMedia.digest, CampaignMedia.size, Campaign.name).join(
+        Campaign, Campaign.id == CampaignMedia.campaign_id
+    )
+    for digest, size, campaign in session.execute(media):
+        found[digest].size = size
+        found[digest].places.add(f"beside sources of campaign {campaign}")
+    return dict(found)
+
+
+def remedies(faults: Iterable[Fault]) -> list[str]:
+    """What to do about them, in sentences."""
+    faults = list(faults)
+    studies = sorted({study for fault in faults for study in fault.studies})
+    lines = []
+    if any(fault.what == "damaged" for fault in faults):
+        lines.append("Delete the damaged files.")
+    if studies:
+        lines.append(f"Then make them again: {', '.join(f'`creamtea retry {name}`' for name in studies)}.")
+    if any(not fault.studies for fault in faults):
+        lines.append("Put the others back from a backup.")
+    return lines
