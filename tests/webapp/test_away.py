@@ -22,7 +22,7 @@ import creamtea_webapp
 from creamtea.access import audit, sessions
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
-from creamtea_webapp import outages, session
+from creamtea_webapp import session
 from creamtea_webapp.gate import entrance
 from creamtea_webapp.gate.middleware import Gate
 
@@ -53,7 +53,7 @@ def people(database: Database, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     app = Starlette(
         routes=entrance.routes(),
         middleware=[Middleware(Gate)],
-        exception_handlers={SQLAlchemyError: outages.answer},
+        exception_handlers={SQLAlchemyError: session.answer},
     )
     return TestClient(app, base_url="http://rate.example.org", raise_server_exceptions=False)
 
@@ -62,7 +62,7 @@ def test_a_page_says_so_and_comes_back(people: TestClient, monkeypatch: pytest.M
     monkeypatch.setattr(sessions, "identify", failing(AWAY))
     answer = people.get("/?study=1")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
-    assert outages.AWAY in answer.text
+    assert session.AWAY in answer.text
     assert '<meta http-equiv="refresh" content="10">' in answer.text
 
 
@@ -71,7 +71,7 @@ def test_a_link_can_be_opened_later(people: TestClient, monkeypatch: pytest.Monk
     with monkeypatch.context() as away:
         away.setattr(sessions, "exchange", failing(AWAY))
         answer = people.post("/enter", content=secret)
-        assert (answer.status_code, answer.text) == (503, f"{outages.AWAY} Try again in a minute.")
+        assert (answer.status_code, answer.text) == (503, f"{session.AWAY} Try again in a minute.")
     assert people.post("/enter", content=secret).status_code == 204
 
 
@@ -93,7 +93,7 @@ def no_database(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_database")
 def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(outages, "sleep", pauses.append)
+    monkeypatch.setattr(session, "sleep", pauses.append)
     monkeypatch.setattr(sessions, "identify", failing(AWAY, times=3))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     assert [error.value[:14] for error in app.error] == ["Your link does"]  # it asked, and got an answer
@@ -102,7 +102,7 @@ def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_database")
 def test_a_script_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outages, "PATIENCE", 0.0)
+    monkeypatch.setattr(session, "PATIENCE", 0.0)
     monkeypatch.setattr(sessions, "identify", failing(AWAY))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     assert "database is locked" in app.exception[0].value
@@ -116,23 +116,23 @@ def test_a_script_waits_little_for_what_a_person_has_to_mend(monkeypatch: pytest
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr(outages, "sleep", pause)
-    monkeypatch.setattr(outages, "monotonic", lambda: now)
+    monkeypatch.setattr(session, "sleep", pause)
+    monkeypatch.setattr(session, "monotonic", lambda: now)
     monkeypatch.setattr(sessions, "identify", failing(FULL))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     assert "disk is full" in app.exception[0].value
-    assert now == outages.BRIEF
+    assert now == session.BRIEF
 
 
 def test_a_full_disk_is_told_to_people_and_its_remedy_to_the_log(
     people: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logged: list[tuple[int, str]] = []
-    monkeypatch.setattr(outages.log, "log", lambda level, _, outage: logged.append((level, str(outage))))
+    monkeypatch.setattr(session.log, "log", lambda level, _, outage: logged.append((level, str(outage))))
     monkeypatch.setattr(sessions, "identify", failing(FULL))
     answer = people.get("/")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
-    assert outages.FAULT in answer.text
+    assert session.FAULT in answer.text
     [(level, message)] = logged
     assert level == logging.ERROR
     assert "database or disk is full; free some space" in message
@@ -143,13 +143,13 @@ def test_only_an_outage_is_told_on_the_page(error: Exception, told: bool) -> Non
     def script(error: Exception) -> None:
         import streamlit
 
-        from creamtea_webapp.outages import told_on_page
+        from creamtea_webapp.session import told_on_page
 
         streamlit.session_state["told"] = told_on_page(error)
 
     app = AppTest.from_function(script, args=(error,), default_timeout=ANSWER).run()
     assert app.session_state["told"] is told
-    assert [outages.AWAY in shown.value for shown in app.error] == [True] * told
+    assert [session.AWAY in shown.value for shown in app.error] == [True] * told
     assert [button.label for button in app.button] == ["Try again"] * told
 
 
@@ -190,7 +190,7 @@ def test_a_rating_is_saved_when_the_database_is_back(
         save(page)
         other = page.context.new_page()
         other.goto(url)
-        expect(other.get_by_text(outages.AWAY)).to_be_visible()
+        expect(other.get_by_text(session.AWAY)).to_be_visible()
         expect(page.get_by_role("button", name="Saving…")).to_be_visible()
     item_on(page, 2, 2)
     item_on(other, 2, 2)  # by itself

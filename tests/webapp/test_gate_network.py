@@ -21,9 +21,9 @@ from creamtea.errors import InputError
 from creamtea.settings import Serving
 from creamtea.store.database import Database
 from creamtea_webapp import session
-from creamtea_webapp.gate import assets, entrance
+from creamtea_webapp.gate import entrance, middleware
 from creamtea_webapp.gate.connections import MAX_OF_SESSION
-from creamtea_webapp.gate.limiter import MAX_COUNTED, Limiter
+from creamtea_webapp.gate.entrance import MAX_COUNTED, Limiter
 from creamtea_webapp.gate.middleware import Gate
 
 COOKIE = "creamtea-8501"
@@ -204,9 +204,9 @@ def test_the_path_itself_is_a_page_too(database: Database) -> None:
 
 def test_files_are_compressed_and_kept_by_browsers(database: Database) -> None:
     people, signed_in = client(), {"Cookie": cookie(database)}
-    loader = assets.publish("toy", "function render() {}", ".board { color: red }")
+    loader = middleware.publish("toy", "function render() {}", ".board { color: red }")
     own = json.loads(re.search(r'"\./assets/[^"]+"', loader)[0]).removeprefix(".")  # type: ignore[index]
-    script = next(path for path in assets._streamlit_files() if path.startswith("/static/js/index."))
+    script = next(path for path in middleware._streamlit_files() if path.startswith("/static/js/index."))
     for path in (own, script):
         assert people.get(path).status_code == 401
         kept = people.get(path, headers=signed_in)

@@ -15,14 +15,14 @@ from creamtea.access import sessions
 from creamtea.access.sessions import Identity
 from creamtea.store.database import Database
 from creamtea_webapp import session
-from creamtea_webapp.gate import metrics
+from creamtea_webapp.gate import routes
 from creamtea_webapp.gate.middleware import Gate
 
 TOKEN = "a-token-of-its-own"
 
 
 def client(with_token: bool) -> TestClient:
-    own = [metrics.route(TOKEN)] if with_token else []
+    own = [routes.metrics_route(TOKEN)] if with_token else []
     inner = Route("/{path:path}", lambda request: PlainTextResponse("inside"))
     return TestClient(Starlette(routes=[*own, inner], middleware=[Middleware(Gate, metrics=with_token)]))
 

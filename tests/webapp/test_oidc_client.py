@@ -16,9 +16,8 @@ from typer.testing import CliRunner
 from creamtea.cli.main import app
 from creamtea.errors import InputError
 from creamtea.settings import SignIn
-from creamtea_webapp.gate import attempt
-from creamtea_webapp.gate.attempt import AttemptCookie
-from creamtea_webapp.gate.provider import Provider, ProviderFailed
+from creamtea_webapp.gate import sign_in
+from creamtea_webapp.gate.sign_in import AttemptCookie, Provider, ProviderFailed
 
 
 @pytest.fixture
@@ -105,5 +104,5 @@ def test_what_a_sign_in_keeps_is_sealed_and_short_lived(monkeypatch: pytest.Monk
     header, key, nonce, text, tag = sealed.split(".")
     for wrong in ("", "x", "é.é.é.é.é", f"{header}.{key}.{nonce}.{text[::-1]}.{tag}"):
         assert AttemptCookie(settings).opened(wrong) == {}
-    monkeypatch.setattr(attempt, "MINUTES", -1)
+    monkeypatch.setattr(sign_in, "MINUTES", -1)
     assert AttemptCookie(settings).opened(AttemptCookie(settings).sealed({"state": "abcdef"})) == {}

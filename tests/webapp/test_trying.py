@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from creamtea.errors import InputError
-from creamtea_webapp import trying
+from creamtea_webapp.pages import try_out
 
 ANSWERS = """
 import json, os, sys
@@ -31,25 +31,25 @@ for line in sys.stdin:
 @pytest.fixture(autouse=True)
 def ended() -> Iterator[None]:
     """Each test has a process of its own."""
-    trying.end()
+    try_out.end()
     yield
-    trying.end()
+    try_out.end()
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    monkeypatch.setattr(trying, "COMMAND", [sys.executable, "-c", program])
+    monkeypatch.setattr(try_out, "COMMAND", [sys.executable, "-c", program])
 
 
 def test_each_system_answers_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, ANSWERS)
-    rows = trying.try_sentence(1, ["b", "a"], 'a "quoted" line; rm -rf /')
+    rows = try_out.try_sentence(1, ["b", "a"], 'a "quoted" line; rm -rf /')
     assert [(row["system"], row["text"]) for row in rows] == [
         (name, 'A "QUOTED" LINE; RM -RF /') for name in ("b", "a")
     ]
 
 
 def process_of(line: str) -> int:
-    return int(trying.try_sentence(1, ["a"], line)[0]["process"])
+    return int(try_out.try_sentence(1, ["a"], line)[0]["process"])
 
 
 def test_one_process_answers_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,25 +76,25 @@ def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         f"while not pathlib.Path({str(go_on)!r}).exists(): time.sleep(0.01)\n{ANSWERS}"
     )
     fake(monkeypatch, waits)
-    first = threading.Thread(target=trying.try_sentence, args=(1, ["a"], "one"))
+    first = threading.Thread(target=try_out.try_sentence, args=(1, ["a"], "one"))
     first.start()
     while not going.exists():
         time.sleep(0.01)
-    with pytest.raises(trying.CannotTry, match="Somebody else"):
-        trying.try_sentence(1, ["a"], "two")
+    with pytest.raises(try_out.CannotTry, match="Somebody else"):
+        try_out.try_sentence(1, ["a"], "two")
     go_on.touch()
     first.join()
-    assert trying.try_sentence(1, ["a"], "three")
+    assert try_out.try_sentence(1, ["a"], "three")
 
 
 def test_what_hangs_is_ended_and_the_next_one_may_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "SECONDS", 0.2)
+    monkeypatch.setattr(try_out, "SECONDS", 0.2)
     fake(monkeypatch, "import time; time.sleep(600)")
-    with pytest.raises(trying.CannotTry, match="was ended"):
-        trying.try_sentence(1, ["a"], "one")
-    monkeypatch.setattr(trying, "SECONDS", 60)
+    with pytest.raises(try_out.CannotTry, match="was ended"):
+        try_out.try_sentence(1, ["a"], "one")
+    monkeypatch.setattr(try_out, "SECONDS", 60)
     fake(monkeypatch, ANSWERS)
-    assert trying.try_sentence(1, ["a"], "two")
+    assert try_out.try_sentence(1, ["a"], "two")
 
 
 def test_a_process_that_dies_is_named_by_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,26 +108,26 @@ def test_a_process_that_dies_is_named_by_its_system(monkeypatch: pytest.MonkeyPa
         return process
 
     monkeypatch.setattr(subprocess, "Popen", start_and_wait)  # it has ended before it is asked
-    with pytest.raises(trying.CannotTry, match="b could not be tried"):
-        trying.try_sentence(1, ["a", "b"], "one")
+    with pytest.raises(try_out.CannotTry, match="b could not be tried"):
+        try_out.try_sentence(1, ["a", "b"], "one")
 
 
 @pytest.mark.parametrize(("systems", "line", "word"), [(1, "x" * 1001, ""), (1, "x", "y" * 61), (5, "x", "")])
 def test_too_much_is_refused(systems: int, line: str, word: str) -> None:
-    with pytest.raises(trying.CannotTry, match="at most"):
-        trying.try_sentence(1, ["a"] * systems, line, word)
+    with pytest.raises(try_out.CannotTry, match="at most"):
+        try_out.try_sentence(1, ["a"] * systems, line, word)
 
 
 def test_it_is_there_where_the_artefacts_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path))
-    assert not trying.is_available()
+    assert not try_out.is_available()
     (tmp_path / "artefacts").mkdir()
-    assert trying.is_available()
+    assert try_out.is_available()
     monkeypatch.setenv("CREAMTEA_ARTEFACTS", "s3://bucket/artefacts")
-    assert not trying.is_available()
+    assert not try_out.is_available()
     monkeypatch.delenv("CREAMTEA_ARTEFACTS")
     monkeypatch.setenv("CREAMTEA_TRY_OUT", "off")
-    assert not trying.is_available()
+    assert not try_out.is_available()
     monkeypatch.setenv("CREAMTEA_TRY_OUT", "perhaps")
     with pytest.raises(InputError, match="on or off"):
-        trying.is_available()
+        try_out.is_available()

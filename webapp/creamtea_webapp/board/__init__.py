@@ -1,5 +1,4 @@
-"""The rating board: a page of one segment or a document's, each a source with its outputs in blind order and
-the protocol's widget to answer with.
+"""The rating board: a page of one segment or of a document, and the list of a rater's saved items.
 
 A Streamlit component without an iframe; its files lie beside this one. Texts reach the page as data and
 are set by `textContent` only. What the browser gets: the assignment's id, texts, languages, progress and
@@ -21,9 +20,9 @@ import streamlit as st
 
 from creamtea.human.media import kind_of
 from creamtea.human.protocols import find_protocol, usable_protocols
-from creamtea.human.rating import Guidance, Work
+from creamtea.human.rating import Earlier, Guidance, Work
 from creamtea.human.rating.page import ShownSegment
-from creamtea_webapp.gate.assets import UNTIL_THEN, publish
+from creamtea_webapp.gate.middleware import UNTIL_THEN, publish
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
@@ -180,3 +179,40 @@ def time_left(seconds: float | None) -> str:
     minutes = max(1, round(seconds / 60))
     hours, rest = divmod(minutes, 60)
     return f"about {f'{hours} h ' if hours else ''}{f'{rest} min ' if rest else ''}left"
+
+
+# The list of a rater's saved items, to open one again.
+
+
+KEY = "earlier-items"
+MAX_SHOWN = 300  # characters of a source that the list shows
+
+
+@cache
+def _list_component() -> Callable[..., Any]:
+    html, css = ((HERE / f"earlier.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
+    js = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("texts.js", "earlier.js"))
+    return st.components.v2.component("creamtea_earlier", html=html, css=css, js=js)
+
+
+def earlier_items(items: Sequence[Earlier], language: str, on_act: Callable[[Any], None]) -> None:
+    """Show the items, newest first. `on_act` gets {"kind": "again", "assignment"} or {"kind": "current"},
+    unchecked. `language` is the sources'."""
+    _list_component()(
+        key=KEY,
+        data={
+            "items": [
+                {
+                    "assignment": item.assignment_id,
+                    "number": item.number,
+                    "items": item.items,
+                    "source": item.source[:MAX_SHOWN],
+                    "given": item.given,
+                    "revision": item.revision,
+                }
+                for item in reversed(items)
+            ],
+            "language": language,
+        },
+        on_act_change=lambda: on_act(st.session_state[KEY].get("act")),
+    )

@@ -1,12 +1,10 @@
-"""The entrance: a one-time link becomes a browser session.
-
-The link is `/enter#SECRET`. A browser never sends the part after the `#`, so the secret is in no log, no
-`Referer` and no proxy, and fetching the link, as mail scanners and chat previews do, spends nothing: only
-the page's script posts the secret, on loopback at once, elsewhere at the press of a button.
-"""
+"""The entrance: a one-time link becomes a browser session, unless it fails too often."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter, deque
+from collections.abc import Callable
 from urllib.parse import quote
 
 from anyio.to_thread import run_sync
@@ -17,10 +15,47 @@ from starlette.routing import BaseRoute, Route
 from creamtea.access import sessions
 from creamtea.human.rating import invitations
 from creamtea_webapp import session
-from creamtea_webapp.gate.limiter import Limiter
 from creamtea_webapp.gate.middleware import ASKED, HERE, asked_before, cookie_of, is_foreign
 from creamtea_webapp.gate.paths import ENTRANCE, SIGN_OUT, kept_query, login_address, page_address
 from creamtea_webapp.markup import render
+
+MAX_COUNTED = 10_000  # so that a flood takes little memory
+
+
+class Limiter:
+    """At most `allowed` counts of one key in `seconds`; forgets older ones. For one event loop."""
+
+    def __init__(
+        self, allowed: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.allowed, self.seconds, self.clock = allowed, seconds, clock
+        self._moments: deque[tuple[float, str]] = deque()
+        self._counts: Counter[str] = Counter()
+
+    def blocked(self, key: str) -> bool:
+        self._forget()
+        return self._counts[key] >= self.allowed
+
+    def count(self, key: str) -> None:
+        self._moments.append((self.clock(), key))
+        self._counts[key] += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        since = self.clock() - self.seconds
+        while self._moments and (self._moments[0][0] <= since or len(self._moments) > MAX_COUNTED):
+            _, key = self._moments.popleft()
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
+
+
+# The entrance: a one-time link becomes a browser session.
+#
+# The link is `/enter#SECRET`. A browser never sends the part after the `#`, so the secret is in no log, no
+# `Referer` and no proxy, and fetching the link, as mail scanners and chat previews do, spends nothing: only
+# the page's script posts the secret, on loopback at once, elsewhere at the press of a button.
+
 
 MAX_SECRET = 200  # bytes
 

@@ -19,7 +19,7 @@ MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 
 def address_of_media(digest: str) -> str:
-    """Where a file beside a source is (gate/media.py)."""
+    """Where a file beside a source is (gate/routes.py)."""
     return f"beside-source/{digest}"
 
 

@@ -1,8 +1,8 @@
-"""The blocks of a report on a page: one function for each type, and how blocks stand beside each other."""
+"""The blocks of a report on a page: a function for each type, and the buttons that save them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import groupby
@@ -10,7 +10,9 @@ from typing import assert_never
 
 import streamlit as st
 
+from creamtea.access import sessions
 from creamtea.report import text
+from creamtea.report.export import file_stem, files_of
 from creamtea.report.model import (
     Block,
     Choice,
@@ -27,7 +29,48 @@ from creamtea.report.vega import vega_lite
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show, show_part
-from creamtea_webapp.pages.downloads import download_buttons
+
+NAMES = {"csv": "CSV", "latex": "LaTeX", "svg": "SVG", "png": "PNG"}
+
+
+def download_buttons(block: Table | Figure, path: str) -> None:
+    """`path` names the block on its page, and without its first part the file."""
+    files = files_of(block, file_stem(path.partition("/")[2]))
+    if not files:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for kind, file in files.items():
+            st.download_button(
+                NAMES[kind],
+                _guarded(file.make, path),
+                file_name=file.name,
+                mime=file.mime,
+                key=f"{path}/{kind}",
+                on_click="ignore",
+                type="tertiary",
+                icon=":material/download:",
+                help=f"Save as {NAMES[kind]}",
+            )
+
+
+def _guarded(make: Callable[[], bytes], path: str) -> Callable[[], bytes]:
+    """What is saved was drawn for somebody who might read it: PermissionError if that right has ended since.
+
+    It is called from a thread that knows no browser, so the browser's cookie is read here.
+    """
+    cookie = st.context.cookies.get(session.cookie_name())
+
+    def guarded() -> bytes:
+        who = sessions.identify(session.database(), cookie)
+        if not session.may_read(who, path):
+            raise PermissionError("no right to read reports")
+        return make()
+
+    return guarded
+
+
+# The blocks of a report on a page: one function for each type, and how blocks stand beside each other.
+
 
 TEMPLATE = "report.html"
 FIGURES_PER_ROW = 3

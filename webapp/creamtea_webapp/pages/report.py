@@ -1,29 +1,191 @@
-"""A study's report: its document's blocks, and between them the outputs of its systems."""
+"""A study's report: its progress, what organisers do with it, its blocks, and its outputs.
+
+A fragment: what a reader has chosen elsewhere on the page stays, and so does the place that is read. New
+results wait for a click, since they would move everything below.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import streamlit as st
 from sqlalchemy import select
 
-from creamtea.access import rights
+from creamtea.access import links, rights, sessions
 from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
 from creamtea.human.results.ratings import fingerprint
+from creamtea.orders.controllers import live_controller
+from creamtea.orders.rows import LIVE
 from creamtea.orders.specs import UnreadableStudy
+from creamtea.orders.submission import cancel, requeue
 from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
+from creamtea.report.vega import vega_lite
+from creamtea.report.watching import Watched, watch
+from creamtea.store.database import Database
 from creamtea.store.queries import count_steps, find_study
 from creamtea.store.rows import row_id
 from creamtea.store.tables import Campaign
+from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
-from creamtea_webapp.markup import prepare_tables, show
-from creamtea_webapp.pages import blocks, manage, outputs, try_out, watch
+from creamtea_webapp.markup import moment, note, prepare_tables, show
+from creamtea_webapp.pages import blocks, outputs, try_out
+from creamtea_webapp.pages.organise.press import Made, on_press
+from creamtea_webapp.pages.organise.shared import act, entry, fresh_link, show_notice
+
+PROGRESS_TEMPLATE = "watch.html"
+EVERY = 3.0  # seconds
+LARGE, EVERY_OF_LARGE = 2000, 30.0  # steps of a study that takes long to read
+CHARTS_PER_ROW = 3
+
+
+def progress_section(study: int, state: str, steps: tuple[int, int]) -> None:
+    """Of a study in this state. `steps`: how many had succeeded when the rest of the page was drawn, and how
+    many there are. Nothing for a study that has ended."""
+    if state in ("queued", "running"):
+        done, total = steps
+        st.fragment(_draw_progress, run_every=EVERY if total < LARGE else EVERY_OF_LARGE)(study, done)
+
+
+def _draw_progress(study: int, done: int) -> None:
+    who = session.require_report(study)
+    watched = watch(session.database(), session.artefacts(), study)
+    if not watched.lives:
+        st.rerun()  # it has ended: the whole page
+    logs = rights.may(who, rights.READ_LOGS)
+    show(PROGRESS_TEMPLATE, "head", watched=watched)
+    if watched.nothing_runs:
+        show(PROGRESS_TEMPLATE, "nothing_runs", command=logs)
+    if watched.done > done:
+        finished = counted(watched.done - done, "step")
+        if st.button(f"{finished} finished since the results below were drawn: show them", key="new-results"):
+            st.rerun()
+    if watched.failed:
+        show(PROGRESS_TEMPLATE, "failed", watched=watched, study=study, logs=logs)
+    show(PROGRESS_TEMPLATE, "running", watched=watched, study=study, logs=logs)
+    if watched.waiting:
+        show(PROGRESS_TEMPLATE, "waiting", watched=watched)
+    _curves(watched)
+    if watched.examples:
+        with st.expander("How translations of development sentences change", key="watched-examples"):
+            show(PROGRESS_TEMPLATE, "examples", examples=watched.examples, languages=watched.languages)
+
+
+def _curves(watched: Watched) -> None:
+    for start in range(0, len(watched.curves), CHARTS_PER_ROW):
+        figures = watched.curves[start : start + CHARTS_PER_ROW]
+        for figure, column in zip(figures, st.columns(max(2, len(figures))), strict=False):
+            with column:
+                show("report.html", "title", title=figure.title)
+                st.vega_lite_chart(
+                    vega_lite(figure, title=False), width="stretch", key=f"watched-{figure.key}"
+                )
+
+
+# What organisers do with a study on its page: cancel it, retry it, and lend its report to one reader.
+
+
+SHARED = "share"  # the place of a fresh link
+DAYS = 14
+QUEUED = "It is queued again."
+NOBODY = " No controller is running: start one with `creamtea controller`."
+
+
+def manage_section(who: Identity | None, report: Document, steps: tuple[int, int]) -> None:
+    """Nothing for those who may do none of it. `steps`: how many have succeeded, and how many there are."""
+    may_control, may_share = (
+        rights.may(who, right) for right in (rights.CONTROL_STUDIES, rights.SHARE_REPORTS)
+    )
+    if not may_control and not may_share:
+        return
+    # containers of their own, so that what comes and goes takes nobody else's place on the page
+    with st.container(key="manage-notice"):
+        show_notice()
+    with st.container(horizontal=True, gap="small", key="manage"):
+        if may_control:
+            _control(report.number, report.state, incomplete=steps[0] < steps[1])
+        if may_share:
+            with st.popover("Share this report"):
+                _share(report.number)
+
+
+def _control(study: int, state: str, incomplete: bool) -> None:
+    if state in LIVE:
+        with st.popover("Cancel this study"):
+            note("Running steps stop within seconds, finished ones are kept. It can be retried.")
+            st.button("Cancel it now", on_click=_cancel, args=(study,), key="cancel-study")
+    elif incomplete:
+        st.button(
+            "Retry",
+            on_click=_retry,
+            args=(study,),
+            key="retry-study",
+            help="Retry what failed, was cancelled or was unavailable",
+        )
+
+
+def _cancel(study: int) -> None:
+    def do(database: Database, actor: str) -> str:
+        stopped = cancel(database, study)
+        return "The study is cancelled." if stopped else "The study had already ended."
+
+    act(rights.CONTROL_STUDIES, None, do)
+
+
+def _retry(study: int) -> None:
+    def do(database: Database, actor: str) -> str:
+        requeue(database, session.artefacts(), study)
+        return QUEUED + ("" if live_controller(database) else NOBODY)
+
+    act(rights.CONTROL_STUDIES, None, do)
+
+
+# ---------------------------------------------------------------- links to this report
+
+
+def _share(study: int) -> None:
+    note("A link opens this report and nothing else, in one browser, until it expires or is withdrawn.")
+    st.number_input("Days", 1, 365, DAYS, key="share-days")
+    st.button(
+        "Make a link",
+        on_click=on_press(rights.SHARE_REPORTS, None, partial(_make_link, study), SHARED),
+        key="share-make",
+    )
+    show_notice(SHARED)
+    for link in links.listed(session.database(), opening=True):
+        if link.study_id == study:
+            used = "open in a browser" if link.sessions else "not used yet"
+            note(f"Link {link.id}, {used}, until {moment(link.expires_at)}")
+            st.button("Withdraw", on_click=_withdraw, args=(study, link.id), key=f"share-withdraw-{link.id}")
+
+
+def _make_link(study: int, database: Database, actor: str) -> Made:
+    lifetime = timedelta(days=st.session_state["share-days"])
+    secret = sessions.create_link(database, "reader", study_id=study, lifetime=lifetime, actor=actor)
+    return Made(
+        "The link has been made.", fresh_link(entry(secret), " and send it to one reader. It works once")
+    )
+
+
+def _withdraw(study: int, link: int) -> None:
+    def do(database: Database, actor: str) -> str:
+        if all(one.id != link or one.study_id != study for one in links.listed(database)):
+            return "That link is not of this report."
+        links.revoke(database, link, actor)
+        return "The link is withdrawn."
+
+    act(rights.SHARE_REPORTS, None, do)
+
+
+# A study's report: its document's blocks, and between them the outputs of its systems.
+
 
 TEMPLATE = "report.html"
 
@@ -40,9 +202,9 @@ def page() -> None:
     facts = blocks.shown_facts(report.facts)
     show(TEMPLATE, "head", report=report, facts=facts, logs=rights.may(who, rights.READ_LOGS))
     steps = _steps(report.number)
-    manage.section(who, report, steps)
+    manage_section(who, report, steps)
     with st.container(key="progress"):
-        watch.section(report.number, report.state, steps)
+        progress_section(report.number, report.state, steps)
     names = report.test_sets
     test_set = (
         names[0]

@@ -1,15 +1,85 @@
-"""One sentence, typed in, by several systems side by side: what each makes of it, and what it may not use."""
+"""Try a sentence on the systems of a study: what each makes of it, and what it may not use.
+
+The process keeps the systems that it has loaded (`creamtea.engine.try_out`), so that only the first sentence
+waits for them.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from creamtea.errors import CreamteaError
+from creamtea.settings import Settings
 from creamtea.store.queries import find_study, study_nodes
-from creamtea_webapp import session, trying
+from creamtea_webapp import session
+from creamtea_webapp.helper_process import HelperProcess, TookTooLong
 from creamtea_webapp.markup import note, show, show_part
+
+COMMAND = [sys.executable, "-m", "creamtea.engine.try_out"]
+SECONDS = 120.0  # for all systems together; the process is ended then
+MAX_CHARACTERS = 1000  # of a sentence
+MAX_WORD = 60  # characters
+MAX_SYSTEMS = 4
+
+_process = HelperProcess()  # one of this server: a model takes memory and a processor
+
+
+class CannotTry(CreamteaError):
+    """Why nothing, or not everything, was translated."""
+
+
+def is_available() -> bool:
+    """Whether models can be loaded here: torch is installed, and the artefacts are in a folder of this
+    machine. CREAMTEA_TRY_OUT=off switches it off."""
+    settings = Settings.load()
+    return (
+        settings.try_out
+        and find_spec("torch") is not None
+        and "://" not in settings.artefacts
+        and Path(settings.artefacts).is_dir()
+    )
+
+
+def try_sentence(study: int, systems: Sequence[str], line: str, word: str = "") -> list[dict[str, Any]]:
+    """For each system a row of `creamtea.engine.try_out`, in their order. CannotTry where another person is
+    trying one, for what is too long, and after `SECONDS`."""
+    if len(line) > MAX_CHARACTERS or len(word) > MAX_WORD or len(systems) > MAX_SYSTEMS:
+        raise CannotTry(
+            f"A sentence has at most {MAX_CHARACTERS:,} characters here, a word {MAX_WORD}, and at most "
+            f"{MAX_SYSTEMS} systems translate at a time."
+        )
+    if not _process.busy.acquire(blocking=False):
+        raise CannotTry("Somebody else is trying a sentence. Try again in a minute.")
+    try:
+        request = {"study": study, "systems": list(systems), "line": line, "word": word}
+        rows = _process.rows(COMMAND, request, len(systems), SECONDS)
+    except TookTooLong as error:
+        raise CannotTry(f"{error} Choose fewer systems.") from None
+    finally:
+        _process.busy.release()
+    if len(rows) < len(systems):
+        raise CannotTry(
+            f"{systems[len(rows)]} could not be tried: its process ended early. `creamtea translate` on the "
+            "server's machine says why."
+        )
+    return rows
+
+
+def end() -> None:
+    """End the process, with all that it has loaded."""
+    with _process.busy:
+        _process.end()
+
+
+# One sentence, typed in, by several systems side by side: what each makes of it, and what it may not use.
+
 
 TEMPLATE = "try_out.html"
 TITLE, ADDRESS = "Try a sentence", "try"
@@ -26,7 +96,7 @@ class Trained:
 
 def trained(study: int) -> Trained | None:
     """None where nothing can be tried: no such system, or no model can be loaded here."""
-    if not trying.is_available():
+    if not is_available():
         return None
     with session.database().session() as reading:
         target = find_study(reading, study).spec["languages"]["target"]
@@ -43,17 +113,17 @@ def section(study: int, there: Trained) -> None:
     session.require_report(study)
     show_part("heading", TITLE, 2, (), ADDRESS)
     with st.form("try-a-sentence", border=False):
-        line = st.text_input("Sentence", max_chars=trying.MAX_CHARACTERS)
+        line = st.text_input("Sentence", max_chars=MAX_CHARACTERS)
         left, right = st.columns(2)
         systems = left.multiselect(
             "Translated by",
             there.systems,
-            default=there.systems[: min(2, trying.MAX_SYSTEMS)],
-            max_selections=trying.MAX_SYSTEMS,
+            default=there.systems[: min(2, MAX_SYSTEMS)],
+            max_selections=MAX_SYSTEMS,
         )
         word = right.text_input(
             "Missing word (optional)",
-            max_chars=trying.MAX_WORD,
+            max_chars=MAX_WORD,
             help="A word that a translation lacks: which of its subwords a vocabulary selection left out, "
             "and which setting would have let them in.",
         )
@@ -67,8 +137,8 @@ def section(study: int, there: Trained) -> None:
             return
         try:
             with st.spinner("Loading the models and translating …"):
-                rows = trying.try_sentence(study, systems, " ".join(line.split()), word.strip())
-        except trying.CannotTry as error:
+                rows = try_sentence(study, systems, " ".join(line.split()), word.strip())
+        except CannotTry as error:
             st.error(str(error))
             return
         st.session_state[found] = [_shown(row) for row in rows]

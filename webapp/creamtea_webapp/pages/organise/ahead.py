@@ -15,7 +15,7 @@ from creamtea.store.tables import Campaign, Rater
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.markup import note
-from creamtea_webapp.pages import welcome as words
+from creamtea_webapp.pages import rate
 from creamtea_webapp.pages.organise.shared import find, head
 
 DRAFT = "ahead-draft"  # what was entered on the page on show
@@ -37,9 +37,9 @@ def page(campaign_id: int) -> None:
         workload = raters.workload_of(reading, campaign)
         work = None if number is None else page_ahead(reading, campaign, number - 1)
     if number is None:
-        words.consent(known, workload, on_agree=partial(_go, 1))
+        rate.consent(known, workload, on_agree=partial(_go, 1))
     elif work is None:
-        words.all_done(known, workload.items, away=False, on_earlier=partial(_go, 1))
+        rate.all_done(known, workload.items, away=False, on_earlier=partial(_go, 1))
     else:
         page_id, entered = st.session_state.get(DRAFT, (None, {}))
         if page_id == work.assignment_id:
@@ -51,7 +51,7 @@ def page(campaign_id: int) -> None:
                 on_draft=partial(_keep, work.assignment_id),
                 on_act=lambda _: _go(number + 1),
             )
-        words.instructions(known)
+        rate.instructions(known)
 
 
 def _go(number: int) -> None:

@@ -1,27 +1,61 @@
-"""Files beside sources (`creamtea.human.media`), for those who may see their campaign and nobody else.
+"""Routes beside the pages: the documentation, files beside sources, and Prometheus' metrics.
 
-A file goes by its SHA-256 alone: its address tells neither its name nor the campaign. Players ask for parts
-of a file, so that one can seek in it (RFC 9110, 14.2); of several parts at once the whole is sent.
+The documentation is public to everybody who may come in, raters too. A file beside a source is for
+those who may see its campaign. The metrics ask for a token instead of a session (CREAMTEA_METRICS_TOKEN).
 """
 
 from __future__ import annotations
 
 import logging
+import mimetypes
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from os import PathLike, stat_result
+from pathlib import Path
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from creamtea.access import rights, sessions
+from creamtea.cli.docs import built_site
 from creamtea.errors import InfrastructureError
 from creamtea.human.media import KeptFile, find_media
+from creamtea.monitoring import CONTENT_TYPE, PATH, exposition, is_allowed
 from creamtea_webapp import session
-from creamtea_webapp.gate.middleware import cookie_of
-from creamtea_webapp.gate.paths import address_of_media
+from creamtea_webapp.gate.middleware import content_security_policy, cookie_of
+from creamtea_webapp.gate.paths import DOCUMENTATION, address_of_media
+
+mimetypes.add_type("text/plain", ".yaml")  # measured results are read in the browser, not saved as files
+
+
+def documentation_routes() -> list[Mount]:
+    """Serve the site of the documentation, if this installation has it (`creamtea docs` shows the same)."""
+    folder = built_site()
+    return [] if folder is None else [Mount(f"/{DOCUMENTATION}", Site(directory=folder))]
+
+
+class Site(StaticFiles):
+    def file_response(
+        self, full_path: str | PathLike[str], stat_result: stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """A page's own inline scripts may run, and no others."""
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        if isinstance(response, FileResponse) and Path(full_path).suffix == ".html":
+            page = Path(full_path).read_text(encoding="utf-8")
+            response.headers["Content-Security-Policy"] = content_security_policy(page)
+        return response
+
+
+# Files beside sources (`creamtea.human.media`), for those who may see their campaign and nobody else.
+#
+# A file goes by its SHA-256 alone: its address tells neither its name nor the campaign. Players ask for parts
+# of a file, so that one can seek in it (RFC 9110, 14.2); of several parts at once the whole is sent.
+
 
 DIGEST = re.compile("[0-9a-f]{64}")
 RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
@@ -29,7 +63,7 @@ CHUNK = 1 << 16  # bytes
 log = logging.getLogger(__name__)
 
 
-def route() -> Route:
+def media_route() -> Route:
     return Route(f"/{address_of_media('{digest}')}", _media, methods=["GET"])
 
 
@@ -113,3 +147,15 @@ def _chunks(digest: str, part: range, whole: bool) -> Iterator[bytes]:
                 yield chunk
 
     return read()
+
+
+# `/metrics` for Prometheus, which shows a token instead of a session (CREAMTEA_METRICS_TOKEN).
+
+
+def metrics_route(token: str) -> Route:
+    async def metrics(request: Request) -> Response:
+        if not is_allowed(request.headers.get("authorization"), token):
+            return PlainTextResponse("", status_code=401, headers={"WWW-Authenticate": "Bearer"})
+        return Response(await run_sync(exposition, session.database()), media_type=CONTENT_TYPE)
+
+    return Route(PATH, metrics, methods=["GET"])
