@@ -19,7 +19,7 @@ from toy_study import ToyStudy, happenings
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgressed, StepRetried
-from creamtea.engine.executors import local_ray
+from creamtea.engine.executors import ray as ray_executor
 from creamtea.engine.executors.ray import RayExecutor, check_address
 from creamtea.errors import InputError
 from creamtea.orders.submission import cancel
@@ -122,7 +122,7 @@ def test_after_kill_9_of_the_controller_ray_goes_and_the_rest_runs(
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", local_ray.NEEDED)
+@pytest.mark.parametrize("victim", ray_executor.NEEDED)
 def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
     victim: str,
     sqlite: Database,
@@ -154,7 +154,9 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
                 listening = [one for one in process.net_connections("tcp") if one.status == "LISTEN"]
                 ports.update(str(one.laddr.ip).removeprefix("::ffff:") for one in listening)
                 variables.update(process.environ())
-            modes.update(folder.stat().st_mode & 0o777 for folder in local_ray.sessions().parents[:1])
+            modes.update(
+                folder.stat().st_mode & 0o777 for folder in ray_executor.sessions_folder().parents[:1]
+            )
             [process] = [one for one in ray_processes(os.getpid()) if one.name() == victim]
             process.kill()
 
@@ -166,7 +168,7 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
     assert variables & {*secrets, "CREAMTEA_SCORERS"} == {"CREAMTEA_SCORERS"}
     assert os.environ["PGPASSWORD"] == "p", "the controller itself still has it"
     assert modes == {0o700}
-    assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))
+    assert not list(ray_executor.sessions_folder().glob(f"session_*_{os.getpid()}"))
 
 
 def test_this_ray_has_the_limits_that_are_set() -> None:
@@ -174,7 +176,7 @@ def test_this_ray_has_the_limits_that_are_set() -> None:
     [place] = importlib.util.find_spec("ray").submodule_search_locations
     files = [Path(place, "_raylet.so"), *Path(place, "_private").glob("*.py")]
     text = b"".join(file.read_bytes() for file in files)
-    names = [*local_ray.LIMITS, "health_check_failure_threshold"]
+    names = [*ray_executor.LIMITS, "health_check_failure_threshold"]
     assert [name for name in names if name.encode() not in text] == []
 
 

@@ -19,7 +19,7 @@ WRONG = MemberFailed("deterministic", "the training loss is nan at update 3")
 
 def outcomes() -> dict[str, tuple[str | None, str]]:
     """What is reported of each error: its kind and message."""
-    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+    from ray.train import ControllerError, WorkerGroupError
 
     gone = RuntimeError("The actor died unexpectedly\nand more")
     errors = {

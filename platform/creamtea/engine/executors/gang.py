@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from creamtea.contract.step import GROUP_PATIENCE, Resources
+from creamtea.engine.executors.ray_internals import group_trainer
 from creamtea.engine.runner import execute
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome
 from creamtea.scratch import scratch_folder
@@ -30,20 +31,17 @@ class MemberFailed(Exception):
 
 
 class Gang:
-    """The Ray actor of one attempt. No task: Ray tells of each group of workers whether the actor that has
-    placed it is alive (`release_orphans`)."""
+    """The Ray actor of one attempt. It is not a task, because Ray knows of each group of workers whether the
+    actor that placed it is alive (`ray_internals.release_orphans`)."""
 
     def run(self, task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
         """With the node of each worker. Only plain values go in and out."""
-        from ray.train import FailureConfig, RunConfig
+        from ray.train import FailureConfig, RunConfig, TrainingFailedError
         from ray.train.torch import TorchConfig
-        from ray.train.v2.api.exceptions import TrainingFailedError
-
-        from creamtea.engine.executors.train import Trainer
 
         resources = TASKS.validate_python(task).resources
         with scratch_folder("gang") as folder:
-            trainer = Trainer(
+            trainer = group_trainer(
                 run_member,
                 train_loop_config=task,
                 torch_config=TorchConfig(timeout_s=GROUP_PATIENCE),
@@ -78,22 +76,6 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def release_orphans() -> None:
-    """Give back what groups hold whose own process is gone: with its node, or stopped from here. Ray does so
-    only when the whole job ends; until then no other step would get these processors."""
-    import ray
-    from ray._private.state import state
-    from ray.core.generated.gcs_pb2 import PlacementGroupTableData
-    from ray.util.placement_group import PlacementGroup, remove_placement_group
-
-    job = ray.get_runtime_context().get_job_id()
-    for row in state._connect_and_get_accessor().get_placement_group_table():
-        group = PlacementGroupTableData.FromString(row)
-        orphan = group.creator_actor_dead and group.state != PlacementGroupTableData.REMOVED
-        if orphan and group.creator_job_id.hex() == job:
-            remove_placement_group(PlacementGroup(ray.PlacementGroupID(group.placement_group_id)))
-
-
 def _scaling(resources: Resources, nodes: list[str]) -> Any:
     from ray.train import ScalingConfig
 
@@ -111,7 +93,7 @@ def _scaling(resources: Resources, nodes: list[str]) -> Any:
 
 def _failure(error: Exception) -> StepOutcome:
     """A worker's own reason before that of others, which only saw it go."""
-    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+    from ray.train import ControllerError, WorkerGroupError
 
     failures = list(error.worker_failures.values()) if isinstance(error, WorkerGroupError) else []
     members = [failure for failure in failures if isinstance(failure, MemberFailed)]

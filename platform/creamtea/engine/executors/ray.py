@@ -1,4 +1,4 @@
-"""Runs each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
+"""Run each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
 
 Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people
 see them; its dashboard, its logs and its usage reports are off too.
@@ -7,24 +7,123 @@ see them; its dashboard, its logs and its usage reports are off too.
 from __future__ import annotations
 
 import os
+import re
+import secrets
+import shutil
 import signal
+import stat
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from creamtea.engine.executors import local_ray
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
-from creamtea.engine.executors.gang import Gang, release_orphans
+from creamtea.engine.executors.gang import Gang
+from creamtea.engine.executors.ray_internals import (
+    ask_head,
+    dead_processes,
+    has_token,
+    release_orphans,
+    silence_worker_logs,
+    stay_on_loopback,
+    without_needless_processes,
+)
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
+from creamtea.scratch import host_id, is_running
+from creamtea.settings import is_withheld, make_private
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
+
+OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
+# seconds that Ray's processes have to start or to answer on a busy machine; by itself Ray waits 30 to 60
+PATIENCE = 300
+LIMITS = (
+    "gcs_server_port_wait_time_s",
+    "gcs_server_request_timeout_seconds",
+    "gcs_rpc_server_reconnect_timeout_s",  # after which Ray ends the controller's own process
+    "worker_register_timeout_seconds",
+)
+MAX_FOLDER = 40  # characters: below it Ray makes sockets, whose path may have 107
+NEEDED = ("gcs_server", "raylet")  # without either nothing runs any more
+_SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
+
+
+def prepare_local_ray() -> dict[str, Any]:
+    """Set what Ray reads from the environment; returns the options of `ray.init`."""
+    stay_on_loopback()
+    for limit in LIMITS:
+        os.environ.setdefault(f"RAY_{limit}", str(PATIENCE))
+    # a try every three seconds or more; a raylet that has ended is noticed by `ended_processes`
+    os.environ.setdefault("RAY_health_check_failure_threshold", str(PATIENCE // 3))
+    if "RAY_AUTH_TOKEN_PATH" not in os.environ:
+        # a token of this run's own; Ray would write one into the home folder
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    folder = sessions_folder()
+    for place in (folder.parent, folder):
+        with suppress(FileExistsError):  # as a file
+            make_private(place)
+        status = place.lstat()  # others may write into the folder that holds it
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+            raise InputError(
+                f"{place} is not a folder of this user: remove it, or set TMPDIR to a folder of your own"
+            )
+    folder.parent.chmod(0o700)
+    clear_sessions()
+    return {
+        "num_cpus": os.cpu_count(),
+        "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE,
+        "_temp_dir": str(folder),
+    }
+
+
+@contextmanager
+def withheld_variables() -> Iterator[None]:
+    """Keep from the processes that are started meanwhile what `is_withheld`, and from their workers."""
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if is_withheld(name)}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
+
+
+def sessions_folder() -> Path:
+    """Where the Rays of this user on this machine keep their sockets and logs.
+
+    Ray opens that folder to everybody (0777), so that it lies in one that nobody else may enter.
+    """
+    name = f"creamtea-{host_id()}-{os.getuid()}/ray"
+    folder = Path(tempfile.gettempdir()) / name
+    return folder if len(str(folder)) <= MAX_FOLDER else Path("/tmp") / name  # noqa: S108  # its owner is checked
+
+
+def clear_sessions(own: bool = False) -> None:
+    """Remove the sessions of processes that are gone, and this one's if it has no Ray any more."""
+    for folder in sessions_folder().glob("session_*"):
+        name = _SESSION.fullmatch(folder.name)
+        pid = int(name["pid"]) if name else None
+        if pid is not None and ((own and pid == os.getpid()) or not is_running(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def ended_processes() -> str:
+    """Which of Ray's processes has ended; empty while all that it needs are alive, however busy."""
+    return ", ".join(f"{name} with code {code}" for name, code in dead_processes() if name in NEEDED)
+
+
+# Runs each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
+#
+# Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people
+# see them; its dashboard, its logs and its usage reports are off too.
+
 
 NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
 GROUP_LABEL = "ray.io/node-group"  # Ray's own; KubeRay sets it to a group's name
@@ -132,15 +231,15 @@ class RayExecutor:
         ray.shutdown()
         self._connected = False
         if not self.address:
-            local_ray.clear_sessions(own=True)
+            clear_sessions(own=True)
 
     def _bury(self) -> None:
         """If a Ray of our own has died, its attempts have failed, and the next `capacity` starts another."""
-        if self.address or not self._connected or not (death := local_ray.death()):
+        if self.address or not self._connected or not (ended := ended_processes()):
             return
         import ray
 
-        error = f"Ray on this machine ended ({death}); it is started again"
+        error = f"Ray on this machine ended ({ended}); it is started again"
         self._buried += [
             FinishedAttempt(task, StepOutcome.failure("infrastructure", error))
             for task, _ in self._running.values()
@@ -181,16 +280,14 @@ class RayExecutor:
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self.check()
-        local = {} if self.address else local_ray.prepare()
-        _read_token()
+        local = {} if self.address else prepare_local_ray()
+        has_token()
         import ray
-        from ray._private import worker
 
-        # Ray would print what befalls its workers on standard output, where a command may print JSON
-        worker._worker_logs_enabled = False
+        silence_worker_logs()
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
         try:
-            with _own_signals(), local_ray.without_needless_processes(), local_ray.withheld_variables():
+            with _own_signals(), without_needless_processes(), withheld_variables():
                 ray.init(
                     address=self.address or "local",
                     logging_level="ERROR",
@@ -285,19 +382,11 @@ def check_address(address: str) -> None:
             f"--address {address}: write HOST:PORT of the Ray head, as `ray start --head` prints it"
         )
     import grpc
-    from ray._private.authentication.authentication_token_setup import (
-        maybe_enable_token_auth_if_token_available,
-    )
-    from ray._private.grpc_utils import init_grpc_channel
-    from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
     from ray.exceptions import AuthenticationError
 
-    _read_token()
+    has_token()
     try:
-        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
-        with init_grpc_channel(address) as channel:
-            stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
-            stub.GetClusterId(gcs_service_pb2.GetClusterIdRequest(), timeout=REACH_TIMEOUT)
+        ask_head(address, REACH_TIMEOUT)
     except AuthenticationError:
         raise InputError(_refused(address)) from None
     except grpc.RpcError as error:
@@ -310,21 +399,8 @@ def check_address(address: str) -> None:
 
 
 def _refused(address: str) -> str:
-    given = "the one given is wrong" if _read_token() else "none was given"
+    given = "the one given is wrong" if has_token() else "none was given"
     return (
         f"the Ray cluster at {address} requires a token, and {given}: set RAY_AUTH_MODE=token and "
         "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
     )
-
-
-def _read_token() -> bool:
-    """Whether there is a token; it and the mode are read again, which Ray itself reads once per process."""
-    import ray
-    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
-    from ray._raylet import Config  # type: ignore[attr-defined]  # its stub lacks it
-
-    if not ray.is_initialized():
-        Config.initialize("")
-    loader = AuthenticationTokenLoader.instance()
-    loader.reset_cache()
-    return bool(loader.has_token(ignore_auth_mode=True))
