@@ -19,11 +19,13 @@ from urllib.parse import urlsplit
 import pytest
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from limits import ANSWER, MILLISECONDS, START, wait_until
+from sqlalchemy import select
 from watched import installed_browser, launch_browser, new_context
 
 from creamtea.access import audit, sessions
 from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
+from creamtea.store.tables import StudyRow
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -51,18 +53,30 @@ def filled(database: Database) -> Database:
     return database
 
 
-@pytest.fixture
-def ready(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    """The filled study on SQLite, for an organiser's pages."""
-    from organiser_app import filled_database  # imports Streamlit, which most tests here do without
+@pytest.fixture(scope="session")
+def filled_template(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with the filled study."""
+    path = tmp_path_factory.mktemp("filled") / "creamtea.db"
+    shutil.copyfile(sqlite_template, path)
+    database = open_database(f"sqlite:///{path}")
+    fill_study(database, HOSTILE + lines(36))
+    database.close()
+    return path
 
-    with filled_database(sqlite_template, tmp_path) as database:
-        yield database
+
+@pytest.fixture
+def ready(filled_template: Path, tmp_path: Path) -> Iterator[Database]:
+    """The filled study on SQLite, for an organiser's pages."""
+    path = tmp_path / "creamtea.db"
+    shutil.copyfile(filled_template, path)
+    database = open_database(f"sqlite:///{path}")
+    yield database
+    database.close()
 
 
 @pytest.fixture
 def visit(ready: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from organiser_app import visits
+    from organiser_app import visits  # imports Streamlit, which most tests here do without
 
     return visits(ready, monkeypatch)
 
@@ -140,14 +154,15 @@ def server_settings() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def site(
-    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, server_settings: dict[str, str]
+    filled_template: Path, tmp_path_factory: pytest.TempPathFactory, server_settings: dict[str, str]
 ) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     path = folder / "creamtea.db"
-    shutil.copyfile(sqlite_template, path)
+    shutil.copyfile(filled_template, path)
     url = f"sqlite:///{path}"
     database = open_database(url)
-    study = fill_study(database, HOSTILE + lines(36))
+    with database.session() as session:
+        study = session.scalars(select(StudyRow.id)).one()
     environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)}
     environment |= server_settings
     log = folder / "server.log"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from filled_study import HOSTILE, fill_study, lines
 from limits import ANSWER
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
@@ -21,7 +19,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.making import campaigns
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.rating import raters
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 from creamtea.store.tables import AuditEvent, Campaign, Rater
 from creamtea_webapp import session
 
@@ -31,17 +29,6 @@ READER = Identity(8, "reader")
 HOSTILE_NAME = "<script>x</script> *a* $x$"
 
 Visit = Callable[..., AppTest]
-
-
-@contextmanager
-def filled_database(template: Path, folder: Path) -> Iterator[Database]:
-    """A study with results, in SQLite: what the pages show does not depend on the database."""
-    path = folder / "creamtea.db"
-    path.write_bytes(template.read_bytes())
-    database = open_database(f"sqlite:///{path}")
-    fill_study(database, HOSTILE + lines(36))
-    yield database
-    database.close()
 
 
 def visits(database: Database, monkeypatch: pytest.MonkeyPatch, who: Identity | None = ORGANISER) -> Visit:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from organiser_app import Visit, filled_database, ran, visits
+from organiser_app import Visit, ran, visits
 from streamlit.testing.v1 import AppTest
 
 import creamtea
@@ -24,13 +23,10 @@ from creamtea_webapp.pages.organise.shared import LABELS
 
 
 @pytest.fixture
-def database(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    with filled_database(sqlite_template, tmp_path) as opened:
-        systems = ["tapir-greedy", "tapir-nvs"]
-        campaigns.create_campaign(
-            opened, "tasting", CampaignRequest(study="quagga", test_set="narwhal", systems=systems)
-        )
-        yield opened
+def database(ready: Database) -> Database:
+    request = CampaignRequest(study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"])
+    campaigns.create_campaign(ready, "tasting", request)
+    return ready
 
 
 @pytest.fixture
