@@ -141,6 +141,12 @@ def test_a_summary_has_the_same_numbers_and_no_more(tasted: Database) -> None:
             "two-sided signed-rank p < 0.05, with a higher mean, on the segments that are rated for both",
             "beats every one of the next",
         ),
+        (
+            "2026",
+            "the lower end of a one-sided 95 % bootstrap interval (100 resamples), paired or unpaired, is "
+            "above 0",
+            "beats every one of the next",
+        ),
     ],
 )
 def test_wmt_mode_says_what_its_rule_does(tasted: Database, rule: str, wins: str, cluster: str) -> None:
@@ -149,7 +155,22 @@ def test_wmt_mode_says_what_its_rule_does(tasted: Database, rule: str, wins: str
     }
     assert notes_of["wins"] == f"systems that it beats: {wins}"
     assert cluster in notes_of["cluster"]
-    assert ("z" in notes_of) == (rule != "esa")
+    assert ("z" in notes_of) == (rule not in ("esa", "2026"))
+    assert ("kept" in notes_of) == (rule == "2026")
+
+
+def test_wins_by_the_rule_of_2026_are_kept_where_the_verdict_agrees(tasted: Database) -> None:
+    report = build_human(tasted, "tasting", wmt="2026")
+    verdicts = [
+        (row.name, row.setting.removeprefix("against "), row.cells["verdict"].words)
+        for key in ("comparisons", "pairs")
+        for row in report.table(key).rows
+    ]
+    better = [one for one, _, words in verdicts if words == "better"]
+    better += [other for _, other, words in verdicts if words == "worse"]
+    kept = {row.name: row.cells["kept"].value for row in report.table("wmt").rows}
+    assert kept == {name: better.count(name) for name in kept}
+    assert sum(kept.values()) > 0
 
 
 def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:

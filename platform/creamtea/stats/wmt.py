@@ -6,9 +6,9 @@ paired, and the unpaired Mann-Whitney test misses most true differences
 
 The rules differ between campaigns and years (`RULES`). Sources: the released judgements, tables of wins and
 clusters.csv of wmt-conference/wmt21-news-systems and wmt22-news-systems (crowd), the latter's
-humaneval/DA+SQM/make_rankings.py (Appraise), and humeval/tools.py of wmt24-news-systems (ESA and MQM). Unlike
-the scripts, systems are keyed by their position, never by a score: two systems of equal means both keep their
-row.
+humaneval/DA+SQM/make_rankings.py (Appraise), humeval/tools.py of wmt24-news-systems (ESA and MQM), and
+humeval/02b-analyze_results.py of wmt26-general-mt (contrastive ESA). Unlike the scripts, systems are keyed by
+their position, never by a score: two systems of equal means both keep their row.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array
 from creamtea.stats.paired import SIGNIFICANT
 
+RESAMPLES = 100  # of the bootstrap, as WMT 2026 has it
 RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repeat, of a bad reference
 
 
@@ -34,11 +35,11 @@ class WmtRule:
     count in a segment's mean. `again`: what counts where a rater rated an output again (not as a control):
     each score, their mean as one score, or the last. `flat_raters`: whether those who give one score
     throughout count (with z = 0). `matched`: two systems are compared on the segments that are rated for
-    both. `higher_mean`: a win needs a higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided
-    signed-rank test of the segments rated for both. `domains`: where domains are known, a system's mean is
-    that of its domains' means, and the p of the domains are combined (`combined_p`). `line`: a cluster ends
-    where every system above beats every one below, where the last has as many wins as there are systems
-    below, or where the fewest wins so far are as many.
+    both. `higher_mean`: a win needs a higher mean. `test`: the one-sided Mann-Whitney test, the two-sided
+    signed-rank test of the segments rated for both, or a bootstrap (`bootstrap_better`). `domains`: where
+    domains are known, a system's mean is that of its domains' means, and the p of the domains are combined
+    (`combined_p`). `line`: a cluster ends where every system above beats every one below, where the last has
+    as many wins as there are systems below, or where the fewest wins so far are as many.
     """
 
     name: str
@@ -49,7 +50,7 @@ class WmtRule:
     flat_raters: bool = True
     matched: bool = False
     higher_mean: bool = False
-    test: Literal["Mann-Whitney", "signed-rank"] = "Mann-Whitney"
+    test: Literal["Mann-Whitney", "signed-rank", "bootstrap"] = "Mann-Whitney"
     line: Literal["all beaten", "own wins", "fewest wins"] = "all beaten"
     domains: bool = False
 
@@ -82,6 +83,7 @@ RULES = {
             higher_mean=True,
             test="signed-rank",
         ),
+        WmtRule("2026", "contrastive ESA, 2026", "none", repeats=False, again="each", test="bootstrap"),
     )
 }
 
@@ -95,6 +97,7 @@ class WmtSystem:
     z: float | None = None  # None, too, where scores count as they are
     segments: int = 0
     wins: int = 0
+    beaten: tuple[int, ...] = ()  # positions of the systems that it wins against
     losses: int = 0
     rank_low: int | None = None  # losses + 1
     rank_high: int | None = None  # systems − wins
@@ -194,6 +197,7 @@ def wmt_ranking(
             z=None if rule.standardised_by == "none" else mean_z[s],
             segments=len(means[s].segment),
             wins=int(wins[s]),
+            beaten=tuple(np.flatnonzero(beats[s]).tolist()),
             losses=int(losses[s]),
             rank_low=int(losses[s]) + 1,
             rank_high=len(means) - int(wins[s]),
@@ -278,6 +282,9 @@ def _mean(means: Means, column: int) -> float:
 
 def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
     mine, yours = ours.value[:, 1], theirs.value[:, 1]
+    if rule.test == "bootstrap":
+        common, at, other = np.intersect1d(ours.segment, theirs.segment, return_indices=True)
+        return bootstrap_better(mine, yours, mine[at] - yours[other] if len(common) else None)
     domains = ours.domain
     if rule.matched:
         both = np.isin(ours.segment, theirs.segment)
@@ -288,6 +295,21 @@ def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
     else:
         p = _mann_whitney(mine, yours) if len(mine) else 1.0
     return p < SIGNIFICANT
+
+
+def bootstrap_better(ours: Array, theirs: Array, differences: Array | None) -> bool:
+    """Whether ours is better by WMT 2026's rule: of 100 resamples the 5th percentile is above 0, of the mean
+    paired difference *or* of the difference of the two means, each drawn by itself. That is two one-sided
+    tests at 5 %, of every pair of systems, without a correction. The draws are always the same."""
+    draw = np.random.default_rng(0)
+
+    def means(values: Array) -> Array:
+        resampled: Array = values[draw.integers(len(values), size=(RESAMPLES, len(values)))].mean(axis=1)
+        return resampled
+
+    unpaired = means(ours) - means(theirs)
+    paired = unpaired if differences is None else means(differences)
+    return bool(max(np.quantile(unpaired, SIGNIFICANT), np.quantile(paired, SIGNIFICANT)) > ROUNDING)
 
 
 def _signed_rank(differences: Array) -> float:

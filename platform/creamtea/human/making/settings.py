@@ -39,7 +39,8 @@ from creamtea.wording import key_name
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
 Unit = Literal["segment", "document"]
-WmtRuleName = Literal["usual", "crowd", "da-sqm", "esa"]  # of stats.wmt.RULES, which takes SciPy to import
+# of stats.wmt.RULES, which takes SciPy to import
+WmtRuleName = Literal["usual", "crowd", "da-sqm", "esa", "2026"]
 
 
 def _amount(value: Any, check: ValidatorFunctionWrapHandler) -> Any:

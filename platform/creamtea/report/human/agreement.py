@@ -3,7 +3,7 @@ is, and the ranking by WMT's rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,7 +35,7 @@ from creamtea.stats.human_metric import (
     tie_calibrated_accuracy,
 )
 from creamtea.stats.paired import SIGNIFICANT
-from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
+from creamtea.stats.wmt import BAD, RATED, REPEAT, WmtRule, wmt_ranking
 from creamtea.store.tables import ItemKind, SegmentScore
 from creamtea.wording import counted
 
@@ -365,16 +365,24 @@ CLUSTERS = {  # by `WmtRule.line`
 }
 
 
+BOOTSTRAP = (
+    "systems that it beats: the lower end of a one-sided 95 % bootstrap interval (100 resamples), paired or "
+    "unpaired, is above 0"
+)
+
+
 def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
     side = "one-sided" if rule.test == "Mann-Whitney" else "two-sided"
     beaten = f"systems that it beats: {side} {rule.test} p < {SIGNIFICANT:g}"
     beaten += ", with a higher mean" if rule.higher_mean else ""
     beaten += ", on the segments that are rated for both" if rule.matched else ""
+    kept = Column("kept", "of these kept", 0, note="wins that are so by this report's verdict on all pairs")
     return [
         ITEMS,
         judged.points("raw", "raw mean", better="higher"),
         *([Z] if rule.standardised_by != "none" else []),
-        Column("wins", "wins", 0, note=beaten),
+        Column("wins", "wins", 0, note=BOOTSTRAP if rule.test == "bootstrap" else beaten),
+        *([kept] if rule.test == "bootstrap" else []),
         Column("losses", "losses", 0),
         Column("rank_low", "ranks from", 0, note="losses + 1"),
         Column("rank_high", "ranks to", 0, note="the number of systems less the wins"),
@@ -382,17 +390,17 @@ def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
     ]
 
 
-def wmt_mode(judged: RatedCampaign, rule: WmtRule | None = None) -> Table:
+def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int, int]]) -> Table:
     """z-scores, rank ranges and clusters by the rules of WMT's findings papers.
 
-    `rule`: None for the campaign's. References do not compete (settings of an import).
+    `better`: the pairs of which this report says that the first is better than the second, for a rule that
+    corrects nothing. References do not compete (settings of an import).
     """
     ratings, controls = judged.ratings, judged.ratings.controls
-    chosen = rule or RULES[ratings.campaign.settings.wmt or USUAL.name]
     references = ratings.campaign.settings.references
     if judged.protocol.relative:  # an output's score in another pair is not a second opinion of it
-        chosen = replace(chosen, again="each")
-    by_domain = chosen.domains and bool(ratings.domains)
+        rule = replace(rule, again="each")
+    by_domain = rule.domains and bool(ratings.domains)
     segments = np.concatenate([ratings.segment, controls.segment])
     ranking = wmt_ranking(
         rater=np.concatenate([ratings.rater, controls.rater]),
@@ -403,19 +411,21 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule | None = None) -> Table:
         kind=np.concatenate(
             [np.full(len(ratings.value), RATED), np.where(controls.kind == ItemKind.REPEAT, REPEAT, BAD)]
         ),
-        rule=chosen,
+        rule=rule,
         left_out=[judged.systems.index(name) for name in references],
         domain=[ratings.domains.get(one, "") for one in segments.tolist()] if by_domain else None,
         moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
     )
-    standardised = chosen.standardised_by != "none"
+    standardised = rule.standardised_by != "none"
     rows = []
     for system in ranking:
+        kept = sum((system.position, other) in better for other in system.beaten)
         cells = {
             "items": count(system.segments),
             "raw": number(system.raw),
             **({"z": number(system.z)} if standardised else {}),
             "wins": count(system.wins),
+            **({"kept": count(kept)} if rule.test == "bootstrap" else {}),
             "losses": count(system.losses),
             "rank_low": number(system.rank_low),
             "rank_high": number(system.rank_high),
@@ -426,9 +436,14 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule | None = None) -> Table:
     weakness = (
         "the Mann-Whitney test ignores that ratings of one item are paired, and misses most true differences"
     )
-    if chosen.test == "signed-rank":
+    if rule.test == "signed-rank":
         weakness = "segments of one document count as independent"
-    if chosen.domains:
+    if rule.test == "bootstrap":
+        weakness = (
+            "two uncorrected tests of every pair, of which one must pass, raise false alarms; documents and "
+            "raters are ignored"
+        )
+    if rule.domains:
         known = len(set(ratings.domains.values()))
         over = (
             f", means over {counted(known, 'domain')}"
@@ -436,7 +451,7 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule | None = None) -> Table:
             else ", over segments: no domains are known"
         )
     about = (
-        f"By WMT's rules ({chosen.title}{over}), only to compare with its published tables: {weakness}. Item "
+        f"By WMT's rules ({rule.title}{over}), only to compare with its published tables: {weakness}. Item "
         "weights are ignored here."
     )
-    return table("wmt", "WMT mode", about, "system", _wmt_columns(judged, chosen), rows)
+    return table("wmt", "WMT mode", about, "system", _wmt_columns(judged, rule), rows)

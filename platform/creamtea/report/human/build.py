@@ -24,7 +24,7 @@ from creamtea.report.human.campaign import CampaignReport
 from creamtea.report.human.tables import RatedCampaign, judged, only_random
 from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.stats.verdict import deciding_test
-from creamtea.stats.wmt import RULES
+from creamtea.stats.wmt import RULES, USUAL
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
 
@@ -126,7 +126,9 @@ def campaign_report(
         outputs = agreement.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreement.agreement(whole, outputs)
         if not whole.protocol.relative:
-            tables.append(agreement.wmt_mode(whole, RULES[wmt] if wmt else None))
+            rule = RULES[wmt or ratings.campaign.settings.wmt or USUAL.name]
+            better = verdicts.better_pairs(whole, pairs) if rule.test == "bootstrap" else ()
+            tables.append(agreement.wmt_mode(whole, rule, better))
         if material is not None:
             scores = agreement.metric_scores(session, ratings, material)
             tables += agreement.metric_tables(whole, scores) if scores else []

@@ -193,6 +193,15 @@ def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
     return [pair for pair in pairs if judged.baseline not in (pair.baseline, pair.system)]
 
 
+def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int, int]]:
+    """Of all pairs those with a better and a worse system, the better one first."""
+    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=True, known=known)
+    found = {(pair.system, pair.baseline): pair.verdict.outcome for pair in pairs}
+    return {pair for pair, outcome in found.items() if outcome is Outcome.BETTER} | {
+        (other, one) for (one, other), outcome in found.items() if outcome is Outcome.WORSE
+    }
+
+
 def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
     columns = [
         ITEMS,
