@@ -212,7 +212,7 @@ def test_documents_are_given_out_evenly_too(many: Database) -> None:
 
 def test_comparisons_count_the_segments_that_both_systems_share(many: Database) -> None:
     make(many, name="c")
-    assert preview(many, "c").units == 2
+    assert preview(many, "c").units == pytest.approx(8)  # 11, of which 12·2/(3·11) tell of a difference
     rate(many, people=1)
     with many.session() as session:
         ratings = load_ratings(session, find_campaign(session, "c"))
@@ -220,6 +220,12 @@ def test_comparisons_count_the_segments_that_both_systems_share(many: Database) 
     report = build_human(many, "c")
     for path, items in (("means", 11.0), ("comparisons", 2.0)):
         assert {row.cells["items"].value for row in report.table(path).rows} == {items}
+    # each score is its system's number: one output is better than another by as much on all pages
+    ranked = report.table("ranks").rows
+    assert [row.name for row in ranked] == NAMES[::-1]
+    assert ranked[0].cells["difference"].value == pytest.approx(11 * 0.2)
+    assert {row.cells["difference"].note for row in ranked[:-1]} == {"no spread to judge by"}
+    assert [(row.cells["rank_low"].value, row.cells["rank_high"].value) for row in ranked] == [(1, 12)] * 12
 
 
 def test_an_export_brings_the_blocks_back(many: Database, tmp_path: Path) -> None:

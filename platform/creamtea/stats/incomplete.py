@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # scipy.sparse and scipy.special are imported where they are first used
+import scipy  # scipy.special is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
 from creamtea.stats.estimate import ROUNDING, Array
@@ -44,6 +44,7 @@ Integers = NDArray[np.int64]
 DRAWS = 10_000
 _ALL = 1 - 1e-9  # of what is known of some difference: above, it hangs on one cluster
 _STEPS = 50  # of halving, for p-values
+_AT_ONCE = 20_000  # pairs
 
 
 @dataclass(frozen=True)
@@ -111,18 +112,31 @@ def estimate_systems(
     if chance is not None:
         w = w / chance[first, of_system[second]]
     columns = [of_system] if effect is None else [of_system, systems + _numbered(effect)]
-    design = _differences(columns, first, second)  # (pairs, parameters)
+    width = 1 + max(int(column.max(initial=-1)) for column in columns)
+
+    def design(rows: Integers) -> Array:
+        """(rows, parameters) of some pairs: 1 for what the first score has, −1 for what the second has."""
+        x, number = np.zeros((len(rows), width)), np.arange(len(rows))
+        for column in columns:
+            x[number, column[first[rows]]] += 1.0
+            x[number, column[second[rows]]] -= 1.0
+        return x
+
     d = y[first] - y[second]
-    weighted = scipy.sparse.diags_array(w) @ design
-    half, theta = _solve((design.T @ weighted).toarray(), weighted.T @ d, systems)
+    normal, right = np.zeros((width, width)), np.zeros(width)
+    for rows in np.array_split(np.arange(len(d)), 1 + len(d) // _AT_ONCE):
+        x = design(rows)
+        normal += x.T @ (w[rows, None] * x)
+        right += x.T @ (w[rows] * d[rows])
+    half, theta = _solve(normal, right, systems)
     theta[:systems] -= theta[:systems].mean()
-    fitted = sum(theta[column] for column in columns)
+    fitted: Array = np.sum([theta[column] for column in columns], axis=0)
     used = np.unique([first, second])
     mean = theta[:systems] + float((y - fitted)[used].mean())
-    residual = d - design @ theta
+    residual = d - fitted[first] + fitted[second]
 
     def parts(labels: Integers) -> tuple[Array, Array, bool]:
-        return _clustered(_numbered(labels[first]), design, weighted, residual, half, systems)
+        return _clustered(_numbered(labels[first]), design, w, residual, half, systems)
 
     of_cluster = on_page if cluster is None else _numbered(cluster)
     variance, df, alone = parts(of_cluster)
@@ -211,15 +225,6 @@ def _pairs(page: Integers) -> tuple[Integers, Integers]:
     return first, second
 
 
-def _differences(columns: list[Integers], first: Integers, second: Integers) -> scipy.sparse.csr_array:
-    """(pairs, parameters): 1 for what the first score has, −1 for what the second has."""
-    rows = np.tile(np.arange(len(first)), 2 * len(columns))
-    places = np.concatenate([part for column in columns for part in (column[first], column[second])])
-    signs = np.tile(np.repeat([1.0, -1.0], len(first)), len(columns))
-    width = 1 + max(int(column.max(initial=-1)) for column in columns)
-    return scipy.sparse.coo_array((signs, (rows, places)), shape=(len(first), width)).tocsr()
-
-
 def _solve(normal: Array, right: Array, systems: int) -> tuple[Array, Array]:
     """N^(−1/2) of the normal equations, and their solution. ValueError unless all systems are connected."""
     values, vectors = np.linalg.eigh(normal)
@@ -235,8 +240,8 @@ def _solve(normal: Array, right: Array, systems: int) -> tuple[Array, Array]:
 
 def _clustered(
     label: Integers,
-    design: scipy.sparse.csr_array,
-    weighted: scipy.sparse.csr_array,
+    design: Callable[[Integers], Array],
+    weight: Array,
     residual: Array,
     half: Array,
     systems: int,
@@ -250,11 +255,13 @@ def _clustered(
     sums, squares = np.zeros((2, systems + 1, systems + 1))
     order = np.argsort(label, kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(label))[:-1]):
-        own = half @ (design[rows].T @ weighted[rows]).toarray() @ half
+        x = design(rows) @ half
+        weighted = weight[rows, None] * x
+        own = x.T @ weighted
         values, vectors = np.linalg.eigh(own)
         alone = alone or bool(values[-1] > _ALL)
         adjusted = (vectors / np.sqrt(np.maximum(1 - values, 1e-12))) @ vectors.T
-        influence.append(reach @ adjusted @ half @ (weighted[rows].T @ residual[rows]))
+        influence.append(reach @ adjusted @ (weighted.T @ residual[rows]))
         expected = _of_pairs(reach @ own @ reach.T)
         sums, squares = sums + expected, squares + expected**2
     every = np.stack(influence)

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from creamtea.stats.incomplete import SystemEstimates
 from creamtea.stats.paired import CrossedComparison, PairedComparison
 from creamtea.stats.power import ALPHA, POWER, items_for_equivalence, items_needed
 from creamtea.stats.sequential import State
@@ -27,8 +28,13 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-def deciding_test(aims: bool) -> str:
+def deciding_test(aims: bool, in_blocks: bool = False) -> str:
     """Name the test that decides a comparison, for its registration and for its report alike."""
+    if in_blocks:
+        return (
+            "simultaneous 95 % interval of the difference, family-wise over all pairs of systems, by least "
+            "squares over pairs of scores within pages, over documents (segments, where they stand alone)"
+        )
     if aims:
         return (
             "group-sequential test over documents (segments, where they stand alone), two-sided, as it stood "
@@ -113,6 +119,23 @@ def judge_state(
     within = these is Outcome.NO_LARGER_DIFFERENCE and within_elsewhere
     differs = these in (Outcome.BETTER, Outcome.WORSE) and differs_elsewhere
     if these is Outcome.UNDECIDED or differs or within:
+        return Verdict(these, within)
+    return Verdict(Outcome.UNDECIDED, for_these_raters=these)
+
+
+def judge_in_blocks(
+    found: SystemEstimates | None, baseline: int, system: int, delta: float, reason: str = ""
+) -> Verdict:
+    """The verdict where pages show some of the systems: whether the difference's simultaneous interval lies
+    beside 0, or inside ±δ. Without raters as a sample it is about these raters. `reason`: why none is."""
+    if found is None or found.reason is not None:
+        return Verdict(Outcome.UNDECIDED, reason=reason if found is None else found.reason)
+    difference, half = float(found.difference[system, baseline]), float(found.half[system, baseline])
+    within = abs(difference) + half < delta
+    these = _outcome(abs(difference) > half, within, difference)
+    if these is Outcome.UNDECIDED:
+        return Verdict(these, reason="the simultaneous interval has 0 in it, and values beyond δ")
+    if found.raters:
         return Verdict(these, within)
     return Verdict(Outcome.UNDECIDED, for_these_raters=these)
 

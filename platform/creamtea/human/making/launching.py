@@ -27,10 +27,11 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item, StudyRow
 
 
-def planned_analysis(aims: bool) -> dict[str, Any]:
+def planned_analysis(aims: bool, in_blocks: bool = False) -> dict[str, Any]:
     """Return the analysis that is registered; docs and report say what each part is.
 
-    `aims`: whether the campaign spends its ratings where a verdict is open.
+    `aims`: whether the campaign spends its ratings where a verdict is open; `in_blocks`: whether pages show
+    some of the systems.
     """
     beside = ["signed-rank test (Pratt)", "sign-flip permutation test"]
     looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
@@ -39,6 +40,9 @@ def planned_analysis(aims: bool) -> dict[str, Any]:
         beside = [f"{deciding_test(False)}, which counts later ratings, too", *beside]
         early_end = f"of each comparison by its primary test: {looks}; a comparison is given up once the "
         early_end += "planned ratings are unlikely to decide it"
+    elif in_blocks:
+        beside = [deciding_test(False), *beside]
+        early_end = "none"
     else:
         early_end = f"by a group-sequential test of {looks}"
     return {
@@ -47,13 +51,16 @@ def planned_analysis(aims: bool) -> dict[str, Any]:
         "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
         "mean over raters",
         "comparisons": "each system with the baseline",
-        "primary": deciding_test(aims),
+        "primary": deciding_test(aims, in_blocks),
         "beside": beside,
         "alpha": ALPHA,
-        "correction": "Holm over the comparisons",
+        "correction": "single-step, over all pairs of systems" if in_blocks else "Holm over the comparisons",
         "interval": 0.95,
         "early end": early_end,
-        "verdict": "better or worse where the corrected primary test rejects; no difference larger than "
+        "verdict": "better, worse or no difference larger than delta where the interval lies beside 0 or "
+        "within -delta and delta; with one rater undecided"
+        if in_blocks
+        else "better or worse where the corrected primary test rejects; no difference larger than "
         f"delta where {'a' if aims else 'the'} 90 % {'repeated ' if aims else ''}interval lies within "
         "-delta and delta; both also with raters drawn; otherwise undecided",
     }
@@ -105,9 +112,10 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
 
     InputError where the plug-in with the campaign's protocol is missing.
     """
+    settings = settings_of(campaign.settings)
     content = {
         **_stored_content(session, campaign),
-        "analysis": planned_analysis(settings_of(campaign.settings).aim),
+        "analysis": planned_analysis(settings.aim, settings.block_size(len(campaign.systems)) is not None),
         "creamtea": creamtea.__version__,
         "protocol_from": asdict(origin_of(campaign.protocol)),
     }

@@ -242,16 +242,25 @@ def _sample(
         unit = position if protocol.relative else segment
         shown[unit].update(systems)
         of_unit[unit] = weight, document
-    shared = [
-        [of_unit[unit] for unit, systems in shown.items() if {system, baseline} <= systems]
-        for system in range(len(names))
+    # in blocks of k of n, each system's units tell of the difference, through chains of pages: with the
+    # efficiency n(k − 1)/(k(n − 1)) of a balanced design
+    n, k = len(names), settings.block_size(len(names))
+    efficiency = 1.0 if k is None else n * (k - 1) / (k * (n - 1))
+    own = [
+        [
+            of_unit[unit]
+            for unit, systems in shown.items()
+            if {system, baseline if k is None else system} <= systems
+        ]
+        for system in range(n)
         if system != baseline
     ]
     samples = [
-        worth([w for w, _ in own], [document for _, document in own], intraclass) if own else _NOTHING
-        for own in shared
+        worth([w for w, _ in units], [document for _, document in units], intraclass) if units else _NOTHING
+        for units in own
     ]
-    return min(samples, key=lambda sample: sample.effective, default=_NOTHING)
+    least = min(samples, key=lambda sample: sample.effective, default=_NOTHING)
+    return Sample(*(efficiency * amount for amount in (least.units, least.effective, least.documents)))
 
 
 @dataclass(frozen=True)

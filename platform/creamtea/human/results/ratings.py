@@ -117,6 +117,8 @@ class Ratings(Scores):
     weight: Array
     document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
     random: Booleans  # from the part that was drawn at random beside a choice by disagreement
+    # (units,) `Item.block` of each: the systems that were drawn for it; None where all are rated
+    blocks: Sequence[Mapping[str, Any] | None]
     chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aim
     unit: Integers  # (scores,): rows of the units' arrays
     given: Scores  # all: of excluded raters, controls and tutorial items too
@@ -203,7 +205,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     rows = session.execute(
         select(
             *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),
-            *(Item.chance, Item.systems, Item.output_chances, Item.drawn),
+            *(Item.chance, Item.systems, Item.output_chances, Item.drawn, Item.block),
         )
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
@@ -300,6 +302,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         weight=np.bincount(of_item, weights=weight[rated]) / np.bincount(of_item),
         document=document_numbers(names.tolist(), segment.tolist())[rated][first],
         random=random,
+        blocks=[rows[at].block for at in rated[first].tolist()],
         chance=chance,
         unit=unit,
         given=given,

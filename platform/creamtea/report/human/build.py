@@ -167,11 +167,17 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
 def _verdicts(whole: RatedCampaign) -> str:
     """Say what decides, in the words of the registration."""
     campaign = whole.ratings.campaign
-    decides = deciding_test(campaign.settings.aim)
+    decides = deciding_test(campaign.settings.aim, whole.in_blocks)
+    if whole.in_blocks:
+        return (
+            f"The verdict is by the {decides}: the tests here are of the items that both systems share, and "
+            "do not decide."
+        )
+    agree = " A test that allows for raters as well as items must agree; with one rater it never does."
     if not campaign.settings.aim:
         return (
             f"The verdict is by the {decides} (at 5 %), and by two one-sided t-tests against "
-            f"±{whole.shown_delta()}."
+            f"±{whole.shown_delta()}.{agree}"
         )
     words = (
         f"The verdict is by the {decides} (“so far” below): the paired tests also count what was rated "
@@ -179,7 +185,7 @@ def _verdicts(whole: RatedCampaign) -> str:
     )
     if campaign.registered_test not in (None, decides):  # as version 0.2.0 did
         words += f" The registration made at the launch wrongly names “{campaign.registered_test}”."
-    return words
+    return words + agree
 
 
 def _comparisons(
@@ -196,10 +202,11 @@ def _comparisons(
             "comparisons",
             f"Against {name}",
             f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
-            + _verdicts(whole)
-            + " A test that allows for raters as well as items must agree; with one rater it never does.",
+            + _verdicts(whole),
         ),
     ]
+    if whole.in_blocks:
+        tables.insert(1, verdicts.ranks(whole))
     if complete and len(whole.systems) > 2:
         tables.append(
             verdicts.pair_table(

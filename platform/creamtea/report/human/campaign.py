@@ -36,6 +36,7 @@ from creamtea.wording import counted
 # keys of tables; the others are in the folded section
 UNFOLDED = (
     "means",
+    "ranks",
     "comparisons",
     "documents",
     "random_means",
@@ -418,7 +419,7 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
         pair = pairs.get(mean.system)
         ratio = mean.ratio
         cells[judged.systems[mean.system]] = {
-            score.key: replace(estimate(mean.mean), delta=_delta(pair) if pair else None, seeds=1),
+            score.key: replace(estimate(mean.mean), delta=_delta(judged, pair) if pair else None, seeds=1),
             percent.key: absent(protocol.ratio_note) if ratio is None else estimate(ratio.delta),
             verdict.key: verdict_cell(judged, pair.verdict) if pair else Cell("ok", words="baseline"),
         }
@@ -429,9 +430,16 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
     return HumanColumns(campaign.name, columns, cells)
 
 
-def _delta(pair: Pair) -> Delta:
+def _delta(judged: RatedCampaign, pair: Pair) -> Delta:
     """The comparison with the baseline as the other columns have it: for a mark both tests must agree, and
-    the verdict must not be undecided because of few raters, or raters who differ."""
+    the verdict must not be undecided because of few raters, or raters who differ. In blocks the verdict alone
+    decides, and the difference is that over all pages."""
+    if judged.in_blocks:
+        found, decided = judged.estimates, pair.verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
+        if found is None or found.reason is not None:
+            return Delta("absent", pair.verdict.reason or "")
+        size, half = (float(of[pair.system, pair.baseline]) for of in (found.difference, found.half))
+        return Delta("ok", value=size, low=size - half, high=size + half, significant=decided)
     difference, ranks = pair.comparison.estimate, pair.signed_rank
     known = [p for p in (pair.t, ranks) if p is not None]  # no t where all differences are equal
     if difference.value is None or not known:

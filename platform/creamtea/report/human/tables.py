@@ -16,6 +16,7 @@ from creamtea.human.results.ratings import Array, Integers, Ratings
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
 from creamtea.stats.estimate import Estimate
+from creamtea.stats.incomplete import SystemEstimates, estimate_systems
 from creamtea.stats.sequential import weights_at_the_end
 from creamtea.store.tables import Item
 
@@ -44,6 +45,41 @@ class RatedCampaign:
     def documents(self) -> Integers | None:
         """Of the units, where intervals and tests are over documents."""
         return self.ratings.documents
+
+    @cached_property
+    def in_blocks(self) -> bool:
+        """Return True if the campaign drew which systems are rated of a segment or document."""
+        return any(self.ratings.blocks)
+
+    @cached_property
+    def estimates(self) -> SystemEstimates | None:
+        """Estimate the systems from all pages; None while no chain of pages connects them all.
+
+        A page is a rater's work on a segment. Where one output is shown at a time it is the segment with all
+        of its raters, whose severities are estimated, too: the results are then about these raters.
+        """
+        ratings, each = self.ratings, self.ratings.judgements
+        used = self.weights[each.unit] > 0
+        unit, rater, system = each.unit[used], each.rater[used], each.system[used]
+        together = self.protocol.max_outputs > 1
+        chances = np.ones((len(ratings.segment_index), len(self.systems), len(self.systems)))
+        for at, block in enumerate(ratings.blocks):
+            if block is not None:
+                chances[at][np.ix_(block["systems"], block["systems"])] = block["chances"]
+        try:
+            return estimate_systems(
+                unit * max(1, len(ratings.raters)) + rater if together else unit,
+                system,
+                each.value[used],
+                len(self.systems),
+                cluster=unit if self.documents is None else self.documents[unit],
+                rater=rater if together else None,
+                effect=None if together else rater,
+                weight=self.weights[unit],
+                chance=chances[unit, system],
+            )
+        except ValueError:  # the columns are right: what is missing are pages
+            return None
 
     def weights_of(self, *systems: int) -> Array:
         """(units,): the units' weights in a mean of outputs that were rated with some probability q.

@@ -22,6 +22,7 @@ from creamtea.stats.estimate import (
     cluster_means,
     mean_estimate,
 )
+from creamtea.stats.incomplete import SystemEstimates
 from creamtea.stats.paired import (
     FEW_RATERS,
     FLIPS,
@@ -33,9 +34,11 @@ from creamtea.stats.paired import (
 )
 from creamtea.stats.power import POWER
 from creamtea.stats.sequential import BURN_IN, LOOKS, State
-from creamtea.stats.verdict import Outcome, Verdict, judge, judge_state
+from creamtea.stats.verdict import Outcome, Verdict, judge, judge_in_blocks, judge_state
+from creamtea.wording import counted
 
 ITEMS = Column("items", "items", 0)
+OVER_PAGES = "by least squares over pages; 95 % interval of the distance from the mean of all systems"
 DOCUMENTS = Column("documents", "documents", 0, note="of the items: what intervals and tests are over")
 NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does not aim
 
@@ -54,6 +57,7 @@ class SystemMean:
 def system_means(judged: RatedCampaign) -> list[SystemMean]:
     """The best first; systems without a rating last."""
     ratings, used = judged.ratings, judged.weights > 0
+    found = judged.estimates if judged.in_blocks else None
     means = []
     for system in range(len(judged.systems)):
         rated = used & ~np.isnan(judged.matrix[:, system])
@@ -64,6 +68,8 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
             clusters=None if judged.documents is None else judged.documents[rated],
             cluster=ratings.together,
         )
+        if judged.in_blocks:
+            mean = _mean_over_pages(found, system)
         ratio = None if judged.protocol.relative else Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
@@ -71,6 +77,16 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
         scores = int((rated[ratings.unit] & (ratings.system == system)).sum())
         means.append(SystemMean(system, len(own), scores, mean, ratio))
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
+
+
+UNCONNECTED = "no chain of pages connects all systems yet"
+
+
+def _mean_over_pages(found: SystemEstimates | None, system: int) -> MeanEstimate:
+    if found is None:
+        return MeanEstimate(reason=UNCONNECTED)
+    low, high = (None if np.isnan(end[system]) else float(end[system]) for end in (found.low, found.high))
+    return MeanEstimate(float(found.mean[system]), low, high, found.reason)
 
 
 def means_table(
@@ -84,7 +100,9 @@ def means_table(
         judged.points(
             "mean",
             judged.protocol.mean_title,
-            "mean over items of the means over raters, with its 95 % t interval over items",
+            OVER_PAGES
+            if judged.in_blocks
+            else "mean over items of the means over raters, with its 95 % t interval over items",
             "higher",
         ),
         Column("percent", f"% of {name}", 1, "higher", note="95 % interval by the delta method"),
@@ -156,11 +174,15 @@ def compared(
     ]
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     several = max(1, len(positions))
+    found = judged.estimates
     verdicts = [
-        judge_state(states[system], judged.delta, crossed[i], crossed_p[i])
+        judge_in_blocks(found, *place, judged.delta, UNCONNECTED)
+        if judged.in_blocks
+        else judge_state(states[system], judged.delta, crossed[i], crossed_p[i])
         if system in states
         else judge(comparisons[i], judged.delta, decisive[i], several, crossed[i], crossed_p[i])
-        for i, (_, system) in enumerate(positions)
+        for i, place in enumerate(positions)
+        for system in place[1:]
     ]
     t = [
         None if comparison.t_test.p_value is None else decisive[i] for i, comparison in enumerate(comparisons)
@@ -277,6 +299,65 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
         differences = means.round(9)  # one item won and one lost are no difference
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     return float(scipy.stats.binomtest(won, won + lost).pvalue) if won + lost else None
+
+
+# ---------------------------------------------------------------- pages that show some of the systems
+
+
+def ranks(judged: RatedCampaign) -> Table:
+    """Each system's difference from the baseline and its rank, from all pages at once."""
+    found, base = judged.estimates, judged.baseline
+    rows = []
+    for system, name in enumerate(judged.systems):
+        if found is None:
+            rows.append(Row(name, {"difference": Cell("absent", UNCONNECTED)}))
+            continue
+        difference, half = float(found.difference[system, base]), float(found.half[system, base])
+        low, high = (None, None) if found.reason else (difference - half, difference + half)
+        cells = {
+            "scores": count(int(found.scores[system])),
+            "rank_low": count(int(found.rank_low[system])),
+            "rank_high": count(int(found.rank_high[system])),
+            "cluster": count(int(found.cluster[system])),
+        }
+        if system != base:
+            cells |= {
+                "shared": count(int(found.shared[system, base])),
+                "difference": estimate(Estimate(difference, low, high, found.reason)),
+                "p_family": p_value(
+                    None if found.reason else float(found.p_value[system, base]), found.reason
+                ),
+            }
+        rows.append(Row(name, cells))
+    baseline = judged.systems[base]
+    columns = [
+        Column("scores", "scores", 0, note="on pages with other systems"),
+        Column("shared", f"pages with {baseline}", 0, note="a difference follows from the others, too"),
+        judged.points("difference", f"difference from {baseline}", "simultaneous 95 % interval", "higher"),
+        Column("p_family", "p", 3, note="family-wise over all pairs of systems"),
+        Column("rank_low", "ranks from", 0, note="one more than the systems that are better"),
+        Column("rank_high", "ranks to", 0, note="all less the systems that are worse"),
+        Column("cluster", "cluster", 0, note="all of a cluster are better than all of the next"),
+    ]
+    return table("ranks", "Ranks from all pages", _about_ranks(judged, found), "system", columns, rows)
+
+
+def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
+    about = (
+        "A page shows some of the systems; two that never met are compared through others. Assumed is that "
+        "a score is the page's level plus the system's plus an error"
+    )
+    if judged.protocol.max_outputs == 1:
+        about += ", and the rater's severity"
+    about += ". With 95 % probability all ranks lie in their ranges at once, and all differences of two "
+    about += "systems in their intervals."
+    if found is None:
+        return about
+    what = judged.ratings.together if judged.documents is not None else "segment"
+    about += f" Errors are over {counted(found.clusters, what)}"
+    if found.raters:
+        return f"{about} and {counted(found.raters, 'rater')}."
+    return f"{about}: they are about these raters."
 
 
 # ---------------------------------------------------------------- items and raters

@@ -1,0 +1,118 @@
+"""Reports of campaigns whose pages show some of the systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from blocks import notes
+from rated_campaigns import rated_campaign
+
+from creamtea.human.making.design import balanced_blocks, block_of
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Document
+from creamtea.stats.incomplete import estimate_systems
+from creamtea.store.database import Database
+
+SYSTEMS = ["a", "b", "c", "d", "e", "f"]
+EFFECTS = np.array([0, 0, 1, 1, 2, 8])  # steps
+RATERS = [f"rater {number}" for number in range(8)]
+SEGMENTS = 90
+
+
+def report_of(database: Database, protocol: str = "contrastive-da", raters: int = len(RATERS)) -> Document:
+    """Three segments a document, of which each rater has every so many."""
+    rng = np.random.default_rng(4)
+    items: list[dict[str, Any]] = []
+    for segment, block in enumerate(balanced_blocks(SEGMENTS, len(SYSTEMS), 3, "1")):
+        level = rng.integers(5, 12)
+        steps = [int(level + EFFECTS[system] + rng.integers(-3, 4)) for system in block]
+        whole = {
+            "segment_index": segment,
+            "document": f"d{segment // 3}",
+            "block": block_of(block, len(SYSTEMS)),
+        }
+        rater = RATERS[segment // 3 % raters]
+        if protocol == "contrastive-da":
+            items.append({**whole, "systems": block, "steps": {rater: steps}})
+        else:
+            items += [
+                {**whole, "systems": [system], "steps": {rater: [step]}}
+                for system, step in zip(block, steps, strict=True)
+            ]
+    rated_campaign(database, items, systems=SYSTEMS, raters=RATERS[:raters], protocol=protocol)
+    return build_human(database, "tasting")
+
+
+def scores(database: Database) -> dict[str, Any]:
+    from creamtea.human.results.ratings import load_ratings
+    from creamtea.store.queries import find_campaign
+
+    with database.session() as session:
+        ratings = load_ratings(session, find_campaign(session, "tasting"))
+    document = ratings.document[ratings.unit]
+    return {
+        **{"page": ratings.unit, "system": ratings.system, "value": ratings.value},
+        **{"cluster": document, "rater": ratings.rater, "systems": len(SYSTEMS)},
+    }
+
+
+def test_the_table_is_what_the_statistic_says(database: Database) -> None:
+    report = report_of(database)
+    found = estimate_systems(**scores(database))
+    rows = {row.name: row.cells for row in report.table("ranks").rows}
+    assert list(rows) == [SYSTEMS[at] for at in np.argsort(-found.mean)]
+    for at, name in enumerate(SYSTEMS[1:], 1):
+        cell = rows[name]["difference"]
+        assert cell.value == pytest.approx(found.difference[at, 0])
+        assert (cell.high or 0) - (cell.low or 0) == pytest.approx(2 * found.half[at, 0])
+        assert rows[name]["p_family"].value == pytest.approx(found.p_value[at, 0])
+        assert rows[name]["shared"].value == found.shared[at, 0]
+    assert [rows[name]["rank_low"].value for name in SYSTEMS] == found.rank_low.tolist()
+    assert (rows["f"]["rank_low"].value, rows["f"]["rank_high"].value) == (1, 1)
+    means = {row.name: row.cells["mean"] for row in report.table("means").rows}
+    assert [means[name].value for name in SYSTEMS] == pytest.approx(found.mean.tolist())
+    assert "30 documents and 8 raters" in report.table("ranks").about
+
+
+def test_verdicts_and_the_answer_are_by_all_pages(database: Database) -> None:
+    report = report_of(database)
+    rows = {row.name: row.cells for row in report.table("comparisons").rows}
+    assert rows["f"]["verdict"].words == "better"
+    assert rows["b"]["verdict"].words == "undecided"
+    assert "simultaneous interval" in rows["b"]["verdict"].note
+    assert rows["b"]["items"].value == SEGMENTS * 3 * 2 / (6 * 5)  # shared
+    first, second = notes(report, "sentences")
+    assert first.startswith("People rated f highest on average")
+    assert "better: f" in second
+
+
+def test_one_rater_speaks_for_themselves(database: Database) -> None:
+    report = report_of(database, raters=1)
+    rows = {row.name: row.cells for row in report.table("comparisons").rows}
+    assert rows["f"]["verdict"].words == "undecided (these raters: better)"
+    assert report.table("ranks").about.endswith("they are about these raters.")
+
+
+def test_one_output_at_a_time_has_severities(database: Database) -> None:
+    report = report_of(database, protocol="da")
+    given = scores(database)
+    rater = given.pop("rater")
+    found = estimate_systems(**given, effect=rater)
+    means = {row.name: row.cells["mean"].value for row in report.table("means").rows}
+    assert [means[name] for name in SYSTEMS] == pytest.approx(found.mean.tolist())
+    assert "and the rater's severity" in report.table("ranks").about
+
+
+def test_pages_that_do_not_connect_the_systems_say_so(database: Database) -> None:
+    items = [
+        {"systems": [at, at + 1], "block": block_of([at, at + 1], 6), "steps": {"anna": [4, 5]}}
+        for at in (0, 2, 4)
+    ]
+    rated_campaign(database, items, systems=SYSTEMS)
+    report = build_human(database, "tasting")
+    why = "no chain of pages connects all systems yet"
+    assert {row.cells["mean"].note for row in report.table("means").rows} == {why}
+    assert {row.cells["difference"].note for row in report.table("ranks").rows} == {why}
+    assert {row.cells["verdict"].note for row in report.table("comparisons").rows} == {why}
