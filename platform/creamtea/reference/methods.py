@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from creamtea.human.protocols import OWN
@@ -12,15 +13,23 @@ from creamtea.reference.fields import fields_table, parts_of
 from creamtea.reference.markup import GENERATED, cell, paragraphs, table
 from creamtea.study.spec import Study
 
+NOTES = Path(__file__).with_suffix(".md")  # what to know about a family, in a section of its heading
+
 INTRODUCTION = f"""\
 # Methods
 
 {GENERATED}
 
-Every kind that creamtea itself has, with its keys. What they are for and when to choose them is in
-[methods explained](../methods.md); the blocks that they stand in are in [the study file](study.md).
-What their steps write and measure is in [steps](../steps.md). `creamtea plugins --all` lists those of
-plug-ins, too."""
+Every kind that creamtea itself has, with its keys, and what to know about its family. The blocks that
+kinds stand in are in [the study file](study.md), what their steps write and measure in
+[steps](../steps.md). [How things are measured](../methods.md) has the statistics. `creamtea plugins --all`
+lists the kinds of plug-ins, too."""
+
+
+def notes() -> dict[str, str]:
+    """Read the sections of NOTES by their headings."""
+    parts = NOTES.read_text(encoding="utf-8").removeprefix("## ").split("\n## ")
+    return {heading: text.strip() for heading, _, text in (part.partition("\n") for part in parts)}
 
 
 def anchor(family: Family[Any]) -> str:
@@ -33,11 +42,14 @@ def markdown() -> str:
     links = {part.model.__name__: f"study.md#{part.key}" for part in reversed(parts) if part.family is None}
     links |= {part.model.__name__: f"#{anchor(part.family)}" for part in parts if part.family is not None}
     lines = [INTRODUCTION, ""]
+    about = notes()
     for family in FAMILIES:
         places = dict.fromkeys(part.place for part in parts if part.family is family)
-        lines += [f"## {anchor(family).replace('-', ' ').capitalize()}", ""]
+        heading = anchor(family).replace("-", " ").capitalize()
+        lines += [f"## {heading}", ""]
         lines += ["At " + ", ".join(f"`{place}`" for place in places) + ", told apart by `kind`."]
         lines += [f"Without a `kind` it is `{family.default}`."] if family.default else []
+        lines += ["", about.pop(heading)] if heading in about else []
         for kind, method in family.built_in.items():
             lines += ["", f"### {family.noun} `{kind}`", "", f"**{cell(method.title)}.** "]
             lines += [*paragraphs(method.__doc__), *fields_table(method, links)]
@@ -46,7 +58,18 @@ def markdown() -> str:
                 ("its step adds", "name", "what"),
                 [(part, f"`{name}`", cell(what)) for part, names in made for name, what in names.items()],
             )
-    return "\n".join([*lines, *_precisions(), *_protocols()]).rstrip() + "\n"
+    lines += [
+        "",
+        "## Training",
+        "",
+        "At `variants.NAME.training` ([its keys](study.md#training)).",
+        "",
+        about.pop("Training"),
+    ]
+    lines += [*_precisions(), about.pop("Precisions"), ""]
+    if about:
+        raise ValueError(f"{NOTES.name} has sections of no family: {', '.join(about)}")
+    return "\n".join([*lines, *_protocols()]).rstrip() + "\n"
 
 
 def _precisions() -> list[str]:
