@@ -123,6 +123,7 @@ def test_a_killed_program_is_explained(install) -> None:  # type: ignore[no-unty
         align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: None)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_no_aligner_behind(install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     pid = tmp_path / "pid"
     install(WAITING.format(str(pid)))

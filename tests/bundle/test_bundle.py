@@ -28,6 +28,8 @@ from creamtea.human.making.settings import CampaignSettings
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.tables import Assignment, Base, Campaign, Item, ItemKind, Rater
 
+pytestmark = pytest.mark.slow
+
 
 def places(checked: Verification) -> str:
     return "\n".join(difference.place for difference in checked.differences)
@@ -40,7 +42,6 @@ def one(rows: list[dict[str, Any]], **values: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- as packed
 
 
-@pytest.mark.slow
 def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> None:
     checked = verify(home.write(tmp_path / "tea.zip"))
     assert checked.differences == ()
@@ -100,7 +101,6 @@ def test_the_commands(home, tmp_path: Path, run: Callable[..., tuple[int, str, s
     assert (code, "no differences" in out) == (0, True)
 
 
-@pytest.mark.slow
 def test_what_people_read_is_as_it_was_packed(home, tmp_path: Path) -> None:
     manifest = json.loads(home.files[MANIFEST])
     manifest["study"]["name"] = "another-study"
@@ -114,7 +114,6 @@ def test_what_people_read_is_as_it_was_packed(home, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- single numbers
 
 
-@pytest.mark.slow
 def test_a_metric(changed) -> None:
     parts = {"signature", "segments", "bootstrap"}
 
@@ -130,7 +129,6 @@ def test_a_metric(changed) -> None:
     assert f"report.json/systems/test/systems/{system}/bleu/value" in places(checked)
 
 
-@pytest.mark.slow
 def test_a_p_value(changed) -> None:
     def change(rows: Any) -> None:
         one(rows, name="delta", subject="chrf")["detail"]["p_two_sided"] = 0.0123
@@ -158,7 +156,6 @@ def test_text_that_no_database_can_hold(changed, name: str, number: int, column:
         changed(f"tables/{name}.jsonl", change)
 
 
-@pytest.mark.slow
 def test_an_output(changed, home) -> None:
     name = next(name for name in home.files if "outputs/nllb" in name)
 
@@ -170,7 +167,6 @@ def test_an_output(changed, home) -> None:
     assert "score/nllb/test/bleu: bleu/value" in places(checked)
 
 
-@pytest.mark.slow
 def test_a_rating(changed) -> None:
     def change(rows: Any) -> None:
         row = next(row for row in rows if row["payload"] is None)
@@ -179,7 +175,6 @@ def test_a_rating(changed) -> None:
     assert "report.json/human/taste/means/gpt/mean/value" in places(changed("tables/rating.jsonl", change))
 
 
-@pytest.mark.slow
 def test_a_score_that_does_not_follow_from_the_marked_errors(changed) -> None:
     def change(rows: Any) -> None:
         next(row for row in rows if row["payload"])["payload"]["score"] += 1
@@ -187,7 +182,6 @@ def test_a_score_that_does_not_follow_from_the_marked_errors(changed) -> None:
     assert "campaign marked: rating of gpt, item 0, by r1" in places(changed("tables/rating.jsonl", change))
 
 
-@pytest.mark.slow
 def test_a_registered_plan(changed) -> None:
     def change(rows: Any) -> None:
         one(rows, name="taste")["registered"]["delta"] = 0.01
@@ -197,7 +191,6 @@ def test_a_registered_plan(changed) -> None:
     assert "campaign taste: registered plan: delta" in found
 
 
-@pytest.mark.slow
 def test_a_plan_whose_digest_nobody_can_compute_is_still_compared(changed) -> None:
     def change(rows: Any) -> None:
         one(rows, name="coded")["registered"]["ratings_per_item"] = 7
@@ -207,7 +200,6 @@ def test_a_plan_whose_digest_nobody_can_compute_is_still_compared(changed) -> No
     )
 
 
-@pytest.mark.slow
 def test_a_setting_of_the_study(changed) -> None:
     def change(rows: Any) -> None:
         rows[0]["spec"]["significance"]["samples"] = 10
@@ -216,7 +208,6 @@ def test_a_setting_of_the_study(changed) -> None:
     assert "study 1: config hash" in found
 
 
-@pytest.mark.slow
 def test_a_step_without_resources_is_a_difference(changed) -> None:
     def change(rows: Any) -> None:
         rows[0]["resources"] = 3
@@ -246,7 +237,6 @@ OF_ANY_NUMBER: dict[str, Callable[[tuple[Any, ...]], bool]] = {
 }
 
 
-@pytest.mark.slow
 @settings(
     max_examples=8,
     suppress_health_check=FIXTURES_ARE_SHARED,

@@ -49,6 +49,7 @@ def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest
     assert settings.database_url == f"sqlite:///{settings.home / 'creamtea.db'}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["'--version'", "'--help'", "'plugins'", "'report', 'none'"])
 def test_output_that_nobody_reads_ends_it_as_the_signal_would(command: str, tmp_path: Path) -> None:
     """Written by Typer, by Rich, and as a message."""
@@ -77,6 +78,7 @@ def test_output_that_a_full_disk_refuses_is_said_in_one_line(command: str, tmp_p
     assert (done.returncode, done.stderr) == (1, message)
 
 
+@pytest.mark.slow
 def test_closed_output_and_input_are_no_traceback(tmp_path: Path) -> None:
     def ran(arguments: str, closed: str) -> tuple[int, str]:
         command = f"{shlex.quote(sys.executable)} -m creamtea.cli.main {arguments} {closed}"

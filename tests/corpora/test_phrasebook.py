@@ -119,6 +119,7 @@ def shipped() -> Phrasebook:
     return Phrasebook.read(iterate_lines(SHIPPED))
 
 
+@pytest.mark.slow
 def test_each_test_sentence_has_a_filling_that_its_pattern_never_has_in_training(
     shipped: Phrasebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

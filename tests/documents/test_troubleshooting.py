@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
 from fenced import ROOT
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -33,6 +34,7 @@ def messages() -> Iterator[str]:
             yield path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_quoted_message_is_in_the_source() -> None:
     quotes = quoted()
     assert len(quotes) > 40

@@ -13,6 +13,7 @@ def reported() -> dict[str, tuple[str | None, str]]:
     return outcomes_elsewhere()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failure", "kind", "message"),
     [

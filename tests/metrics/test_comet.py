@@ -67,6 +67,7 @@ def test_scores_progress_and_facts_come_back(interpreter: Callable[[str], Path])
     assert (3, 4, "COMET: scoring") in told
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_missing_is_told_before_a_model_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     told: list[str] = []

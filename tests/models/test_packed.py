@@ -136,6 +136,7 @@ def test_sizes_are_few(parts: int) -> None:
         assert len({rounded_up(n, parts) for n in range(rows, 2 * rows, 7)}) <= 2 * parts + 1
 
 
+@pytest.mark.slow
 def test_the_fused_kernel_equals_the_plain_operations() -> None:
     pytest.importorskip("triton", reason="Triton has no packages for this system")
     check = "from test_packed import check_fused_kernel; check_fused_kernel()"

@@ -65,6 +65,7 @@ def is_tested(study: Study, metric: str, a: str, b: str) -> bool:
     return b in study.comparisons(a) or a in study.comparisons(b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_claim_about_scores_of_one_study_has_its_test(name: str) -> None:
     found = sorted(set(pairs(name)))
@@ -118,6 +119,7 @@ def are_compared(study: Study, planned: Plan, analysis: str, a: AnalysisPlace, b
     return a[2] in spec.paired and (a[1] != b[1] or bool({(a[0], b[0]), (b[0], a[0])} & pairs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scones", "entmax"])
 def test_each_claim_about_an_analysis_is_compared_in_pairs(name: str) -> None:
     found = sorted(set(compared_in_analyses(name)))

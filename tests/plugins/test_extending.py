@@ -67,6 +67,7 @@ print(json.dumps({
     assert said["wrong"] == "fluency is a whole number from 1 to 5, not 9"
 
 
+@pytest.mark.slow
 def test_the_format_of_the_page_is_read_written_and_recognised(lab: Path, tmp_path: Path) -> None:
     home, scores = tmp_path / "home", tmp_path / "scores.txt"
     scores.write_text("ann A 0 70\nann B 0 55\nben A 1 90 very good\n", encoding="utf-8")
@@ -86,6 +87,7 @@ def test_the_format_of_the_page_is_read_written_and_recognised(lab: Path, tmp_pa
     assert "it is one of csv, jsonl, appraise, mqm, mt-metrics-eval, pearmut, blanks" in listed.stderr
 
 
+@pytest.mark.slow
 def test_a_newer_plugin_changes_the_keys_of_its_steps_only(tmp_path: Path) -> None:
     keys = []
     for version in ("1.0", "1.1"):

@@ -20,6 +20,8 @@ from creamtea_workers.training.checkpoint import Best, Saver, average_best, keep
 from creamtea_workers.training.evaluate import Evaluation
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"batch_tokens": 60, "learning_rate": 0.003, "warmup": 10, "max_epochs": 3, "checkpoint_every": 7}
 
 
@@ -27,7 +29,6 @@ def series(outcome: TrainingResult) -> list[tuple[str, int, float]]:
     return outcome.position.points
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
     [
@@ -51,7 +52,6 @@ def test_learns_to_reverse(objective: dict[str, Any], tmp_path: Path) -> None:
     assert outcome.evaluation.bleu > 75
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("autocast", ["none", "bf16"])
 @pytest.mark.parametrize("validate_every", [None, 5])
 def test_an_interrupted_training_ends_with_the_same_bits(
@@ -71,7 +71,6 @@ def test_an_interrupted_training_ends_with_the_same_bits(
     assert whole.position.best == pieces.position.best
 
 
-@pytest.mark.slow
 def test_a_training_gives_way_after_a_checkpoint_and_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     params, pairs = parameters(SHORT), reversals(70, 6, seed=1)
     whole = trainer(params, pairs, tmp_path / "whole").run()
@@ -157,7 +156,6 @@ def test_several_batches_an_update_see_every_pair_once_an_epoch(tmp_path: Path) 
     assert outcome.position.tokens == 2 * pairs.target_lengths.sum()
 
 
-@pytest.mark.slow
 def test_ssrus_learn_to_reverse(tmp_path: Path) -> None:
     training = {"batch_tokens": 200, "learning_rate": 0.005, "warmup": 50, "max_epochs": 6}
     params = parameters(training, {"kind": "ssru", "width": 64, "dropout": 0.0})
