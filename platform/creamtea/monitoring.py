@@ -158,7 +158,8 @@ MIN_TOKEN = 16  # characters
 
 
 def load_token() -> str | None:
-    """From CREAMTEA_METRICS_TOKEN, or the file that CREAMTEA_METRICS_TOKEN_FILE names; None: neither is set.
+    """Read CREAMTEA_METRICS_TOKEN, or the file that CREAMTEA_METRICS_TOKEN_FILE names; None if neither is
+    set.
 
     InputError for a file that cannot be read and a token that is too short.
     """

@@ -41,18 +41,18 @@ WRONG_LINES = {
 @pytest.mark.parametrize(("line", "problem"), WRONG_LINES.items(), ids=range(len(WRONG_LINES)))
 def test_what_is_wrong_with_a_line_is_said(line: str, problem: str) -> None:
     with pytest.raises(Failure) as caught:
-        take_line(line.encode(), 3, {1: "tea"}, Scores(), PROGRAM.told)
+        take_line(line.encode(), 3, {1: "tea"}, Scores(), PROGRAM.redacted)
     assert str(caught.value) == f"printed line 3 of its output {problem}: {line[:80]!r}"
 
 
 def test_a_line_that_is_not_utf_8_is_said_to_be_none() -> None:
     with pytest.raises(Failure, match=r"^printed line 3 of its output in another encoding than UTF-8: '"):
-        take_line('{"message": "größer"}'.encode("latin-1"), 3, {}, Scores(), PROGRAM.told)
+        take_line('{"message": "größer"}'.encode("latin-1"), 3, {}, Scores(), PROGRAM.redacted)
 
 
 def test_a_byte_order_mark_does_not_matter() -> None:
     scores = Scores()
-    take_line(b'\xef\xbb\xbf{"index": 1, "score": 0.5}', 1, {1: "tea"}, scores, PROGRAM.told)
+    take_line(b'\xef\xbb\xbf{"index": 1, "score": 0.5}', 1, {1: "tea"}, scores, PROGRAM.redacted)
     assert scores.values == {1: 0.5}
 
 
@@ -69,7 +69,7 @@ KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signat
 def test_no_line_breaks_the_reader(line: bytes) -> None:
     scores = Scores()
     with suppress(Failure):
-        take_line(line, 1, {1: "tea", 2: "jam"}, scores, PROGRAM.told)
+        take_line(line, 1, {1: "tea", 2: "jam"}, scores, PROGRAM.redacted)
     assert scores.values.keys() <= {1, 2}
     assert not math.isnan(scores.done)
     json.dumps(scores.facts, allow_nan=False)

@@ -31,8 +31,8 @@ class HelperProcess:
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, command: Sequence[str], request: Any, count: int, seconds: float) -> list[dict[str, Any]]:
-        """As many of `count` rows of JSON as it could give: fewer where it has ended early. TookTooLong after
-        so many seconds."""
+        """Return as many of `count` rows of JSON as the process gave: fewer if it ended early. TookTooLong
+        after so many seconds."""
         line = json.dumps(request)
         if self.process is not None:
             rows = self._asked(self.process, line, count, seconds)

@@ -360,7 +360,7 @@ def part_name(name: str, save: str, file: str) -> str:
 
 
 def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
-    """Those of a step's checkpoints that are parts of no index. `read`: the content of a checkpoint."""
+    """List a step's checkpoint files that are parts of no index. `read`: the content of a checkpoint."""
     known = set(names)
     indices: dict[str, frozenset[str]] = {}
     orphans = []

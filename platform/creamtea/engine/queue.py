@@ -164,8 +164,7 @@ class AbsentNodes:
         self._absences: dict[str, _Absence] = {}
 
     def waits(self, key: str, refusal: str | None, now: float) -> bool:
-        """Whether a step goes on waiting that was just refused, if it was. Not where that has lasted for as
-        long as a step waits."""
+        """Return True while a refused step may keep waiting for a node. None: the step was not refused."""
         before = self._absences.pop(key, None)
         if refusal is None:
             return False
@@ -177,7 +176,7 @@ class AbsentNodes:
         return True
 
     def reasons(self, now: float) -> dict[str, str]:
-        """Why each step waits that waits now, for people."""
+        """Say for people why each waiting step waits."""
         return {key: absence.reason for key, absence in self._absences.items() if absence.lasts(now)}
 
 
@@ -191,7 +190,7 @@ GROW_AFTER = 120.0  # seconds that a group has to work before: to begin again ta
 
 
 def larger_group(resources: Resources, workers: int, capacity: Capacity) -> int:
-    """With how many workers the step of a group of `workers` could go on now; 0: with no more than it has.
+    """Return with how many workers the step of a group could go on now; 0 if with no more than `workers`.
 
     `capacity`: beside all that runs. Only powers of two count, as in every group.
     """

@@ -150,7 +150,7 @@ MARK_ONE_READY = MARK_READY.where(StepRow.key == bindparam("step")).returning(St
 
 
 def mark_ready(session: Session, keys: Iterable[str]) -> list[str]:
-    """Those of these steps that are pending and have all inputs become ready; returns their keys."""
+    """Make those of these steps ready that are pending and have all inputs; return their keys."""
     connection = session.connection()
     return [key for key in keys if connection.execute(MARK_ONE_READY, {"step": key}).first() is not None]
 

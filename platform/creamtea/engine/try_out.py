@@ -38,7 +38,7 @@ class Loaded:
 
 
 class LoadedSystems:
-    """Those that were used last, by the key of their step: what a key names never changes."""
+    """The systems used last, by the key of their step: what a key names never changes."""
 
     def __init__(
         self, store: ArtefactStore, max_systems: int = MAX_SYSTEMS, max_bytes: int = MAX_BYTES
@@ -97,7 +97,7 @@ def answers(database: Database, loaded: LoadedSystems, request: dict[str, Any]) 
 def tried(
     database: Database, loaded: LoadedSystems, system: str, *, study: int, line: str, word: str, **_: Any
 ) -> dict[str, Any]:
-    """By the first model of the system's variant."""
+    """Translate by the first model of the system's variant."""
     task = translating_step(database, loaded.store, study, system, None).task
     selects = DecodeParams.model_validate(task.params).selection.selects
     row: dict[str, Any]

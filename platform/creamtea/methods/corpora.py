@@ -227,7 +227,7 @@ class WordCorpus(Corpus):
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
 
     def training_files(self) -> list[TrainingWords]:
-        """None where a kind does not say."""
+        """The training files; none if a kind does not say."""
         return []
 
     def made_up(self) -> int:
@@ -239,7 +239,7 @@ class WordCorpus(Corpus):
 
 
 def word_files(files: Sequence[File], lines: WordLines | None) -> TextPlan:
-    """Of files of words, whose lines are checked where it is known what they are."""
+    """List files of words. Their lines are checked where their columns are known."""
     checked = [CheckedFile(file, None, lines.read, lines.allowed) for file in files] if lines else []
     return TextPlan(aligned=[[file] for file in files], checked=checked)
 

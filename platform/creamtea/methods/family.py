@@ -41,7 +41,7 @@ class Method(Strict):
     metrics: ClassVar[Mapping[str, str]] = {}
 
     def describe(self) -> str:
-        """In a few words, as reports show it: "SCONES α=0.5"."""
+        """Describe the method in a few words, as reports show it: "SCONES α=0.5"."""
         raise NotImplementedError(f"{type(self).__name__} does not describe itself")
 
     @classmethod
@@ -85,12 +85,12 @@ class Family(Generic[M]):
 
     @property
     def group(self) -> str:
-        """Of entry points: "creamtea.objectives"."""
+        """The group of entry points: "creamtea.objectives"."""
         return f"creamtea.{self.package.rpartition('.')[2]}"
 
     @cached_property
     def kinds(self) -> dict[str, type[M]]:
-        """By kind; those of plug-ins last."""
+        """Classes by kind; those of plug-ins come last."""
         return {**self.built_in, **self.added.kinds}
 
     @cached_property
@@ -108,7 +108,7 @@ class Family(Generic[M]):
 
     @cached_property
     def added(self) -> Additions[type[M]]:
-        """By plug-ins."""
+        """Classes that plug-ins have added."""
         return additions(self.group, self.built_in, self._checked)
 
     def _checked(self, kind: str, method: Any) -> type[M]:

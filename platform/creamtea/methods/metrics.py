@@ -53,11 +53,11 @@ class Metric(Method):
         return None
 
     def of_step(self) -> Metric:
-        """Without what only reports read, so that a new title changes no key."""
+        """Return the metric without what only reports read, so that a new title changes no key."""
         return self
 
     def for_target(self, language: str) -> Metric:
-        """With what follows from the target language, where nothing else was asked for."""
+        """Fill in what follows from the target language, unless the study sets it."""
         return self
 
     def column(self, signature: str = "") -> Column:

@@ -89,7 +89,7 @@ class Planner(Protocol):
     def seeds(self, variant: str) -> Sequence[int]: ...
 
     def seeds_of(self, system: str) -> Sequence[int]:
-        """Those that translate: of an ensemble one, which stands for all."""
+        """Seeds to decode with. An ensemble has one."""
 
     def variant_of(self, system: str) -> str: ...
 

@@ -95,7 +95,7 @@ def exists(pid: int) -> bool:
 
 
 def boot() -> str:
-    """Of this run of the machine."""
+    """Identify this run of the machine."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -103,7 +103,7 @@ def boot() -> str:
 
 
 def namespace() -> str:
-    """Of the processes that this one sees."""
+    """Identify the namespace of processes that this one sees."""
     try:
         return "".join(filter(str.isdigit, str((PROC / "self/ns/pid").readlink())))
     except OSError:

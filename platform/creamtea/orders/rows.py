@@ -49,7 +49,7 @@ def make_wait(session: Session, inputs: Iterable[str]) -> None:
 
 
 def keys_of(study_id: int) -> Select[str]:
-    """Of the study's steps."""
+    """Return the keys of the study's steps."""
     return select(StudyStep.step_key).where(StudyStep.study_id == study_id)
 
 

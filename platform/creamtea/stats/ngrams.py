@@ -46,7 +46,7 @@ def ngrams_of(words: Sequence[str], longest: int = LONGEST) -> set[NGram]:
 def characteristic_ngrams(
     ours: Sequence[Sequence[str]], theirs: Sequence[Sequence[str]]
 ) -> list[CharacteristicNGram]:
-    """Of two systems' outputs as words, segment by segment; the smallest p-values first.
+    """Test the n-grams of two systems' outputs (words, segment by segment); the smallest p-values come first.
 
     Of n-grams that hold each other only the most significant is listed, of equal ones the longest.
     """

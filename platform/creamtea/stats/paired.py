@@ -295,7 +295,7 @@ def _numbered(labels: NDArray[np.generic]) -> Integers:
 def _compare(
     item: Integers, rater: Integers, scores: Array, weights: Array, group: Integers
 ) -> CrossedComparison:
-    """Of the rows' scores of baseline and system (2, m)."""
+    """Compare baseline and system by the scores (2, m) of the rows."""
     known = ~np.isnan(scores)
     counts = np.stack([np.bincount(item, mask, item.max(initial=-1) + 1) for mask in known])
     kept = (counts.min(axis=0) > 0)[item] & (weights > 0) & known.any(axis=0)

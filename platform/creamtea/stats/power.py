@@ -91,8 +91,8 @@ def items_for_equivalence(
 
 
 def _chance_above(critical: float, degrees: int, shift: float) -> float:
-    """Of the noncentral t distribution. scipy.stats has the same to 1e-15 and takes sixty times as long, but
-    knows a value for the largest shifts, too."""
+    """Return the upper tail of the noncentral t distribution. scipy.stats gives the same to 1e-15 and takes
+    sixty times as long, but knows a value for the largest shifts, too."""
     below = float(scipy.special.nctdtr(degrees, shift, critical))
     return float(scipy.stats.nct.sf(critical, degrees, shift)) if math.isnan(below) else 1.0 - below
 

@@ -183,7 +183,8 @@ def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: boo
 
 
 def _share(statistic: Array) -> float:
-    """Of the permutations, and the observed order itself, with at least the observed (first) value."""
+    """Return the share of permutations, the observed order included, with at least the observed (first)
+    value."""
     return float(np.mean(statistic >= statistic[0] - _TIE))
 
 

@@ -173,7 +173,7 @@ def bootstrap_pairs(
 
 
 def outputs_of(systems: Sequence[Sequence[Array]]) -> list[slice]:
-    """Where the outputs of each system are among those of all."""
+    """Return the positions of each system's outputs among all outputs."""
     ends = np.cumsum([len(own) for own in systems])
     return [slice(int(end) - len(own), int(end)) for own, end in zip(systems, ends, strict=True)]
 
@@ -181,7 +181,7 @@ def outputs_of(systems: Sequence[Sequence[Array]]) -> list[slice]:
 def _paired(
     baseline: float, of_baseline: Array, system: float, of_system: Array, reason: str
 ) -> PairedBootstrap:
-    """From observed scores and those of the resamples."""
+    """Compare observed scores with those of the resamples."""
     delta, differences = system - baseline, of_system - of_baseline
     if reason:
         return PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
@@ -363,8 +363,8 @@ def pooled_median(groups: Sequence[Array], samples: int = SAMPLES, seed: int = S
 
 
 def weighted_median(values: Array, times: np.typing.NDArray[np.int64]) -> float | None:
-    """Of ascending values (n,), each counted `times` (n,); the lower of two in the middle. None where nothing
-    is counted."""
+    """Return the median of ascending values (n,), each counted `times` (n,). Of two in the middle it is the
+    lower one. None if nothing is counted."""
     before = np.cumsum(times)
     if before[-1] == 0:
         return None

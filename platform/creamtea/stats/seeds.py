@@ -63,12 +63,13 @@ def _independent(system: Mapping[str, float], baseline: Mapping[str, float]) -> 
 
 
 def spread_of_mean(deviation: float, seeds: int) -> Spread:
-    """Of the mean over `seeds` ≥ 2 scores with this sample standard deviation."""
+    """Return the spread of a mean over `seeds` ≥ 2 scores with this sample standard deviation."""
     return Spread(deviation**2 / seeds, seeds - 1)
 
 
 def together(spreads: Sequence[Spread]) -> Spread:
-    """Of a sum of independent means, with Satterthwaite's degrees of freedom (of two means, Welch's)."""
+    """Return the spread of a sum of independent means, with Satterthwaite's degrees of freedom (for two,
+    Welch's)."""
     total = math.fsum(spread.square for spread in spreads)
     if not total:
         return Spread(0.0, min(spread.freedom for spread in spreads))

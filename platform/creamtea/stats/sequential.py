@@ -138,7 +138,7 @@ class Course:
     p_value: Array
 
     def half_width(self, alpha: float = ALPHA) -> Array:
-        """Of the repeated confidence interval of level 1 − α (∞ where there is none)."""
+        """Half-width of the repeated confidence interval of level 1 − α at each look (∞ if there is none)."""
         bounds = boundary(alpha, spent(number_of_looks(self.planned)))[: len(self.mean)]
         t = -scipy.special.stdtrit(self.df, scipy.special.ndtr(-bounds))
         tested = (self.error > 0) & (self.units >= min(BURN_IN, self.planned))
@@ -164,7 +164,7 @@ def number_of_looks(planned: int) -> int:
 
 
 def looked_at(planned: int) -> NDArray[np.int64]:
-    """After how many units each look comes."""
+    """Return the number of units after which each look comes."""
     looks = number_of_looks(planned)
     return np.round(planned * np.arange(1, looks + 1) / max(looks, 1)).astype(np.int64)
 
@@ -300,7 +300,7 @@ def _is_within(one: Course, delta: float) -> bool:
 
 
 def _p_value(one: Course) -> float:
-    """At the last look, before a correction; 1 before the first."""
+    """Return the p-value at the last look, before a correction; 1 before the first look."""
     if _is_same(one) and one.mean[-1]:
         return min(1.0, 2 * 0.5 ** int(one.units[-1]))
     return float(one.p_value[-1]) if len(one.p_value) else 1.0
@@ -332,7 +332,8 @@ def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
 
 
 def probability(state: State) -> float:
-    """With what probability a system is rated on the next unit: never 0, and 1 while its verdict is open."""
+    """Return the probability that a system is rated on the next unit: never 0, and 1 while its verdict is
+    open."""
     return 1.0 if state is State.OPEN else SETTLED_SHARE
 
 

@@ -231,7 +231,7 @@ def _standardised(
 
 @dataclass(frozen=True)
 class Means:
-    """Of a system's segments."""
+    """Means of a system's segments."""
 
     segment: NDArray[np.generic]  # labels, ascending
     value: Array  # (segments, 2): raw and standardised
@@ -275,7 +275,7 @@ def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.boo
 
 
 def _mean(means: Means, column: int) -> float:
-    """Of the domains' means."""
+    """Average the domains' means."""
     domains = np.unique(means.domain)
     return float(np.mean([means.value[means.domain == domain, column].mean() for domain in domains]))
 

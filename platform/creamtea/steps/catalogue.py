@@ -24,7 +24,7 @@ from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, OVERLAP, SUBWORDS, TEST_
 
 
 def _kinds() -> Iterator[StepKind[Any]]:
-    """In the order in which a study runs."""
+    """Yield the kinds in the order in which a study runs."""
     yield from (CORPUS, TEST_SET, OVERLAP, SUBWORDS, ENCODE, ALIGN)
     for corpus in CORPORA.kinds.values():
         yield from corpus.steps

@@ -157,7 +157,7 @@ class ArtefactStore:
                 return None
 
     def exists(self, digest: str) -> bool:
-        """Not by `isfile`, which takes every failure for a file that is not there."""
+        """Return whether the file exists. `isfile` would take every failure for a missing file."""
         path = self.object_path(digest)
         with self.failures(path):
             try:

@@ -41,8 +41,8 @@ HAS_ROWS = select(or_(*(exists().where(table.step_key == bindparam("step")) for 
 
 
 def read_texts(store: ArtefactStore, files: list[StoredFile]) -> Texts:
-    """Of a step's files those that become rows. A store may take long to answer, so they are read before the
-    transaction that is to write them begins. InfrastructureError for one that cannot be read."""
+    """Read the files of a step that become rows. A store may take long to answer, so they are read before the
+    transaction begins. InfrastructureError for one that cannot be read."""
     return {file.name: store.read(file.digest) for file in files if file.name in TABLES}
 
 

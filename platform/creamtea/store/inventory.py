@@ -62,7 +62,7 @@ AREAS = {
 
 
 def modified_at(info: dict[str, Any]) -> float:
-    """From what fsspec says of a file: seconds since 1970; infinite if its file system does not say."""
+    """Return when a file was written, by fsspec's facts: seconds since 1970; infinite if unknown."""
     for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         match info.get(name):
             case datetime() as moment:

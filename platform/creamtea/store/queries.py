@@ -64,7 +64,7 @@ class StudySummary:
 
 
 def study_names(session: Session) -> dict[int, str]:
-    """Of all submissions, newest first."""
+    """Return the names of all submitted studies, newest first."""
     rows = session.execute(select(StudyRow.id, StudyRow.name).order_by(StudyRow.id.desc()))
     return {row.id: row.name for row in rows}
 

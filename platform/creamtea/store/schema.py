@@ -65,7 +65,7 @@ def _config(connection: Connection | None = None) -> Config:
 
 
 def revisions() -> list[str]:
-    """By the names of the files, `0001_first_schema.py`; the first revision first."""
+    """List the revisions, the first one first, by the names of their files (`0001_first_schema.py`)."""
     files = (migrations_folder() / "versions").glob("[0-9]*_*.py")
     return sorted(path.name.partition("_")[0] for path in files)
 

@@ -84,12 +84,12 @@ class ItemKind(StrEnum):
 
     @property
     def label(self) -> str:
-        """For pages, above items or beside their number."""
+        """The kind on pages, above items or beside their number."""
         return f"{_NOUNS[self]}s" if self in _NOUNS else _STATES[self]
 
     @property
     def single(self) -> str:
-        """For pages, of one item: "practice item"."""
+        """The kind of one item on pages: "practice item"."""
         return _NOUNS.get(self) or f"item, {_STATES[self]}"
 
     def counted(self, count: int) -> str:
@@ -448,7 +448,7 @@ class Item(Base):
 
 
 def shown_of(outputs: Sequence[Output], drawn: Sequence[bool] | None) -> list[Output]:
-    """Of something that there is of each output, that of those that were `drawn` (None: all)."""
+    """Keep the entries of drawn outputs. None keeps all."""
     return [output for output, shown in zip(outputs, drawn or [True] * len(outputs), strict=True) if shown]
 
 

@@ -162,7 +162,7 @@ def _segment(segment: ShownSegment) -> dict[str, Any]:
 
 
 def _whole(work: Work) -> dict[str, Any] | None:
-    """Of the score of the whole document, where it is asked for."""
+    """Return what the board needs for the score of the whole document, if it is asked for."""
     if not work.document_letters:
         return None
     return {

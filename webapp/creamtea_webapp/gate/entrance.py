@@ -23,7 +23,7 @@ MAX_COUNTED = 10_000  # so that a flood takes little memory
 
 
 class Limiter:
-    """At most `allowed` counts of one key in `seconds`; forgets older ones. For one event loop."""
+    """Blocks a key after `allowed` counts in `seconds`; older counts are forgotten. For one event loop."""
 
     def __init__(
         self, allowed: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic

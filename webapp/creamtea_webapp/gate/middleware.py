@@ -147,8 +147,8 @@ INDEX = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(en
 
 
 def content_security_policy(page: str) -> str:
-    """For pages with the inline scripts of this one. Streamlit styles by inline rules, and mounts components
-    by modules from blob: addresses."""
+    """Return the policy for a page with these inline scripts and no others. Streamlit styles by inline rules,
+    and mounts components by modules from blob: addresses."""
     return "; ".join(
         (
             "default-src 'self'",

@@ -19,7 +19,7 @@ MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 
 def address_of_media(digest: str) -> str:
-    """Where a file beside a source is (gate/routes.py)."""
+    """Return the address of a file beside a source (gate/routes.py)."""
     return f"beside-source/{digest}"
 
 
@@ -38,7 +38,7 @@ def page_address(query: str) -> str:
 
 
 def login_address(query: str) -> str:
-    """Where to sign in, to come back to the page with this query."""
+    """Return the address to sign in at, and to come back from to the page with this query."""
     return f".{LOGIN}?{query}" if query else f".{LOGIN}"
 
 

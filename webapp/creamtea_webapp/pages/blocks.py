@@ -109,7 +109,7 @@ def show_block(block: Block, path: str, level: int) -> None:
 
 
 def address(path: str) -> str:
-    """Of a block inside its page; the first part of the path is the page's own."""
+    """Return the address of a block inside its page. The first part of the path is the page's own."""
     return text.anchor(path.partition("/")[2])
 
 
@@ -189,7 +189,7 @@ def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
 
 
 def _table(table: Table, path: str, level: int) -> None:
-    """In an expander where the table is folded, since Streamlit draws the buttons below it."""
+    """Show a table; a folded one in an expander, since Streamlit draws the buttons below it."""
     with (
         st.expander(table.title or f"Table: {counted(len(table.rows), 'row')}")
         if table.folded
@@ -202,7 +202,7 @@ def _table(table: Table, path: str, level: int) -> None:
 
 
 def _figure(figure: Figure, path: str) -> None:
-    """Without its title, which is above; what is not drawn stands below, in full."""
+    """Show a figure without its title, which is above. What is not drawn stands below, in full."""
     if not figure.rows:
         note("Nothing to draw.")
     else:

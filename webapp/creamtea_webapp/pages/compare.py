@@ -108,7 +108,7 @@ def _systems(compared: Compared) -> None:
 
 
 def _found(request: str, count: int) -> list[dict[str, Any]] | None:
-    """None, with the reason on the page, where they could not all be tested."""
+    """Return the tests; None, with the reason on the page, if they could not all be made."""
     if count > MAX_TESTS:
         st.error(f"{count} tests are too many for a page ({MAX_TESTS}). Choose fewer studies.")
         return None

@@ -191,7 +191,7 @@ def _asked_for(name: str, rater_id: int) -> Work | None:
 
 
 def _go(name: str | None = None, value: str = "") -> None:
-    """To the current item, or where one part of the address says."""
+    """Go to the current item, or where one part of the address says."""
     st.query_params.from_dict({name: value} if name else {})
 
 

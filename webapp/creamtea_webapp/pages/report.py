@@ -47,8 +47,8 @@ CHARTS_PER_ROW = 3
 
 
 def progress_section(study: int, state: str, steps: tuple[int, int]) -> None:
-    """Of a study in this state. `steps`: how many had succeeded when the rest of the page was drawn, and how
-    many there are. Nothing for a study that has ended."""
+    """Show the progress of a study that has not ended. `steps`: how many had succeeded when the rest of the
+    page was drawn, and how many there are."""
     if state in ("queued", "running"):
         done, total = steps
         st.fragment(_draw_progress, run_every=EVERY if total < LARGE else EVERY_OF_LARGE)(study, done)

@@ -71,7 +71,7 @@ def _take_file() -> None:
 
 
 def _check(text: str) -> WrittenStudy | None:
-    """None for a study with mistakes, which are shown."""
+    """Check the study; None if it has mistakes, which are shown."""
     folder = Settings.load().data
     assert folder is not None
     try:

@@ -48,8 +48,8 @@ def is_available() -> bool:
 
 
 def try_sentence(study: int, systems: Sequence[str], line: str, word: str = "") -> list[dict[str, Any]]:
-    """For each system a row of `creamtea.engine.try_out`, in their order. CannotTry where another person is
-    trying one, for what is too long, and after `SECONDS`."""
+    """Return a row of `creamtea.engine.try_out` for each system, in their order. CannotTry if somebody else
+    is trying a sentence, if the text is too long, and after `SECONDS`."""
     if len(line) > MAX_CHARACTERS or len(word) > MAX_WORD or len(systems) > MAX_SYSTEMS:
         raise CannotTry(
             f"A sentence has at most {MAX_CHARACTERS:,} characters here, a word {MAX_WORD}, and at most "
@@ -95,7 +95,7 @@ class Trained:
 
 
 def trained(study: int) -> Trained | None:
-    """None where nothing can be tried: no such system, or no model can be loaded here."""
+    """Return the systems that can be tried; None if there are none, or if no model can be loaded here."""
     if not is_available():
         return None
     with session.database().session() as reading:
@@ -147,7 +147,7 @@ def section(study: int, there: Trained) -> None:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """With as many subwords as a page can hold."""
+    """Return the answer with as many subwords as a page can hold."""
     selected = row.get("selected")
     hidden = max(0, len(selected) - SHOWN_SUBWORDS) if selected else 0
     return {

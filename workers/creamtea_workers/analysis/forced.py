@@ -34,14 +34,14 @@ class References:
 
     @classmethod
     def load(cls, context: StepContext[Any]) -> References:
-        """Of a step with the inputs test_set, subwords and train."""
+        """Load them for a step with the inputs test_set, subwords and train."""
         prepare_torch(context.cpus)
         test_set = EncodedTestSet.of_step(context)
         references = test_set.subwords.encode_targets([row["reference"] for row in test_set.segments])
         return cls(TrainedModel.of_step(context), Pairs(test_set.sources, references))
 
     def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:
-        """For each pair the statistics (T, F) of its T target positions."""
+        """Return the statistics (T, F) of the T target positions of each pair."""
         lengths = self.pairs.target_lengths
         measured: dict[int, Tensor] = {}
         sources = self.pairs.source_lengths

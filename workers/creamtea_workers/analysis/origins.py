@@ -144,7 +144,7 @@ class Investigation:
 
     @torch.inference_mode()
     def _scores(self, source: Sequence[int], candidates: Sequence[Sequence[int]]) -> list[float]:
-        """Of each candidate with </s> the sum of its tokens' log-scores over the full vocabulary."""
+        """Sum the log-scores of each candidate's tokens, </s> included, over the full vocabulary."""
         size = len(candidates) if self.trained.model.may_pad else 1
         return [
             score

@@ -34,7 +34,7 @@ class Batch:
 
     @classmethod
     def of(cls, source: NDArray[np.int64], target: NDArray[np.int64]) -> Batch:
-        """Of padded rows (B, S) and (B, T)."""
+        """Make a batch of padded rows (B, S) and (B, T)."""
         positions = np.flatnonzero(target != PAD)
         return cls(*(torch.from_numpy(ids) for ids in (source, target, positions)))
 
@@ -156,7 +156,7 @@ class Pairs:
 
     @classmethod
     def load(cls, folder: Path, split: Split, max_tokens: int | None = None) -> Pairs:
-        """Of an encode step, mapped."""
+        """Map the arrays that an encode step wrote."""
         return cls(Rows.load(folder, split, "src"), Rows.load(folder, split, "tgt"), max_tokens)
 
     def __len__(self) -> int:
@@ -215,7 +215,7 @@ def order_by_length(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDAr
 
 
 def cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[int]:
-    """Where to cut ascending lengths > 0 so that rows × longest stays within `batch_tokens`."""
+    """Return where to cut ascending lengths > 0 so that rows × longest stays within `batch_tokens`."""
     cuts = [0]
     # rows of one length, [start, end), have their cuts at equal distances
     starts = np.flatnonzero(np.diff(lengths, prepend=-1)).tolist()

@@ -75,7 +75,7 @@ class Distortion(Protocol):
     """d(π|i, l, m)."""
 
     def weights(self, i: int, length: int, m: int) -> Sequence[float]:
-        """Of the positions 1 … m, for the source position i of `length`, which counts from 1; all > 0, on
+        """Weights of the target positions 1 … m for the source position i (from 1) of `length`; all > 0, on
         any scale."""
 
 
@@ -218,7 +218,7 @@ class Ibm3Counts:
 
     @property
     def entropy(self) -> float:
-        """Of t(·|x) in bits, a mean over the links: how open the choice of a target subword is."""
+        """Mean entropy of t(·|x) over the links, in bits: how open the choice of a target subword is."""
         totals = np.bincount(self.sources, weights=self.links, minlength=self.vocabulary_size)
         return float(-(self.links * np.log2(self.links / totals[self.sources])).sum() / self.links.sum())
 
@@ -388,6 +388,6 @@ def prepare_test_set(spec: Ibm3TestSet, context: StepContext[TestSetParams]) -> 
 
 
 def load_translator(context: StepContext[Any], gamma: float) -> Ibm3Translator:
-    """From a step's inputs ibm3 and subwords."""
+    """Load the translator from a step's inputs ibm3 and subwords."""
     counts = Ibm3Counts.load(context.input("ibm3") / "ibm3.npz")
     return Ibm3Translator(counts, SubwordModel.of_step(context), gamma)

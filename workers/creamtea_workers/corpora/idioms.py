@@ -308,7 +308,7 @@ def _table(name: str, fold: Mapping[int, str] | None = None) -> dict[str, frozen
 
 
 def places_of(lemma: str, words: Sequence[str], language: str) -> list[int]:
-    """Where the words, in lower case, are forms of the lemma. `language` is a code such as `de`."""
+    """Return the places of lower-case words that are forms of the lemma. `language`: a code such as `de`."""
     is_form = _TESTS.get(primary(language), _generic)
     alternatives = [form for form in lemma.split("|") if form] or [lemma]
     separable = _separable(alternatives) if is_form is _german else []

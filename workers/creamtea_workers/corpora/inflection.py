@@ -65,7 +65,7 @@ def _words(files: Files, name: str) -> list[WordLine]:
 
 
 MIN_STEM, MAX_WHOLE = 3, 5  # characters
-MOST_DRAWS = 100  # of a word
+MAX_DRAWS = 100  # of a word
 
 
 def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str) -> list[WordLine]:
@@ -85,7 +85,7 @@ def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str)
     made: list[WordLine] = []
     while len(made) < count:
         for (lemma, form, tags), shared in with_stems[: count - len(made)]:
-            for _ in range(MOST_DRAWS):
+            for _ in range(MAX_DRAWS):
                 letters, inflected = list(lemma), list(form)
                 for first, other, length in shared:
                     for n in range(length):

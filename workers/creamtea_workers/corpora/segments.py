@@ -33,7 +33,7 @@ class IdiomWords(NamedTuple):
 
 
 def idiom_words(segment: Mapping[str, Any]) -> list[IdiomWords]:
-    """Of each idiom of a line of segments.jsonl: its `words`, or what its spans hold."""
+    """Return the words of each idiom in a line of segments.jsonl: its `words`, or the text of its spans."""
     words = []
     for name in dict.fromkeys(idiom["name"] for idiom in segment["idioms"]):
         parts = [idiom for idiom in segment["idioms"] if idiom["name"] == name]
@@ -77,7 +77,7 @@ class EncodedTestSet:
 
     @classmethod
     def of_step(cls, context: StepContext[Any]) -> EncodedTestSet:
-        """From a step's inputs test_set and subwords."""
+        """Load it from a step's inputs test_set and subwords."""
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
         subwords = load_text_model(context)
         return cls(subwords, segments, encode_sources(subwords, [row["source"] for row in segments]))

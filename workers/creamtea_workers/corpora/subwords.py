@@ -127,7 +127,7 @@ class SubwordModel:
 
     @classmethod
     def of_step(cls, context: StepContext[Any]) -> SubwordModel:
-        """From a step's input subwords."""
+        """Load the model from a step's input subwords."""
         return cls.load(context.input("subwords") / SUBWORDS_FILE)
 
     def encode(self, text: str) -> list[int]:
@@ -197,7 +197,7 @@ _CHARACTER = re.compile(r"<[^<>\s]+>|.")
 
 
 class SourceVocabulary(Strict):
-    """Of a model whose source has a vocabulary of its own. Ids 4 … 3 + `bracketed` are languages and tags."""
+    """A source's own vocabulary, not the target's. Ids 4 … 3 + `bracketed` are languages and tags."""
 
     size: int
     bracketed: int
@@ -211,13 +211,13 @@ class TextModel(Protocol):
 
     @property
     def source_vocabulary(self) -> SourceVocabulary | None:
-        """None: the target's."""
+        """The source's own vocabulary; None if it shares the target's."""
 
     def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Of sources."""
+        """Encode source lines."""
 
     def encode_targets(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Of targets."""
+        """Encode target lines."""
 
     def unknown(self, line: str) -> list[str]:
         """What a source has that the model has never seen, in its order."""
@@ -312,12 +312,12 @@ class Vocabularies:
 
 
 def load_text_model(context: StepContext[Any]) -> TextModel:
-    """From a step's input subwords."""
+    """Load the text model from a step's input subwords."""
     return load_text_model_of(context.input("subwords"))
 
 
 def load_text_model_of(folder: Path) -> TextModel:
-    """From a folder as a subwords step leaves it."""
+    """Load the text model from the folder that a subwords step wrote."""
     from creamtea_workers.corpora.marian_subwords import MarianSubwords
 
     file = text_model_file(folder)
@@ -327,6 +327,6 @@ def load_text_model_of(folder: Path) -> TextModel:
 
 
 def text_model_file(folder: Path) -> Path:
-    """The one file of it that a text model is made of."""
+    """Return the file of the folder that holds the text model."""
     others = (folder / VOCABULARIES_FILE, folder / MARIAN_FILE)
     return next((file for file in others if file.exists()), folder / SUBWORDS_FILE)

@@ -33,7 +33,7 @@ def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) ->
 
 
 def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tuple[str, ...]]:
-    """Those of each segment; none at all where the test set has one reference only."""
+    """Return the further references of each segment; [] if the test set has one reference only."""
     if not spec.more_references:
         return []
     columns = [list(files.text(path, "target", spec.tokenized)) for path in spec.more_references]

@@ -32,14 +32,14 @@ _CHARACTER = 4  # bytes that a character has at most
 
 
 def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Where the characters [from, to) of `line` are in `normalise(line)`."""
+    """Return where the characters [from, to) of `line` are in `normalise(line)`."""
     start, end = span
     # a letter after the prefix keeps the blank before the span, which `normalise` would strip
     return len(normalise(line[:start] + "x")) - 1, len(normalise(line[:end]))
 
 
 def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Where the characters [from, to) of `normalise(line)` are in `line`, which is plain."""
+    """Return where the characters [from, to) of `normalise(line)` are in `line`, which is plain."""
     if line == normalise(line):
         return span
     moved = [move_span(line, (start, start))[0] for start in range(len(line) + 1)]
@@ -139,7 +139,7 @@ def iterate_lines(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """All of them: for text that is known to be small."""
+    """Read all lines at once, for text that is known to be small."""
     return list(iterate_lines(path))
 
 

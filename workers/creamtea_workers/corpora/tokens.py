@@ -42,7 +42,7 @@ class Rows:
 
     @classmethod
     def load(cls, folder: Path, split: Split, side: Literal["src", "tgt"]) -> Rows:
-        """Of an encode step, mapped."""
+        """Map the arrays that an encode step wrote."""
         tokens, offsets = (
             np.asarray(np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r", allow_pickle=False))
             for part in ("tokens", "offsets")

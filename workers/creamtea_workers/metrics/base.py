@@ -138,7 +138,7 @@ def treatment_of(segments: Sequence[Mapping[str, Any]]) -> str:
 
 
 def groups_of(segments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of the lines of segments.jsonl."""
+    """Return the groups of the lines of segments.jsonl."""
     return [row.get("group", "") for row in segments]
 
 

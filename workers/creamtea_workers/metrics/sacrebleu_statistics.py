@@ -35,7 +35,7 @@ def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
 
 
 def _given(references: Sequence[str]) -> list[str | None]:
-    """Of one segment: an empty line is no reference, but where there is no other. sacreBLEU would count it
-    as a text of length 0, to which a short output comes closest."""
+    """Return the references of one segment that count: an empty one only if there is no other. sacreBLEU
+    would count it as a text of length 0, to which a short output comes closest."""
     others = [text or None for text in references]
     return others if any(others) else [references[0], *others[1:]]

@@ -69,8 +69,8 @@ class Program:
                 text = text.replace(value, "…")
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
-    def told(self, text: object, most: int = MAX_TEXT) -> str:
-        """What it says, as it is shown and kept. It is cut at the end: half a secret is one, too."""
+    def redacted(self, text: object, most: int = MAX_TEXT) -> str:
+        """Return the text as it is shown and kept. Cut it at the end: half a secret is a secret, too."""
         return self.without_secrets(str(text))[:most]
 
 
@@ -130,7 +130,7 @@ def run(program: Program, texts: Texts, progress: Progress) -> Scores:
         finally:
             end(process)
     if failure is not None:
-        raise StepUnavailable(f"{program.title} {program.told(failure)}{errors.tail(program)}")
+        raise StepUnavailable(f"{program.title} {program.redacted(failure)}{errors.tail(program)}")
     if scores.error:
         raise StepUnavailable(f"{program.title}: {scores.error}")
     return scores
@@ -198,7 +198,7 @@ def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, pr
             return scores
         heard, number = time.monotonic(), number + 1
         if line.strip():
-            take_line(line, number, wanted, scores, program.told)
+            take_line(line, number, wanted, scores, program.redacted)
 
 
 def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
@@ -224,7 +224,7 @@ class _Errors:
                     self._lines.append(line)
 
     def tail(self, program: Program) -> str:
-        """In words, once the process has ended."""
+        """Quote the end of standard error, once the process has ended."""
         self._reader.join(timeout=1.0)
         texts = [program.without_secrets(line.decode("utf-8", "replace")) for line in list(self._lines)]
         lines = [text[-MAX_TEXT:] for text in texts]
@@ -246,7 +246,7 @@ KINDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 )
 
 
-class Told(Protocol):
+class Redactor(Protocol):
     """A text of the program as it is shown and kept: cut, printable, and without secrets."""
 
     def __call__(self, text: object, most: int = ...) -> str: ...
@@ -275,23 +275,23 @@ class _WrongLine(Exception):
     """Follows "printed line 3 of its output"."""
 
 
-def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, told: Told) -> None:
+def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
     """Add what a line says. Raises Failure for one that a scorer may not print. `wanted`: the outputs to
     score, by the segment's index."""
     try:
         said = _read(line)
         if said is None:
             raise Failure(
-                f"printed what is not a score, as line {number} of its output: {_quoted(line, told)}; other "
-                "text belongs to standard error"
+                f"printed what is not a score, as line {number} of its output: {_quoted(line, redact)}; "
+                "other text belongs to standard error"
             )
-        _take(said, wanted, scores, told)
+        _take(said, wanted, scores, redact)
     except _WrongLine as error:
-        raise Failure(f"printed line {number} of its output {error}: {_quoted(line, told)}") from None
+        raise Failure(f"printed line {number} of its output {error}: {_quoted(line, redact)}") from None
 
 
-def _quoted(line: bytes, told: Told) -> str:
-    return repr(told(line.decode("utf-8", "replace"), MAX_QUOTED))
+def _quoted(line: bytes, redact: Redactor) -> str:
+    return repr(redact(line.decode("utf-8", "replace"), MAX_QUOTED))
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
@@ -305,31 +305,31 @@ def _read(line: bytes) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else None
 
 
-def _take(said: dict[str, Any], wanted: Mapping[int, str], scores: Scores, told: Told) -> None:
-    required, further = _keys(said, told)
+def _take(said: dict[str, Any], wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
+    required, further = _keys(said, redact)
     given = {key: value for key, value in said.items() if value is not None or key in required}
     if "score" in required:
         _take_score(given, wanted, scores)
     elif "done" in required:
         scores.done, scores.total = _finite("done", given), max(_finite("total", given), 1.0)
-        scores.message = told(given.get("message", "scoring"))
+        scores.message = redact(given.get("message", "scoring"))
     elif "corpus" in further:
-        _take_summary(given, scores, told)
+        _take_summary(given, scores, redact)
     else:
-        scores.message = told(given.get("message", scores.message))
+        scores.message = redact(given.get("message", scores.message))
         if "error" in given:
-            scores.error = told(given["error"]) or "an error without a reason"
+            scores.error = redact(given["error"]) or "an error without a reason"
 
 
-def _keys(said: Mapping[str, Any], told: Told) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those of its kind of line, of which it has all that it must have, and no others."""
+def _keys(said: Mapping[str, Any], redact: Redactor) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the required and optional keys for this kind of line. Raise _WrongLine for others."""
     required, further = next((kind for kind in KINDS if said.keys() & set(kind[0] or kind[1])), ((), ()))
     allowed = (*required, *further)
     if not allowed:
         raise _WrongLine("without a key that lines of scorers have")
     for key in said:
         if key not in allowed:
-            raise _WrongLine(f"with `{told(key, MAX_KEY)}`, where only {', '.join(allowed)} may be")
+            raise _WrongLine(f"with `{redact(key, MAX_KEY)}`, where only {', '.join(allowed)} may be")
     for key in required:
         if key not in said:
             raise _WrongLine(f"without `{key}`")
@@ -355,13 +355,15 @@ def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scor
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 
 
-def _take_summary(said: Mapping[str, Any], scores: Scores, told: Told) -> None:
+def _take_summary(said: Mapping[str, Any], scores: Scores, redact: Redactor) -> None:
     if "corpus" in said:
         scores.corpus = _finite("corpus", said)
-    scores.signature = told(said.get("signature", scores.signature))
+    scores.signature = redact(said.get("signature", scores.signature))
     if not isinstance(facts := said.get("facts", {}), dict):
         raise _WrongLine(f"with {_kind(facts)} as `facts`, where an object belongs")
-    scores.facts |= {told(name): value if _is_stored(value) else told(value) for name, value in facts.items()}
+    scores.facts |= {
+        redact(name): value if _is_stored(value) else redact(value) for name, value in facts.items()
+    }
 
 
 def _number(key: str, said: Mapping[str, Any]) -> float:

@@ -28,7 +28,7 @@ MAX_ITERATIONS = 60  # five to seven do; the limit is for rows that are not fini
 
 
 class Places(NamedTuple):
-    """Where m candidates stand: (m,) each."""
+    """The places of m candidates: (m,) each."""
 
     row: Tensor
     slot: Tensor  # in a row of the gathered scores

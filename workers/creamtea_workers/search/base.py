@@ -60,7 +60,7 @@ class SearchMethod(ABC):
         """One hypothesis per sentence."""
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
-        """For each sentence at most `count` distinct hypotheses, best first; the first is what `__call__`
+        """Return at most `count` distinct hypotheses per sentence, best first; the first is what `__call__`
         finds. `count`: at most the `most_hypotheses` of its class in `creamtea.methods.searches`."""
         if count > 1:
             raise ValueError(f"{type(self).__name__} finds one hypothesis per sentence, not {count}")

@@ -218,7 +218,7 @@ class _Beams:
         return self.mapped(lambda tensor: tensor[kept])
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> _Beams:
-        """With changed tensors."""
+        """Return a copy whose tensors are changed by the function."""
         changed: dict[str, Any] = {name: change(tensor) for name, tensor in self.tensors().items()}
         return replace(self, **changed)
 

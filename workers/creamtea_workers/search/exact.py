@@ -45,8 +45,8 @@ class ExactHypothesis(Hypothesis):
 
 @dataclass(frozen=True)
 class ExactSearch(SearchMethod):
-    """With `depth` only hypotheses of at most that many subwords compete with the beam search's, and
-    `outcome` is about those."""
+    """Exact search of a batch. With `depth`, only hypotheses of at most that many subwords compete with the
+    beam search's, and `outcome` is about those."""
 
     budget: SearchBudget
     depth: int | None = None  # subwords, </s> not counted
@@ -88,7 +88,7 @@ def exact_row(index: int, hypothesis: Hypothesis) -> dict[str, Any]:
 
 
 def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
-    """Of the lines of exact.jsonl."""
+    """Return the metrics of the lines of exact.jsonl."""
     outcomes = [row["outcome"] for row in rows]
     return [
         *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
@@ -165,8 +165,8 @@ class FinishedSearch:
 def depth_first(
     batch: SearchInput, bounds: Sequence[float], budget: SearchBudget
 ) -> Iterator[list[FinishedSearch]]:
-    """Before every round: the sentences whose search has finished, often none. `bounds`: the score that each
-    sentence's hypothesis must exceed; -inf where any will do."""
+    """Search, and yield before every round the sentences whose search has finished, often none. `bounds`: the
+    score that each sentence's hypothesis must exceed; -inf where any will do."""
     model, output, limits = batch.model, batch.output, batch.limits
     device = batch.memory.hidden.device
     tree = model.start_tree(batch.memory, max(limits))

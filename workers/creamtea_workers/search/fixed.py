@@ -50,7 +50,7 @@ class Running(Protocol):
         back."""
 
     def results(self, sentences: int) -> list[list[Hypothesis]]:
-        """Of the first so many sentences."""
+        """Return the results of the first so many sentences."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypot
 
 
 def _replay(program: Program[Decoding], steps: int, device: torch.device) -> None:
-    """At most so many steps. On a GPU the next step is started before it is known whether the last one has
-    ended the last sentence; such a step changes nothing."""
+    """Run at most so many steps. On a GPU the next step is started before it is known whether the last one
+    has ended the last sentence; such a step changes nothing."""
     begin, replay_step = program.replays
     begin()
     if device.type != "cuda":

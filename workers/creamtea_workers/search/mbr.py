@@ -28,7 +28,8 @@ _DIGITS = 9  # of expected utilities that are compared: equal ones may differ by
 
 @dataclass(frozen=True)
 class MbrSearch(SearchMethod):
-    """Of equal utilities the sample with the higher score wins, then the first."""
+    """Choose the sample with the highest expected utility. Of equal ones the higher score wins, then the
+    first."""
 
     sampler: Sampler
     samples: int  # per sentence

@@ -104,7 +104,7 @@ class Translator:
 
     @torch.inference_mode()
     def translate_best(self, sources: Sources, count: int) -> list[list[Translation]]:
-        """For each source at most `count` translations, best first (`SearchMethod.best`)."""
+        """Return at most `count` translations per source, best first (`SearchMethod.best`)."""
 
         def part(some: Sources) -> list[list[Translation]]:
             batch, sizes = self._batch(some)
@@ -230,7 +230,7 @@ class TrainedModel:
 
     @classmethod
     def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:
-        """From a step's input train, on the step's device; an ensemble of several."""
+        """Load it from a step's input train, onto the step's device. Several models make an ensemble."""
         device = step_device(context.gpus)
         first, *others = [cls.load(folder, precision, device) for folder in context.inputs("train")]
         if not others:
@@ -425,7 +425,7 @@ class SavedTranslations:
 
     @classmethod
     def of_workers(cls, parts: Sequence[SavedTranslations]) -> SavedTranslations:
-        """Of workers that translated beside one another."""
+        """Join the translations of workers that shared the sentences."""
         translations = {n: translation for part in parts for n, translation in part.translations.items()}
         return cls(translations, max((part.seconds for part in parts), default=0.0))
 

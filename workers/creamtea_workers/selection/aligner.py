@@ -56,7 +56,7 @@ class TranslationTable:
 
     @property
     def keys(self) -> Ids:
-        """Of each entry: ascending numbers for its pair of ids."""
+        """Numbers of the entries' pairs of ids, ascending."""
         return self.source.astype(np.int64) * self.vocabulary_size + self.target
 
 
@@ -191,7 +191,8 @@ def _units(shards: Iterable[Shard]) -> Iterator[list[_Group]]:
 
 
 def _posteriors(index: Together, probability: Reals, tension: float, unit: list[_Group]) -> _Posteriors:
-    """Of every target word its source words and NULL; a group's cells are (pairs, m, n), then (pairs, m)."""
+    """Compute the posteriors of every target word's source words and of NULL; a group's cells are (pairs, m,
+    n), then (pairs, m)."""
     size = sum(group.cells for group in unit)
     numbers, values = np.empty(size, dtype=np.int64), np.empty(size)
     statistics, start = [], 0
@@ -337,7 +338,7 @@ class Together:
         return self.before[:: self.bits.shape[1]]
 
     def numbers(self, source: Ids, target: Ids) -> Ids:
-        """Of every word of sources (pairs, n) with every word of their targets (pairs, m): (pairs, m, n)."""
+        """Number each word of sources (pairs, n) with each word of targets (pairs, m): (pairs, m, n)."""
         column = self.columns[target]
         words = self.rows[source][:, None, :] * self.bits.shape[1] + (column >> 6)[:, :, None]
         lower = (np.uint64(1) << (column & 63).astype(np.uint64)) - np.uint64(1)
@@ -347,7 +348,7 @@ class Together:
         return numbers
 
     def null_numbers(self, target: Ids) -> Ids:
-        """Of every word of targets with NULL."""
+        """Number each word of targets with NULL."""
         return self.starts[-2] + self.columns[target]
 
     def blocks(self) -> Iterator[tuple[int, int]]:
@@ -405,8 +406,9 @@ def viterbi(aligner: Aligner, shards: Iterable[Shard]) -> Iterator[tuple[Shard, 
 
 
 def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
-    """For each pair (m,): the source position, from 0, of every target word, or NULL; of equally probable
-    ones the first, NULL last. In model 2 the best alignment is the best of each target word alone:
+    """Return an array (m,) for each pair: the source position (from 0) of every target word, or NULL. Of
+    equally probable positions the first is taken, NULL last. In model 2 the best alignment is the best of
+    each target word alone:
 
         argmax_j δ(j | i, m, n) · t(e_i | f_j)
 

@@ -15,7 +15,7 @@ from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.recall import Counts, Material, Reference
+from creamtea_workers.selection.recall import Counts, RecallInputs, Reference
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,16 @@ def build(spec: LexiconSelection, resources: SelectionResources) -> LexiconSelec
 
 
 def count(
-    spec: LexiconSelection, context: StepContext[RecallParams], settings: Sequence[float], material: Material
+    spec: LexiconSelection,
+    context: StepContext[RecallParams],
+    settings: Sequence[float],
+    inputs: RecallInputs,
 ) -> list[Counts]:
-    """Of each segment, at each k."""
+    """Count the selected subwords of each segment, at each k."""
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
     ks, counts = [int(k) for k in settings], []
-    for n, (source, reference) in enumerate(zip(material.sources, material.references, strict=True)):
-        context.progress(n, len(material), "sentences")
+    for n, (source, reference) in enumerate(zip(inputs.sources, inputs.references, strict=True)):
+        context.progress(n, len(inputs), "sentences")
         counts.append(lexicon_counts(lexicon, source, reference, ks))
     return counts
 

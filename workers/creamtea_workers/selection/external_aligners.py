@@ -197,7 +197,7 @@ def align_with_eflomal(
 
 
 def find_program() -> Path:
-    """On the PATH, or beside this interpreter."""
+    """Find eflomal's program on the PATH, or beside this interpreter."""
     beside = Path(sys.executable).parent / PROGRAM
     path = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else None)
     if path is None:
@@ -210,7 +210,7 @@ def find_program() -> Path:
 
 
 def _pairs(shard: Shard) -> list[tuple[list[int], list[int]]]:
-    """Those of a length that eflomal aligns."""
+    """Return the pairs whose length eflomal can align."""
     pairs = ((source.tolist(), target.tolist()) for source, target in zip(*shard, strict=True))
     return [pair for pair in pairs if min(map(len, pair)) > 0 and max(map(len, pair)) <= MAX_LENGTH]
 

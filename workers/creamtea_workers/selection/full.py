@@ -11,7 +11,7 @@ from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.recall import Counts, Material
+from creamtea_workers.selection.recall import Counts, RecallInputs
 
 
 class FullSelector:
@@ -24,8 +24,8 @@ def build(spec: FullVocabulary, resources: SelectionResources) -> FullSelector:
 
 
 def count(
-    spec: FullVocabulary, context: StepContext[RecallParams], settings: Sequence[float], material: Material
+    spec: FullVocabulary, context: StepContext[RecallParams], settings: Sequence[float], inputs: RecallInputs
 ) -> list[Counts]:
-    """Of each segment: everything is reached, at the size of the vocabulary."""
-    size = material.subwords.size
-    return [np.array([[size, *reference.possible()]]) for reference in material.references]
+    """Count for each segment: all subwords are reached, at the size of the vocabulary."""
+    size = inputs.subwords.size
+    return [np.array([[size, *reference.possible()]]) for reference in inputs.references]

@@ -21,7 +21,7 @@ from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
 from creamtea_workers.search.translator import TrainedModel, source_batch
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.recall import Counts, Material, Reference
+from creamtea_workers.selection.recall import Counts, RecallInputs, Reference
 
 Logits = NDArray[np.float32]
 Word = tuple[int, ...]
@@ -125,20 +125,20 @@ def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
 
 
 def count(
-    spec: NvsSelection, context: StepContext[RecallParams], settings: Sequence[float], material: Material
+    spec: NvsSelection, context: StepContext[RecallParams], settings: Sequence[float], inputs: RecallInputs
 ) -> list[Counts]:
-    """Of each segment, at each threshold, by the model in the system's precision."""
+    """Count the selected subwords of each segment, at each threshold, in the precision of the system."""
     trained = TrainedModel.of_step(context, context.params.precision)
     trained.require(NvsSelection)
-    words = WordVotes.of(trained.model, material.subwords) if spec.context == "word" else None
+    words = WordVotes.of(trained.model, inputs.subwords) if spec.context == "word" else None
     logits = nvs_logits(
         trained.model,
-        material.sources,
+        inputs.sources,
         words,
-        lambda done: context.progress(done, len(material), "sentences"),
+        lambda done: context.progress(done, len(inputs), "sentences"),
     )
-    counts = {n: nvs_counts(row, material.references[n], settings) for n, row in logits}
-    return [counts[n] for n in range(len(material))]
+    counts = {n: nvs_counts(row, inputs.references[n], settings) for n, row in logits}
+    return [counts[n] for n in range(len(inputs))]
 
 
 def nvs_counts(row: Logits, reference: Reference, thresholds: Sequence[float]) -> Counts:

@@ -4,7 +4,7 @@ Recall is the share of the *unique* subwords of the reference that are in the se
 side. Three scopes:
 - sentence: selected from the source sentence, looked for in the whole reference;
 - idiom words: selected from the idiom's words alone, looked for in its translation, "the source and target
-  idiomatic multiword expressions according to metadata" (`Material.of_idioms`);
+  idiomatic multiword expressions according to metadata" (`RecallInputs.of_idioms`);
 - idiom, in its context, which the paper does not have: selected from the sentence, as in decoding, looked for
   in the subwords of the reference that overlap the idiom's target spans.
 """
@@ -57,7 +57,7 @@ class Reference:
 
     @property
     def idiom(self) -> Ids:
-        """Those of any idiom; empty where there is none."""
+        """The subwords of any idiom; empty if there is none."""
         return unique(id_ for ids in self.idioms.values() for id_ in ids.tolist())
 
     def scopes(self) -> list[Ids]:
@@ -75,7 +75,7 @@ def unique(ids: Iterable[int]) -> Ids:
 
 
 @dataclass(frozen=True)
-class Material:
+class RecallInputs:
     """A test set, prepared for measuring recall."""
 
     subwords: SubwordModel
@@ -83,8 +83,8 @@ class Material:
     references: list[Reference]
 
     @classmethod
-    def load(cls, context: StepContext[Any]) -> Material:
-        """From a step's inputs test_set and subwords."""
+    def load(cls, context: StepContext[Any]) -> RecallInputs:
+        """Load them from a step's inputs test_set and subwords."""
         test_set = EncodedTestSet.of_step(context)
         subwords = test_set.joint
         references = [
@@ -93,7 +93,7 @@ class Material:
         return cls(subwords, test_set.sources, references)
 
     @classmethod
-    def of_idioms(cls, context: StepContext[Any]) -> Material:
+    def of_idioms(cls, context: StepContext[Any]) -> RecallInputs:
         """A row for each idiom of each segment: its words alone are the source, those of its translation are
         the reference and its only idiom."""
         test_set = EncodedTestSet.of_step(context)
@@ -194,7 +194,7 @@ def scopes(
     """By scope.
 
     `reached`: of each of `sentences` the counts (2 + idioms,), as `Reference.possible` has them;
-    `reached_idioms`: the same of each of `idioms` (`Material.of_idioms`).
+    `reached_idioms`: the same of each of `idioms` (`RecallInputs.of_idioms`).
     """
     return {
         "sentence": Counted(_counts(sentences, reached, 0), of_idioms=False),
@@ -226,8 +226,8 @@ def _micro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]
 
 
 def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
-    """Of each segment, given the idioms in it, the number of its cluster: segments with an idiom in common
-    are together, and so are those that others join."""
+    """Number the cluster of each segment by the idioms in it. Segments with an idiom in common are in one
+    cluster, also if only other segments connect them."""
     if not names:
         return []
     column = {name: n for n, name in enumerate(dict.fromkeys(name for own in names for name in own))}
@@ -258,8 +258,8 @@ MAX_LISTED = 100
 
 
 def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Those with subwords under `name`, the most first, equals in their order, at most MAX_LISTED; and how
-    many of how many there are."""
+    """List the idioms with subwords under `name`, the most subwords first, at most MAX_LISTED of them; and
+    count them."""
     affected = sorted((idiom for idiom in idioms if idiom[name]), key=lambda idiom: -len(idiom[name]))
     return {"count": len(affected), "of": len(idioms), "idioms": affected[:MAX_LISTED]}
 

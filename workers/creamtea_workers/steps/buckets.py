@@ -88,7 +88,7 @@ def _by_length(by: str, texts: Sequence[str], language: str, params: BucketsPara
 
 
 def _by_frequency(by: str, references: Sequence[str], context: StepContext[BucketsParams]) -> list[Bucket]:
-    """Of references with words. The mean is the geometric one of counts, to which 1 is added."""
+    """Divide references with words by the frequency of these. The mean is geometric, of counts plus 1."""
     assert by in OF_TRAINING_TEXT
     params, corpora = context.params, context.inputs("corpus")
     if not corpora:
@@ -174,8 +174,8 @@ def equal_bounds(values: Sequence[float], count: int) -> list[float]:
 
 
 def by_rarest(rarest: Sequence[int], begins: Sequence[int]) -> list[Bucket]:
-    """By how often the rarest word of each reference is in the training text; `begins`: the lowest count of
-    each bucket but the first."""
+    """Divide by how often the rarest word of each reference is in the training text. `begins`: the lowest
+    count of each bucket but the first."""
     ends = [*begins[1:], None]
     names = [_times(0, begins[0] - 1)] + [
         _times(begin, None if end is None else end - 1) for begin, end in zip(begins, ends, strict=True)
@@ -201,7 +201,8 @@ def by_idiom(segments: Sequence[Mapping[str, Any]]) -> list[Bucket]:
 
 
 def by_label(labels: Sequence[str]) -> list[Bucket]:
-    """In the order of the labels' names; the rarest together if there are more than `MAX_LABELS`."""
+    """Divide by label, in the order of names. The rarest labels share a bucket if there are more than
+    `MAX_LABELS`."""
     common = [label for label, _ in Counter(labels).most_common()]
     own = common if len(common) <= MAX_LABELS else common[: MAX_LABELS - 1]
     buckets = [

@@ -31,8 +31,8 @@ _SAVED = "verdicts.pt"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one sentence: the smallest of the lengths up to which a hypothesis outscores the beam's (None: none
-    does), and the lengths at which a limit left that open."""
+    """What was found for one sentence: the smallest of the lengths up to which a hypothesis outscores the
+    beam's (None: none does), and the lengths at which a limit left that open."""
 
     shortest: int | None
     undecided: list[int]
@@ -84,7 +84,7 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
 
 
 def load_verdicts(context: StepContext[DepthLimitedParams]) -> list[Verdict]:
-    """Of the longest sentences, those that an earlier attempt has judged."""
+    """Load the verdicts of an earlier attempt, which judged the longest sentences first."""
     return [Verdict(**fields) for fields in checkpoint.load(context.checkpoints, _SAVED) or []]
 
 

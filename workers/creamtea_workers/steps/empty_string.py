@@ -114,7 +114,7 @@ def segment_statistics(
 
 
 def gaps(outputs: Sequence[float], empty: Sequence[float]) -> Array:
-    """Of each segment the output's score less that of the empty string."""
+    """Return the output's score less that of the empty string, for each segment."""
     with np.errstate(invalid="ignore"):  # minus infinity less minus infinity
         return np.subtract(outputs, empty, dtype=np.float64)
 

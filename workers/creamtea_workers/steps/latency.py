@@ -110,14 +110,14 @@ def whole_batches(available: int, protocol: LatencyProtocol) -> int:
 
 
 def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
-    """At most `count` positions, evenly spaced over the sentences in order of length."""
+    """Choose at most `count` positions, evenly spaced over the sentences in order of length."""
     order = sorted(range(len(lengths)), key=lambda n: (lengths[n], n))
     places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
     return [order[place] for place in places]
 
 
 def in_batches(sentences: Sequence[Sentence], size: int) -> list[Sequence[Sentence]]:
-    """Of a multiple of `size` sentences."""
+    """Split a multiple of `size` sentences into batches."""
     return [sentences[start : start + size] for start in range(0, len(sentences), size)]
 
 

@@ -27,8 +27,8 @@ def run(context: StepContext[OverlapParams]) -> StepResult:
 
 
 def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Of each test set how many sources, and how many sources with one of their references, are there, all
-    normalised, as the training text is."""
+    """Count, for each test set, the sources in the training text, and the sources that are there with one of
+    their references. All text is normalised, as the training text is."""
     sought = [[_pairs_of(segment) for segment in segments] for segments in test_sets]
     wanted = {pairs[0].source for segments in sought for pairs in segments}
     sources: set[str] = set()
@@ -51,7 +51,8 @@ def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[Met
 
 
 def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Of each test set of words how many have a symbol that no training source has, and which."""
+    """Count, for each test set of words, those with a symbol that no training source has, and name the
+    symbols."""
     seen = {symbol for source in training for symbol in split("characters", source)}
     rows = []
     for position, segments in enumerate(test_sets):

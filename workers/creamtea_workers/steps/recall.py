@@ -20,7 +20,7 @@ from creamtea_workers.selection.recall import (
     NOTHING,
     Counted,
     Counts,
-    Material,
+    RecallInputs,
     Reference,
     distinct_idioms,
     most_first,
@@ -43,14 +43,14 @@ CURVES = ("sentence", "idiom", "idiom_words")
 class Measured:
     """A test set's sentences, and its idioms by themselves, each with its counts at every setting."""
 
-    sentences: Material
+    sentences: RecallInputs
     counts: list[Counts]
-    idioms: Material
+    idioms: RecallInputs
     idiom_counts: list[Counts]
     missed: dict[str, Any]  # at the system's own setting
 
     def scopes(self, place: int) -> dict[str, Counted]:
-        """At the setting in this place."""
+        """Return the scopes at the setting in this place."""
         return scopes(
             self.sentences.references,
             [of_segment[place, 1:] for of_segment in self.counts],
@@ -64,8 +64,8 @@ class Measured:
 
     def distinct(self, scope: str) -> int:
         """How many idioms there are in a scope of idioms."""
-        material = self.idioms if "words" in scope else self.sentences
-        return len(distinct_idioms(material.references))
+        inputs = self.idioms if "words" in scope else self.sentences
+        return len(distinct_idioms(inputs.references))
 
 
 def run(context: StepContext[RecallParams]) -> StepResult:
@@ -77,7 +77,7 @@ def run(context: StepContext[RecallParams]) -> StepResult:
     prepare_torch(context.cpus)
     selection = context.params.selection
     settings = selection.sweep(context.params.sweep)  # the system's own first
-    sentences, idioms = Material.load(context), Material.of_idioms(context)
+    sentences, idioms = RecallInputs.load(context), RecallInputs.of_idioms(context)
     values = [value for _, value in settings]
     count = implementation(selection).count
     measured = Measured(
@@ -99,8 +99,8 @@ def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
     words = list(dict.fromkeys((idiom.source, idiom.target) for idiom in in_segments))
     targets = [subwords.encode(target) for _, target in words]
     single = [Reference(unique(ids), {str(id_): unique([id_]) for id_ in ids}) for ids in targets]
-    material = Material(subwords, subwords.encode_lines([source for source, _ in words]), single)
-    counts = implementation(selection).count(selection, context, [own], material)
+    inputs = RecallInputs(subwords, subwords.encode_lines([source for source, _ in words]), single)
+    counts = implementation(selection).count(selection, context, [own], inputs)
     idioms = []
     for (source, target), ids, reached in zip(words, targets, counts, strict=True):
         absent = [id_ for id_, hit in zip(dict.fromkeys(ids), reached[0, 3:], strict=True) if not hit]
@@ -110,7 +110,7 @@ def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
 
 
 def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
-    """At the system's own setting."""
+    """Return the recall at the system's own setting."""
     setting = {"setting": own[0]}
     sizes = measured.sizes(0)
     rows = [ratio_row("selected_size", np.stack([sizes, np.ones_like(sizes)], axis=1), detail=setting)]
@@ -131,8 +131,8 @@ def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
 
 
 def points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
-    """Of each scope the points of the sweep in order of size; the first setting is the system's own, which
-    the sweep repeats."""
+    """Return the points of the sweep for each scope, in order of size; the first setting is the system's own,
+    which the sweep repeats."""
     curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in CURVES}
     for place, (label, _) in enumerate(settings[1:], start=1):
         statistics = measured.scopes(place)

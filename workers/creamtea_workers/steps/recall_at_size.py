@@ -24,7 +24,7 @@ from creamtea_workers.selection.recall import (
     Counted,
     Counts,
     Largest,
-    Material,
+    RecallInputs,
     distinct_idioms,
     scopes,
 )
@@ -47,7 +47,7 @@ class Matched:
 
     @property
     def threshold(self) -> float:
-        """As a probability."""
+        """The threshold as a probability."""
         return 1 / (1 + math.exp(-self.logit)) if self.logit > -700 else 0.0
 
 
@@ -66,15 +66,15 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
     """
     prepare_torch(context.cpus)
     ks = sorted(set(context.params.k))
-    material, idioms = Material.load(context), Material.of_idioms(context)
+    inputs, idioms = RecallInputs.load(context), RecallInputs.of_idioms(context)
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
-    matched = match(trained.model, lexicon, material, idioms, ks, context)
+    matched = match(trained.model, lexicon, inputs, idioms, ks, context)
     result = StepResult()
     for pair in matched:
         result.metrics.extend(sizes(pair))
-        compare(pair, material, idioms, result)
+        compare(pair, inputs, idioms, result)
     return result
 
 
@@ -84,20 +84,20 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
 def match(
     model: TranslationModel,
     lexicon: Lexicon,
-    material: Material,
-    idioms: Material,
+    inputs: RecallInputs,
+    idioms: RecallInputs,
     ks: Sequence[int],
     context: StepContext[RecallAtSizeParams],
 ) -> list[Matched]:
-    n = len(material)
-    counts, idiom_counts = (_lexicon_counts(lexicon, rows, ks) for rows in (material, idioms))
+    n = len(inputs)
+    counts, idiom_counts = (_lexicon_counts(lexicon, rows, ks) for rows in (inputs, idioms))
     totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in counts], axis=0)]
     pool = Largest(max(totals) - n + 1)
     wanted: list[list[Logits]] = [[] for _ in range(n)]  # of each sentence, the logits of each scope
     for position, logits in nvs_logits(
-        model, material.sources, progress=lambda done: context.progress(done, n, "sentences")
+        model, inputs.sources, progress=lambda done: context.progress(done, n, "sentences")
     ):
-        wanted[position] = [logits[ids] for ids in material.references[position].scopes()]
+        wanted[position] = [logits[ids] for ids in inputs.references[position].scopes()]
         logits[EOS] = -np.inf  # selected beside the threshold
         pool.add(logits)
     wanted_idioms: list[list[Logits]] = [[] for _ in range(len(idioms))]
@@ -123,10 +123,10 @@ def match(
     return matches
 
 
-def _lexicon_counts(lexicon: Lexicon, material: Material, ks: Sequence[int]) -> list[Counts]:
+def _lexicon_counts(lexicon: Lexicon, inputs: RecallInputs, ks: Sequence[int]) -> list[Counts]:
     return [
         lexicon_counts(lexicon, source, reference, ks)
-        for source, reference in zip(material.sources, material.references, strict=True)
+        for source, reference in zip(inputs.sources, inputs.references, strict=True)
     ]
 
 
@@ -155,11 +155,11 @@ def sizes(pair: Matched) -> list[MetricRow]:
     ]
 
 
-def compare(pair: Matched, material: Material, idioms: Material, result: StepResult) -> None:
+def compare(pair: Matched, inputs: RecallInputs, idioms: RecallInputs, result: StepResult) -> None:
     """Add the metrics and points of every scope."""
 
     def by_scope(reached: tuple[Reached, Reached]) -> dict[str, Counted]:
-        return scopes(material.references, reached[0], idioms.references, reached[1])
+        return scopes(inputs.references, reached[0], idioms.references, reached[1])
 
     lexicon, nvs = by_scope(pair.lexicon), by_scope(pair.nvs)
     for scope in SCOPES:
@@ -172,7 +172,7 @@ def compare(pair: Matched, material: Material, idioms: Material, result: StepRes
             continue
         detail: dict[str, object] = {"lexicon": f"k={pair.k}", "nvs": pair.threshold}
         if scope != "sentence":
-            counted = idioms if "words" in scope else material
+            counted = idioms if "words" in scope else inputs
             detail["idioms"] = len(distinct_idioms(counted.references))
         result.metrics.append(of_lexicon.metric("recall_lexicon", subject, detail))
         result.metrics.append(of_nvs.metric("recall_nvs", subject, detail))

@@ -95,7 +95,7 @@ def _of_references(spec: Metric, texts: Texts, own: int | None) -> str:
 
 
 def length_ratio(statistics: Array, signature: str) -> MetricRow:
-    """From statistics whose first two columns are hypothesis and reference lengths."""
+    """Compute the ratio from statistics that begin with the lengths of hypothesis and reference."""
     hypothesis, reference = statistics[:, :2].sum(axis=0)
     detail = {"hypothesis_tokens": hypothesis, "reference_tokens": reference, "signature": signature}
     if reference == 0:

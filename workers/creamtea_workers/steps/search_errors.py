@@ -29,7 +29,8 @@ _RATIO = Beam(kind="beam").max_length_ratio  # the plan's beams have the default
 
 @dataclass(frozen=True)
 class SearchedOutputs:
-    """Of one decoding, in the segments' order; the score is -inf where no finished hypothesis was found."""
+    """The outputs of one decoding, in the segments' order. The score is -inf where no finished hypothesis was
+    found."""
 
     scores: list[float]
     lengths: list[int]  # subwords

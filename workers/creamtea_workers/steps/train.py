@@ -94,7 +94,7 @@ def sampled_pairs(
 
 
 def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: TrainParams) -> Development:
-    """With the references of its first sentences, or of all where a metric of them selects."""
+    """Load it, with references of its first sentences, or of all if a metric of these selects the model."""
     references = read_lines(corpus / "dev.tgt")
     sources = read_lines(corpus / "dev.src")[:EXAMPLES]
     groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()

@@ -149,7 +149,7 @@ class Saver:
 
 
 def on_cpu(content: Any) -> Any:
-    """With copies of all tensors."""
+    """Copy the content with all its tensors to the CPU."""
     if isinstance(content, Tensor):
         return content.detach().to("cpu", copy=True)
     if isinstance(content, Mapping):
@@ -160,7 +160,7 @@ def on_cpu(content: Any) -> Any:
 
 
 def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
-    """In one file."""
+    """Save the content in one file."""
     with scratch_folder("checkpoint") as folder:
         file = Path(folder) / name
         torch.save(content, file)
@@ -169,7 +169,7 @@ def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
 
 
 def load(checkpoints: Checkpoints, name: str) -> Any:
-    """None where nothing was saved."""
+    """Load what was saved; None if nothing was."""
     return checkpoints.read(name, loaded)
 
 
@@ -317,7 +317,7 @@ def tensors_of(content: Any, place: Place = ()) -> Iterator[tuple[Place, Tensor]
 
 
 def without_tensors(content: Any) -> Any:
-    """With None for every tensor; tuples that hold some become lists."""
+    """Replace every tensor by None. Tuples that hold tensors become lists."""
     if isinstance(content, Tensor):
         return None
     if next(tensors_of(content), None) is None:
@@ -405,7 +405,7 @@ def is_whole(checkpoints: Checkpoints, name: str) -> bool:
 
 
 def remove_index(checkpoints: Checkpoints, name: str) -> None:
-    """Where a checkpoint in one file has taken the place of one in parts."""
+    """Remove the index after a checkpoint in one file has replaced one in parts."""
     if (index := read_index(checkpoints, name)) is not None:
         checkpoints.remove(index_name(name))
         remove_parts(checkpoints, index)

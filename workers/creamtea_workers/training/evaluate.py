@@ -117,7 +117,7 @@ def reference_loss(
 
 
 def greedy_translations(model: TranslationModel, objective: Objective, development: Development) -> list[str]:
-    """Of the first sentences, which have references."""
+    """Translate the first sentences, which have references, greedily."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [development.pairs.sources[n].tolist() for n in range(len(development.references))]
     return [development.subwords.decode(tokens) for tokens in translate_all(translator, sources)]

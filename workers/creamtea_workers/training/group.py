@@ -140,7 +140,7 @@ def lost_worker() -> Iterator[None]:
 
 
 def current_group() -> Group:
-    """Of the processes that torch.distributed has connected; this one alone where there are none."""
+    """Return the group that torch.distributed has connected, or this process alone."""
     if distributed.is_available() and distributed.is_initialized():
         return ProcessGroup()
     return Alone()
@@ -274,5 +274,5 @@ def power_of_two(number: int) -> int:
 
 
 def batch_seed(seed: int, update: int, position: int) -> int:
-    """Of the dropout in batch `position` of an update, whichever worker computes it."""
+    """Return the seed of dropout in batch `position` of an update, the same on every worker."""
     return int(np.random.SeedSequence((seed, update, position)).generate_state(1, np.uint64)[0])

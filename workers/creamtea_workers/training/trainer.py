@@ -367,7 +367,7 @@ class Trainer:
         return evaluate(self.model, self.objective, self.development, self.device)
 
     def best_rank(self) -> float:
-        """Of the validations so far."""
+        """The best rank of the validations so far."""
         select_by = self.development.select_by
         sign = -1 if select_by == "bleu" else 1
         ranks = [sign * y for name, _, y in self.state.points if name == f"dev_{select_by}"]

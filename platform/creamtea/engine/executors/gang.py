@@ -35,7 +35,7 @@ class Gang:
     actor that placed it is alive (`ray_internals.release_orphans`)."""
 
     def run(self, task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
-        """With the node of each worker. Only plain values go in and out."""
+        """Run the attempt with one worker on each of `nodes`. Only plain values go in and out."""
         from ray.train import FailureConfig, RunConfig, TrainingFailedError
         from ray.train.torch import TorchConfig
 
@@ -60,7 +60,7 @@ class Gang:
 
 
 def run_member(task: dict[str, Any]) -> dict[str, Any]:
-    """At every worker of the group; what the first returns is the outcome."""
+    """Run the attempt in every worker of the group; the first one's values are the outcome."""
     from ray import train
     from ray.train.torch import get_device
 

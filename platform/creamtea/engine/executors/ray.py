@@ -96,7 +96,7 @@ def withheld_variables() -> Iterator[None]:
 
 
 def sessions_folder() -> Path:
-    """Where the Rays of this user on this machine keep their sockets and logs.
+    """Return the folder in which this user's Rays on this machine keep their sockets and logs.
 
     Ray opens that folder to everybody (0777), so that it lies in one that nobody else may enter.
     """
