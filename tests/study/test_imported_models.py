@@ -110,3 +110,64 @@ def test_a_folder_that_is_not_to_be_left_is_not(write_opus: Write, tmp_path: Pat
     loaded = load_study(write_opus(("marian: models/opus}}", "marian: ../secret}}")))
     with pytest.raises(InputError, match="outside the folder of data"):
         plan(loaded.study, Path(), loaded.errors, confined=True)
+
+
+TUNED = """\
+name: tuned
+languages: {source: en, target: de}
+corpora:
+  news: {kind: files, train: [{source: train.en, target: train.de}], dev: {source: dev.en, target: dev.de}}
+variants:
+  first: {start_from: {marian: models/opus}, corpus: news, objective: {kind: scones}}
+  second: {start_from: first, corpus: news, objective: {kind: softmax}}
+systems:
+  first: {variant: first}
+  second: {variant: second}
+baseline: first
+test_sets: {test: {kind: files, source: test.en, target: test.de}}
+"""
+
+
+@pytest.fixture
+def write_tuned(write_opus: Write, write: Write) -> Write:
+    return lambda *replacements: write(*replacements, text=TUNED)
+
+
+def test_a_variant_starts_from_a_model_with_its_subwords_and_architecture(write_tuned: Write) -> None:
+    steps = plan(load_study(write_tuned()).study, Path()).steps
+    (imported,) = [step for step in steps if step.kind == "import_model"]
+    first, second = [step for step in steps if step.kind == "train"]
+    assert (first.inputs["initial"], second.inputs["initial"]) == ([imported.key], [first.key])
+    assert first.inputs["subwords"] == second.inputs["subwords"] == [imported.key]
+    assert first.params["architecture"] == second.params["architecture"]
+    assert first.params["architecture"]["activation"] == "silu"
+    assert [step.inputs["subwords"] for step in steps if step.kind == "encode"] == [[imported.key]]
+    assert not [step for step in steps if step.kind == "subwords"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("objective: {kind: scones}", "objective: {kind: scones}, nvs: {}"),
+            "variants.first.nvs: found nvs",
+        ),
+        (
+            ("objective: {kind: scones}", "objective: {kind: scones}, architecture: {preset: base}"),
+            "variants.first.architecture: found architecture of a variant that starts from an imported model",
+        ),
+        (
+            ("objective: {kind: scones}", "objective: {kind: scones}, training: {bpe_dropout: 0.1}"),
+            "bpe_dropout in the subwords of an imported model",
+        ),
+        (
+            ("first: {variant: first}", "first: {variant: first, selection: {kind: lexicon}}"),
+            "alignment lexicon in the subwords of an imported model",
+        ),
+        (("{marian: models/opus}", "{marian: models/none}"), "variants.first.start_from.marian: found"),
+        (("{marian: models/opus}", "{name: models/opus}"), "variants.first.start_from"),
+        (("start_from: {marian: models/opus}, ", ""), "variants.first.subwords: required key is missing"),
+    ],
+)
+def test_what_such_a_variant_cannot_have(write_tuned: Write, change: tuple[str, str], message: str) -> None:
+    assert message in mistakes(write_tuned(change))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -250,6 +250,9 @@ def _members(union: Any) -> Mapping[str, type[BaseModel]]:
         return kinds
     members = {}
     for member in get_args(union):
+        if tags := [data.tag for data in getattr(member, "__metadata__", ()) if isinstance(data, Tag)]:
+            members[tags[0]] = get_args(member)[0]
+            continue
         kind = member.model_fields["kind"].annotation
         assert get_origin(kind) is Literal
         members[get_args(kind)[0]] = member

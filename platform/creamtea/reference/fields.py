@@ -66,8 +66,8 @@ def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
     if "$ref" in value:
         name = value["$ref"].removeprefix(REFERENCE)
         return f"[block]({links[name]})" if name in links else value_words(blocks[name], blocks, links)
-    if "anyOf" in value:
-        choices = [choice for choice in value["anyOf"] if choice != {"type": "null"}]
+    if several := value.get("anyOf", value.get("oneOf")):
+        choices = [choice for choice in several if choice != {"type": "null"}]
         return " or ".join(value_words(choice, blocks, links) for choice in choices)
     if "enum" in value:
         return ", ".join(map(code, value["enum"]))

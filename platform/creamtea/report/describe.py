@@ -17,7 +17,7 @@ def variant(study: Study, name: str) -> str:
     if len({other.architecture.describe() for other in study.variants.values()}) > 1:
         words.append(spec.architecture.describe())
     if spec.start_from is not None:
-        words.append(f"adapted from {spec.start_from}")
+        words.append(f"adapted from {start_of(spec.start_from)}")
     return ", ".join(filter(None, words))
 
 
@@ -25,12 +25,13 @@ def training(study: Study, name: str) -> Iterator[str]:
     """What a variant is and how it is trained: objective, layers, text, batch, rate, updates, seeds."""
     spec, own = study.variants[name], study.variants[name].training
     yield spec.objective.describe()
-    yield architecture(spec.architecture)
+    if study.imported_by(name) is None:
+        yield architecture(spec.architecture)
     if spec.nvs is not None:
         yield "NVS head"
     if spec.start_from is not None:
-        yield f"adapted from {spec.start_from}"
-    yield f"text: {spec.corpus}, subwords {spec.subwords}"
+        yield f"adapted from {start_of(spec.start_from)}"
+    yield f"text: {spec.corpus}" + (f", subwords {spec.subwords}" if spec.subwords else "")
     pairs, tokens = own.batch_sentences, own.batch_tokens
     batch = f"{pairs:,} pairs" if pairs else f"{tokens:,} target subwords"
     yield f"batch: {batch}" + (f" × {own.accumulate}" if own.accumulate > 1 else "")
@@ -44,6 +45,10 @@ def architecture(spec: Any) -> str:
     """As "Transformer: encoder layers 3, decoder layers 3, width 128, …"."""
     settings = spec.model_dump(mode="json", exclude={"kind"})
     return f"{spec.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
+
+
+def start_of(start: str | ImportedModel) -> str:
+    return start if isinstance(start, str) else imported(start)
 
 
 def imported(model: ImportedModel) -> str:

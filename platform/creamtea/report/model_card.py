@@ -160,7 +160,8 @@ def _snippet(export: Export) -> str:
 
 def _model(material: Material, export: Export, config_hash: str) -> Iterator[Block]:
     spec, labels = material.spec, export.node.labels
-    variant = spec.variants[labels["variant"]]
+    variant, start = spec.variants[labels["variant"]], spec.imported_by(labels["variant"])
+    built = describe.architecture(variant.architecture) if start is None else describe.imported(start)
     yield Facts(
         "facts",
         "",
@@ -168,7 +169,7 @@ def _model(material: Material, export: Export, config_hash: str) -> Iterator[Blo
             Fact("study", f"{spec.name} (config hash {config_hash})"),
             Fact("variant", f"{labels['variant']}: {describe.variant(spec, labels['variant'])}"),
             Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
-            Fact("architecture", describe.architecture(variant.architecture)),
+            Fact("architecture", built),
             Fact("parameters", f"{export.made['parameters']:,}"),
             Fact("vocabulary", f"{export.made['vocabulary_size']:,} target symbols"),
             Fact("seed", labels["seed"]),
@@ -231,7 +232,8 @@ def _data(material: Material, system: str, seed: int) -> Iterator[Block]:
     name: str | None = material.spec.systems[system].variant
     while name is not None:
         names.append(name)
-        name = material.spec.variants[name].start_from
+        start = material.spec.variants[name].start_from
+        name = start if isinstance(start, str) else None
     texts = {material.spec.variants[name].corpus for name in names}
     own = [row for row in trainings.rows if row.name in names and row.setting == f"seed {seed}"]
     yield _only(corpora, [row for row in corpora.rows if row.name in texts])

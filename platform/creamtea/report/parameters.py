@@ -71,7 +71,8 @@ def _settings(study: Study, name: str) -> dict[str, Any]:
 
 def _variant(study: Study, name: str) -> dict[str, Any]:
     variant = study.variants[name]
-    start = None if variant.start_from is None else _variant(study, variant.start_from)
+    start: Any = variant.start_from
+    start = _variant(study, start) if isinstance(start, str) else start and start.model_dump()
     corpus = study.corpora[variant.corpus]
     return {
         **variant.model_dump(mode="json", exclude={"seeds"}),

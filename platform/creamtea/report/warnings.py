@@ -97,7 +97,9 @@ def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
         for name in spec.systems_on(test_set)
         if (system := spec.systems[name]).variant
     ]
-    return any(root.corpus == corpus and not spec.subwords[root.subwords].joint for root in roots)
+    return any(
+        root.corpus == corpus and root.subwords and not spec.subwords[root.subwords].joint for root in roots
+    )
 
 
 def _vocabularies(material: Material) -> Iterator[StudyWarning]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
-from creamtea.marian import UnusableModel, read_folder
+from creamtea.marian import MarianFolder, UnusableModel, read_folder
+from creamtea.methods.architectures import TransformerArchitecture
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
@@ -29,7 +30,7 @@ class DataFiles:
     names: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
-    _models: dict[str, str] = field(default_factory=dict)
+    _models: dict[str, MarianFolder | None] = field(default_factory=dict)
     _outside: set[str] = field(default_factory=set)
     _read: set[File] = field(default_factory=set)
 
@@ -91,15 +92,21 @@ class DataFiles:
         if self.root is None or self._refused(key, path):
             return ""
         if path not in self._models:
-            self._models[path] = ""
+            self._models[path] = None
             try:
-                self._models[path] = read_folder(self.root / path).digest
+                self._models[path] = read_folder(self.root / path)
             except UnusableModel as error:
                 self.mistakes.append(Mistake(key, f"{shown(path)}: {error.found}", error.allowed))
             except OSError as error:
                 found = f"{shown(path)}: a folder that cannot be read ({error.strerror})"
                 self.mistakes.append(Mistake(key, found, "a folder with a model in MarianMT format"))
-        return self._models[path]
+        model = self._models[path]
+        return "" if model is None else model.digest
+
+    def architecture(self, path: str) -> TransformerArchitecture:
+        """Of such a folder, once it has been looked at; the default of one that cannot be used."""
+        model = self._models.get(path)
+        return TransformerArchitecture() if model is None else model.architecture
 
     def scorer(self, key: KeyPath, pins: Callable[[], ScorerPins | None]) -> ScorerPins | None:
         """The pins of a metric's scorer; a mistake and None if this machine lacks the scorer."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from creamtea.contract.step import StepResources
 from creamtea.document.values import Name, Positive, Seed, Strict
@@ -24,6 +24,21 @@ from creamtea.methods.texts import Alignment, Languages, Subwords
 from creamtea.methods.training import Training
 
 
+class ImportedModel(Strict):
+    """A model that was trained elsewhere. Nothing in its folder is executed."""
+
+    # folder of a model in Hugging Face's MarianMT format (OPUS-MT), relative to --data: config.json,
+    # model.safetensors, source.spm, target.spm and vocab.json
+    marian: str
+
+
+# told apart by a function, so that a mistake is about one of the two
+Start = Annotated[
+    Annotated[Name, Tag("name")] | Annotated[ImportedModel, Tag("model")],
+    Discriminator(lambda value: "name" if isinstance(value, str) else "model"),
+]
+
+
 class Variant(Strict):
     """What is trained. `start_from` names another variant whose trained weights (of the same seed) this one
     is fine-tuned from, with its subwords: adaptation to another corpus. `alignment_corpus`: what its lexicon
@@ -31,25 +46,19 @@ class Variant(Strict):
     text up-sampled)."""
 
     corpus: Name  # a corpus of the study
-    subwords: Name  # a subword model of the study
+    # a subword model of the study; none where it starts from an imported model, which has its own
+    subwords: Name = Field(default="", exclude_if=lambda name: not name)
     objective: Objective  # the training loss
     architecture: Architecture = TransformerArchitecture()  # how the model is built
     nvs: Nvs | None = None  # a vocabulary selection head; `{}`: with its defaults
     training: Training = Training()  # how it is trained
-    # another variant, whose trained weights (of the same seed) it is fine-tuned from, with its subwords
-    start_from: Name | None = None
+    # another variant, whose trained weights (of the same seed) it is fine-tuned from, with its subwords; or
+    # `{marian: FOLDER}`, a model that was trained elsewhere, with its subwords and architecture
+    start_from: Start | None = None
     alignment_corpus: Name | None = None  # a corpus that its lexicon is aligned on; none: its own
     seeds: Annotated[list[Seed], Field(min_length=1)] = [1]  # one training for each
     # by step kind: needs that override the study's `resources`
     resources: dict[str, StepResources] = Field(default={}, exclude_if=lambda resources: not resources)
-
-
-class ImportedModel(Strict):
-    """A model that was trained elsewhere. Nothing in its folder is executed."""
-
-    # folder of a model in Hugging Face's MarianMT format (OPUS-MT), relative to --data: config.json,
-    # model.safetensors, source.spm, target.spm and vocab.json
-    marian: str
 
 
 class System(Strict):
@@ -155,7 +164,12 @@ class Study(Strict):
     def root_of(self, variant: str) -> str:
         """The variant at the beginning of a chain of `start_from`: its subwords are those of all."""
         start = self.variants[variant].start_from
-        return variant if start is None else self.root_of(start)
+        return self.root_of(start) if isinstance(start, str) else variant
+
+    def imported_by(self, variant: str) -> ImportedModel | None:
+        """The model from elsewhere at the beginning of such a chain, if there is one."""
+        start = self.variants[self.root_of(variant)].start_from
+        return start if isinstance(start, ImportedModel) else None
 
     def subword_texts(self) -> set[tuple[str, str]]:
         """The corpora that subwords are learnt from, each with the subwords' name."""

@@ -96,6 +96,8 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
         if variant is None:
             continue
         root = _root(variant, study)
+        if isinstance(start := root.get("start_from"), dict):
+            texts.add(f"those of {start.get('marian')}")
         if not all(isinstance(root.get(key), str) for key in ("corpus", "subwords")):
             continue  # the validation reports it
         texts.add(f"{root.get('corpus')} × {root.get('subwords')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy, is_without_references, kind_of
@@ -12,6 +13,7 @@ from creamtea.methods.selections import SELECTIONS
 ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size")
 TRAINED = ("corpora", "subwords", "variants")
+OF_OWN_SUBWORDS = ("subwords", "architecture", "nvs")  # keys that a variant of an imported model lacks
 
 
 def outputs_of(system: Block) -> list[str]:
@@ -53,11 +55,21 @@ def _check_imported(path: KeyPath, system: Block) -> Iterator[Mistake]:
         yield Mistake((*path, "selection"), found, "the full vocabulary")
 
 
+def imports(study: RawStudy, variant: Any) -> bool:
+    """Whether a chain of `start_from` begins with a model that was trained elsewhere."""
+    chain = study.chain("variants", variant, "start_from")
+    block = study.named("variants", chain[-1]) if chain else None
+    return block is not None and isinstance(block.get("start_from"), dict)
+
+
 def check_trained(study: RawStudy) -> Iterator[Mistake]:
     """Only a study of given outputs needs no corpora, subwords and variants."""
     trained = any("variant" in system for _, system in study.blocks("systems"))
     for section in TRAINED:
         entries = study.data.get(section)
+        names = [name for name, _ in study.blocks("variants")] if section == "subwords" else []
+        if names and all(imports(study, name) for name in names):
+            continue
         if section not in study.data and trained:
             yield Mistake((section,), "", f"{REQUIRED} (a system has a variant)")
         elif entries == {}:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.document.mistakes import KeyPath, Mistake, shown
+from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, repeated
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.corpora import CORPORA, WordCorpus
 from creamtea.methods.objectives import OBJECTIVES
 from creamtea.methods.texts import Subwords, needs_joint
 from creamtea.methods.training import Training
+from creamtea.study.checks.outputs import OF_OWN_SUBWORDS, imports
 from creamtea.study.checks.resources import own_resources, resources_of
 
 NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpora"}
@@ -39,6 +40,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_symbols((*path, "subwords"), variant, study)
         yield from repeated(variant.get("seeds"), (*path, "seeds"))
         yield from _check_start(path, name, variant, study)
+        yield from _check_imported(path, name, variant, study)
     yield from shared.values()
 
 
@@ -130,6 +132,8 @@ def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:
 def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> Iterator[Mistake]:
     """What a variant starts from must have its subwords and architecture, and be trained with its seeds."""
     start = variant.get("start_from")
+    if isinstance(start, dict):
+        return
     parent = study.named("variants", start)
     if parent is None:
         yield from study.unknown_key(path, variant, "start_from", "variants")
@@ -151,6 +155,22 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
         if missing:
             allowed = f"seeds that {start} is trained with: {', '.join(map(str, known_seeds))}"
             yield Mistake((*path, "seeds"), ", ".join(map(str, missing)), allowed)
+
+
+def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -> Iterator[Mistake]:
+    """A model from elsewhere brings its subwords and architecture."""
+    if not imports(study, name):
+        if "subwords" not in variant:
+            yield Mistake((*path, "subwords"), "", REQUIRED)
+        return
+    for key in OF_OWN_SUBWORDS:
+        if key in variant:
+            found = f"{key} of a variant that starts from an imported model"
+            yield Mistake((*path, key), found, "no such key: the model has its own, and no head")
+    training = parsed(Training, variant.get("training", {}))
+    if training and training.bpe_dropout:
+        place = (*path, "training", "bpe_dropout")
+        yield Mistake(place, "bpe_dropout in the subwords of an imported model", "0")
 
 
 def _comparable(key: str, value: Any) -> Any:

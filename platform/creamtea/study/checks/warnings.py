@@ -262,6 +262,8 @@ def vocabulary_warning(
 def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     for name, variant in study.variants.items():
         training = variant.training
+        if not variant.subwords:
+            continue  # of an imported model: how many subwords the text has is not known
         corpus, subwords = study.corpora[variant.corpus], study.subwords[variant.subwords]
         updates = _expected(training, *texts.amount(corpus, subwords))
         place = ("variants", name, "training")

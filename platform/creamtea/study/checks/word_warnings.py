@@ -70,7 +70,7 @@ def _trained_languages(study: Study, variant: str) -> set[str]:
     """Of the words that a variant, or the one that it started from, was trained on."""
     spec = study.variants[variant]
     corpus = study.corpora[spec.corpus]
-    before = _trained_languages(study, spec.start_from) if spec.start_from else set()
+    before = _trained_languages(study, spec.start_from) if isinstance(spec.start_from, str) else set()
     files = corpus.training_files() if isinstance(corpus, WordCorpus) else []
     return before | {file.language for file in files}
 
@@ -80,7 +80,7 @@ def unseen_symbols(study: Study, files: WordFiles, place_of: PlaceOf) -> Iterato
     known = set()  # test sets with the corpora whose words they have been looked for in
     for system, spec in study.systems.items():
         root = study.variants[study.root_of(spec.variant)] if spec.variant else None
-        if root is None or study.subwords[root.subwords].joint:
+        if root is None or not root.subwords or study.subwords[root.subwords].joint:
             continue
         corpus = study.corpora[root.corpus]
         training = files.training(corpus) if isinstance(corpus, WordCorpus) else []

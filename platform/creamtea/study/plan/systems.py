@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from creamtea.document.mistakes import KeyPath
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
 from creamtea.methods.metrics import Latency, Metric, OfWords, Significance, development_tokenizer
 from creamtea.methods.planning import File, Inputs
@@ -15,7 +14,6 @@ from creamtea.steps.systems import (
     AGREEMENT,
     COMPARE,
     DECODE,
-    IMPORT_MODEL,
     LATENCY,
     OUTPUTS,
     PAIRS,
@@ -25,7 +23,6 @@ from creamtea.steps.systems import (
     AgreementParams,
     CompareParams,
     DecodeParams,
-    ImportModelParams,
     LatencyParams,
     OutputsParams,
     PairsParams,
@@ -76,33 +73,34 @@ class Systems(Texts):
         return self.seeds(spec.variant)[: 1 if spec.ensemble else None]
 
     def train(self, name: str, seed: int) -> str:
-        variant = self.study.variants[name]
+        variant, imported = self.study.variants[name], self.study.imported_by(name)
+        if imported is not None:
+            self.subwords_of(name)  # looks at the folder
         params = TrainParams(
             objective=variant.objective,
-            architecture=variant.architecture,
+            architecture=variant.architecture
+            if imported is None
+            else self.files.architecture(imported.marian),
             nvs=variant.nvs,
             training=variant.training,
             seed=seed,
             tokenize=development_tokenizer(self.study.languages.target),
         )
-        root = self.study.variants[self.study.root_of(name)]
         inputs = {
             "corpus": [self.corpus(variant.corpus)],
             "subwords": [self.subwords_of(name)],
-            "encode": [self.encode(variant.corpus, root.subwords, root.corpus)],
+            "encode": [self.encode_for(name, variant.corpus)],
         }
-        if variant.start_from is not None:
+        if isinstance(variant.start_from, ImportedModel):
+            inputs["initial"] = inputs["subwords"]
+        elif variant.start_from is not None:
             inputs["initial"] = [self.train(variant.start_from, seed)]
-        labels = {"variant": name, "seed": seed, "corpus": variant.corpus, "subwords": variant.subwords}
+        labels = {"variant": name, "seed": seed, "corpus": variant.corpus}
+        labels["subwords"] = variant.subwords if imported is None else imported.marian
         return self.add(TRAIN, f"{name}/{seed}", params, inputs, labels)
 
     def model(self, variant: str, seed: int) -> Inputs:
         return {"subwords": [self.subwords_of(variant)], "train": [self.train(variant, seed)]}
-
-    def import_model(self, model: ImportedModel, key: KeyPath) -> str:
-        """`key`: where the study names it."""
-        params = ImportModelParams(marian=model.marian, digest=self.files.marian(key, model.marian))
-        return self.add(IMPORT_MODEL, model.marian, params, {}, {"model": model.marian}, [model.marian])
 
     def models(self, system: System, seed: int | None) -> Inputs:
         """Of a system: `model` of its variant and the seed, or in an ensemble those of all seeds; or a model

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from creamtea.document.mistakes import KeyPath
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.planning import Planner, TextPlan
 from creamtea.methods.test_sets import FilesTestSet, TestSet, WordTestSet
+from creamtea.steps.systems import IMPORT_MODEL, ImportModelParams
 from creamtea.steps.texts import (
     ALIGN,
     CORPUS,
@@ -23,7 +25,7 @@ from creamtea.steps.texts import (
 )
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.builder import Builder
-from creamtea.study.spec import Study
+from creamtea.study.spec import ImportedModel, Study
 from creamtea.words import any_unspaced
 
 # corpora, and the test sets whose segments may be in them
@@ -41,8 +43,28 @@ class Texts(Builder):
     # ------------------------------------------------------------ what a variant stands on
 
     def subwords_of(self, variant: str) -> str:
+        root = self.study.root_of(variant)
+        if (model := self.study.imported_by(variant)) is not None:
+            return self.import_model(model, ("variants", root, "start_from", "marian"))
+        return self.subwords(self.study.variants[root].corpus, self.study.variants[root].subwords)
+
+    def import_model(self, model: ImportedModel, key: KeyPath) -> str:
+        """`key`: where the study names it."""
+        params = ImportModelParams(marian=model.marian, digest=self.files.marian(key, model.marian))
+        return self.add(IMPORT_MODEL, model.marian, params, {}, {"model": model.marian}, [model.marian])
+
+    def encode_for(self, variant: str, corpus: str) -> str:
+        """A corpus in the subwords of a variant."""
         root = self.study.variants[self.study.root_of(variant)]
-        return self.subwords(root.corpus, root.subwords)
+        if (model := self.study.imported_by(variant)) is None:
+            return self.encode(corpus, root.subwords, root.corpus)
+        return self.add(
+            ENCODE,
+            f"{corpus}@{model.marian}",
+            EncodeParams(),
+            {"corpus": [self.corpus(corpus)], "subwords": [self.subwords_of(variant)]},
+            {"corpus": corpus, "subwords": model.marian},
+        )
 
     def lexicon(self, variant: str) -> str:
         """One lexicon serves all the lexicon selections over a corpus and its subwords. An adapted variant's
