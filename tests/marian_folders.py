@@ -91,8 +91,9 @@ def make_folder(folder: Path, size: int = 0, ends: float = 1.0, **changes: Any) 
 
 def random_weights(config: dict[str, Any], ends: float = 1.0) -> dict[str, Any]:
     random, d, inner = np.random.default_rng(1), config["d_model"], config["encoder_ffn_dim"]
+    usual = 1.2 * d**-0.5  # of wide layers less, or rounding grows from layer to layer
 
-    def draw(*shape: int, scale: float = 0.3) -> Any:
+    def draw(*shape: int, scale: float = usual) -> Any:
         return random.normal(0.0, scale, shape).astype(np.float32)
 
     weights: dict[str, Any] = {}
