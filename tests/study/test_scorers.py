@@ -60,7 +60,7 @@ def test_a_missing_list_of_scorers_is_named_as_one(tmp_path: Path, monkeypatch: 
     with pytest.raises(InputError) as error:
         find_scorer("tea", with_model=False)
     assert str(error.value).startswith(f"CREAMTEA_SCORERS: no such file {path}")
-    assert "study" not in str(error.value)
+    assert "study" not in str(error.value).replace(str(path), "")
 
 
 def test_what_the_scores_depend_on_enters_the_key(machine: Machine, key: Key, tmp_path: Path) -> None:
