@@ -34,13 +34,13 @@ from sqlalchemy import select
 from creamtea.blame.labels import Evidence, Mark, Origin, label
 from creamtea.blame.running import Settings as Searches
 from creamtea.blame.running import gather
-from creamtea.diff import word_spans, words
 from creamtea.settings import Settings
 from creamtea.stats.estimate import clustered_interval
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import Blame, Campaign, Hypothesis, Segment
+from creamtea.words import word_spans, words
 
 FAULTS = (Origin.MODEL, Origin.SEARCH, Origin.SELECTION)
 NONE = "none"

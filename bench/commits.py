@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 from simulated_raters import fill
 from sqlalchemy import event
 
-from creamtea.hardware import processor_name
 from creamtea.human import rating as assignment
+from creamtea.settings import processor_name
 from creamtea.store.database import Database, open_database
 
 T = TypeVar("T")

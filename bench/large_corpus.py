@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.contract.step import LiveView
-from creamtea.hardware import processor_name
+from creamtea.settings import processor_name
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.files import digest_of
 

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from creamtea.document.canonical import digest
 from creamtea.document.mistakes import shown
 from creamtea.errors import InputError
+from creamtea.files import open_regular, read_text
 from creamtea.methods.architectures import TransformerArchitecture
-from creamtea.regular import open_regular, read_text
 from creamtea.wording import counted
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"

@@ -20,7 +20,7 @@ from creamtea.document.checked import read_checked
 from creamtea.document.mistakes import one_of, shown
 from creamtea.document.values import Above0, Name, Strict
 from creamtea.errors import InputError
-from creamtea.regular import open_regular
+from creamtea.files import open_regular
 from creamtea.settings import Settings
 
 MODEL = "{model}"  # in a command: where the study's model is on this machine

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -197,3 +199,14 @@ def is_safe_url(url: str) -> bool:
     except ValueError:
         return False
     return bool(parts.hostname) and parts.scheme in safe
+
+
+@cache
+def processor_name() -> str:
+    """The name that its maker gives it, where Linux says it; elsewhere what Python knows."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

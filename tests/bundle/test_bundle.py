@@ -19,9 +19,17 @@ from property_tests import FIXTURES_ARE_SHARED
 from relisted_bundles import relisted
 from sqlalchemy import select
 
-from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
+from creamtea.bundle.archive import (
+    LEFT_OUT,
+    MANIFEST,
+    SECRET_SETTINGS,
+    TABLES,
+    columns_of,
+    json_bytes,
+    sha256,
+    write_archive,
+)
 from creamtea.bundle.packing import pack
-from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from creamtea.bundle.differences import NOTHING, differences
+from creamtea.bundle.verifying import NOTHING, differences
 
 
 def test_places_are_named_by_what_readers_know() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from creamtea.bundle.differences import count_numbers
+from creamtea.bundle.verifying import count_numbers
 
 
 @pytest.mark.slow

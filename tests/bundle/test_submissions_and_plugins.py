@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, select
 
-from creamtea.bundle.archive import write_archive
+from creamtea.bundle.archive import columns_of, write_archive
 from creamtea.bundle.packing import pack
-from creamtea.bundle.rows import columns_of
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.document.canonical import digest
 from creamtea.report.build import build_report
-from creamtea.report.values import to_values
+from creamtea.report.export import to_values
 from creamtea.store.tables import Campaign, StudyRow, StudyStep
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.cli.export import _writing
+from creamtea.cli.models import _writing
 from creamtea.errors import InputError
 
 

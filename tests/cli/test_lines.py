@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from creamtea.cli.lines import iterate_lines
+from creamtea.cli.models import iterate_lines
 from creamtea.errors import InputError
 
 

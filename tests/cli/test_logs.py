@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from limits import ANSWER
 
-from creamtea.cli import logs
+from creamtea.cli import status
 from creamtea.store.logs import LogName
 from creamtea.store.queries import Node
 
@@ -63,10 +63,10 @@ def test_following_shows_a_line_that_is_half_written_once(creamtea, monkeypatch:
         asked.append(moments[len(asked)][0])
         return asked[-1]
 
-    monkeypatch.setattr(logs, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(logs, "_node", node)
-    monkeypatch.setattr(logs, "list_logs", lambda *_: [LogName(1, 0)])
-    monkeypatch.setattr(logs, "read_log", lambda *_: moments[len(asked) - 1][1])
+    monkeypatch.setattr(status, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(status, "_node", node)
+    monkeypatch.setattr(status, "list_logs", lambda *_: [LogName(1, 0)])
+    monkeypatch.setattr(status, "read_log", lambda *_: moments[len(asked) - 1][1])
     assert creamtea("logs", "tiny", TRAIN, "--follow").stdout == "first\nsecond\n"
 
 

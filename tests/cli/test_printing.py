@@ -11,12 +11,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from creamtea.bundle.differences import Difference
+from creamtea.bundle.archive import Difference
 from creamtea.bundle.verifying import NotRecomputed, Verification
 from creamtea.cli.bundle import lines
 from creamtea.cli.campaign.shared import show
+from creamtea.cli.following import PlainLines, StepCounts
 from creamtea.cli.printing import hand_over, say, say_instead
-from creamtea.cli.progress import PlainLines, StepCounts
 from creamtea.engine import events
 from creamtea.printable import printable, printable_lines
 from creamtea.report.terminal import PrintingConsole

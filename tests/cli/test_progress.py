@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from creamtea.cli import progress
-from creamtea.cli.progress import LiveLines, PlainLines, StepCounts, shown
+from creamtea.cli import following
+from creamtea.cli.following import LiveLines, PlainLines, StepCounts, shown
 from creamtea.engine import events
 
 
@@ -16,7 +16,7 @@ def test_they_come_ever_less_often_and_say_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(following.time, "monotonic", lambda: now)
     lines = PlainLines(StepCounts(3, 0))
     lines(events.StepStarted("k", "train/a/1", "train", 1))
     for second in range(10, 1501):  # ten seconds of reading, then an update a second
@@ -51,7 +51,7 @@ def test_a_step_that_does_not_say_how_far_it_is_has_nothing_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(following.time, "monotonic", lambda: now)
     lines = PlainLines(StepCounts(None, 0))
     lines(events.StepStarted("k", "corpus/a", "corpus", 1))
     for second in (1, 30):
@@ -65,7 +65,7 @@ def test_a_terminal_shows_how_long_a_step_will_take(
     monkeypatch: pytest.MonkeyPatch, width: int, cut: bool
 ) -> None:
     console = Console(width=width, force_terminal=True)
-    monkeypatch.setattr(progress, "PrintingConsole", lambda **_: console)
+    monkeypatch.setattr(following, "PrintingConsole", lambda **_: console)
     said = "updates, epoch 3, loss 2.312 per token, learning rate 4.2e-04, dev BLEU 3.5, 2,350 tokens/s"
     with console.capture(), shown(46, 3, quiet=False) as display:
         assert isinstance(display, LiveLines)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from limits import ANSWER
 
-from creamtea.cli.outcome import StepProblem, StudyOutcome, advise
+from creamtea.cli.following import StepProblem, StudyOutcome, advise
 from creamtea.engine import lease as leases
 from creamtea.store.database import open_database
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from creamtea.cli.translate import Doubts
+from creamtea.cli.models import Doubts
 from creamtea.store.database import open_database
 from creamtea.store.tables import StepRow
 

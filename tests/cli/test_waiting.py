@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from limits import wait_until
 
-from creamtea.cli import follow
+from creamtea.cli import following
 from creamtea.engine import lease as leases
 from creamtea.store.database import open_database
 
@@ -18,7 +18,7 @@ TRAIN = "train/softmax/1"
 @pytest.fixture
 def queued(creamtea, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A study without a controller, and nobody who waits long for one."""
-    monkeypatch.setattr(follow, "MISSING_SECONDS", -1.0)
+    monkeypatch.setattr(following, "MISSING_SECONDS", -1.0)
     assert creamtea("submit", study, CREAMTEA_CONTROLLER="service").returncode == 0
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from creamtea.engine import pairing
 from creamtea.errors import InputError
-from creamtea.report.several import common_test_sets, compared_systems
+from creamtea.report.across_studies import common_test_sets, compared_systems
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import open_database
 from creamtea.store.queries import find_study

@@ -16,7 +16,7 @@ from limits import ANSWER, wait_until
 from sqlalchemy import select, text, update
 from toy_study import ToyStudy, happenings
 
-from creamtea.cli.run import control
+from creamtea.cli.running import control
 from creamtea.engine import lease as leases
 from creamtea.engine import state
 from creamtea.engine.executors.inline import InlineExecutor

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.scratch import clear_abandoned, host_id, scratch_folder
+from creamtea.files import clear_abandoned, host_id, scratch_folder
 
 MAKE = """
 import sys
-from creamtea.scratch import scratch_folder
+from creamtea.files import scratch_folder
 folder = scratch_folder("step")
 print(folder.name, flush=True)
 sys.stdin.read()

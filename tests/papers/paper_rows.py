@@ -10,8 +10,7 @@ import analysis_rows
 from planned_studies import Result, planned_study
 
 from creamtea.methods.analysis import ANALYSES, Analysis
-from creamtea.papers.catalogue import papers
-from creamtea.papers.model import Member
+from creamtea.papers.catalogue import Member, papers
 from creamtea.store.database import Database
 from creamtea.study.loader import load_study
 from creamtea.study.plan import PlannedNode

@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
-from creamtea.papers.model import Collection, Exhibit, OfAnalysis, Row, number
+from creamtea.papers.catalogue import (
+    Collection,
+    Exhibit,
+    OfAnalysis,
+    Row,
+    Status,
+    exhibits,
+    find_exhibit,
+    find_paper,
+    number,
+    papers,
+    status_of,
+    status_words,
+)
 from creamtea.papers.page import markdown
-from creamtea.papers.status import Status, status_of, status_words
 from creamtea.study.loader import load_study
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,19 +15,26 @@ from typer.testing import CliRunner
 
 from creamtea.cli import report as command
 from creamtea.errors import InputError
-from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
-from creamtea.papers.cells import SIZES, wanted_cells
-from creamtea.papers.model import Exhibit, OfSelection, OfSystem, number
+from creamtea.papers.catalogue import (
+    SIZES,
+    Exhibit,
+    OfSelection,
+    OfSystem,
+    exhibits,
+    find_exhibit,
+    find_paper,
+    number,
+    papers,
+    wanted_cells,
+)
 from creamtea.report import text
-from creamtea.report.export import table_csv
+from creamtea.report.export import table_csv, to_latex, to_values
 from creamtea.report.html import to_html
-from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Figure, Table
 from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
 from creamtea.report.papers.ours import Reports, StudyReport, find_cell, our_values
 from creamtea.report.terminal import render
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 ALL = [(name, exhibit) for name in papers() for exhibit in exhibits(name)]

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from creamtea.report.cells import NO_MARK
 from creamtea.report.model import Cell, Delta
-from creamtea.report.papers.means import mean_of
-from creamtea.report.papers.verdict import Ours, Outcome, judge
-from creamtea.report.scores import NO_MARK
+from creamtea.report.papers.verdict import OurValue, Outcome, judge, mean_of
 from creamtea.stats.seeds import Spread
 
 
-def ours(study: str, value: float, half: float, row: str = "entmax", delta: Delta | None = None) -> Ours:
+def ours(study: str, value: float, half: float, row: str = "entmax", delta: Delta | None = None) -> OurValue:
     cell = Cell("ok", value=value, low=value - half, high=value + half)
-    return Ours(cell, study, "systems/test/systems/accuracy", row, {"softmax": delta} if delta else {})
+    return OurValue(cell, study, "systems/test/systems/accuracy", row, {"softmax": delta} if delta else {})
 
 
 def delta(value: float, half: float) -> Delta:
@@ -71,9 +70,9 @@ def test_a_mean_difference_over_seeds_is_judged_by_that_interval(square: float, 
 def test_values_that_no_study_has_compared_are_judged_with_their_seeds(deviation: float) -> None:
     """Of two seeds each, in four studies: the mean's t has four degrees of freedom, not one."""
 
-    def of(value: float) -> Ours:
+    def of(value: float) -> OurValue:
         cells = [replace(ours("s", value, 1.0).cell, deviation=deviation, seeds=2) for _ in range(4)]
-        return mean_of([Ours(cell, f"s{n}", "t", str(value)) for n, cell in enumerate(cells)], "all")
+        return mean_of([OurValue(cell, f"s{n}", "t", str(value)) for n, cell in enumerate(cells)], "all")
 
     own, other = of(66.0), of(60.0)
     half = math.hypot(0.5, scipy.stats.t.ppf(0.975, 4) * deviation / 8**0.5)
@@ -112,7 +111,7 @@ def test_the_mean_has_the_spread_of_its_seeds() -> None:
 
 
 def test_a_value_that_one_study_lacks_is_the_reason_for_no_mean() -> None:
-    failed = Ours(Cell("unavailable", "the step failed"), "s2")
+    failed = OurValue(Cell("unavailable", "the step failed"), "s2")
     cell = mean_of([ours("s1", 50.0, 1.0), failed], "all").cell
     assert (cell.state, cell.value) == ("unavailable", None)
     assert cell.note == "s2: the step failed"
@@ -125,6 +124,6 @@ def test_a_mean_over_fewer_seeds_says_so() -> None:
 
 
 def test_without_one_study_s_interval_there_is_none() -> None:
-    plain = Ours(Cell("ok", value=40.0), "s2")
+    plain = OurValue(Cell("ok", value=40.0), "s2")
     cell = mean_of([ours("s1", 50.0, 1.0), plain], "all").cell
     assert (cell.value, cell.low, cell.high) == (45.0, None, None)

@@ -10,8 +10,7 @@ from paper_rows import fill
 from sqlalchemy import select
 
 from creamtea.contract.columns import Column
-from creamtea.papers.catalogue import exhibits, find_paper
-from creamtea.papers.model import OfSystem
+from creamtea.papers.catalogue import OfSystem, exhibits, find_paper
 from creamtea.report.model import Cell, Document, Row, Table
 from creamtea.report.papers.ours import Reports, StudyReport, _best, our_values
 from creamtea.report.papers.verdict import Outcome, judge

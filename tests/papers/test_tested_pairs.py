@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.papers.catalogue import NAMES, exhibits, find_paper
-from creamtea.papers.cells import SIZES, Wanted, wanted_cells
-from creamtea.papers.model import Column, Exhibit, OfAnalysis, OfSystem, Paper, Row
+from creamtea.papers.catalogue import (
+    NAMES,
+    SIZES,
+    Column,
+    Exhibit,
+    OfAnalysis,
+    OfSystem,
+    Paper,
+    Row,
+    Wanted,
+    exhibits,
+    find_paper,
+    wanted_cells,
+)
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.report.model import ONE_SEED, Cell, Delta
-from creamtea.report.papers.verdict import Judgement, Ours, Outcome, direction_of, judge
+from creamtea.report.papers.verdict import Judgement, OurValue, Outcome, direction_of, judge
 
 
-def ours(value: float | None, half: float | None = None, **more: object) -> Ours:
+def ours(value: float | None, half: float | None = None, **more: object) -> OurValue:
     low, high = (None, None) if half is None or value is None else (value - half, value + half)
     cell = Cell("ok" if value is not None else "pending", value=value, low=low, high=high)
-    return Ours(cell, **{"study": "tea", "table": "test/bleu", **more})  # type: ignore[arg-type]
+    return OurValue(cell, **{"study": "tea", "table": "test/bleu", **more})  # type: ignore[arg-type]
 
 
-def compared(value: float, delta: float, significant: bool) -> Ours:
+def compared(value: float, delta: float, significant: bool) -> OurValue:
     """With the study's own comparison with its baseline."""
     found = Delta("ok", value=delta, low=delta - 1, high=delta + 1, significant=significant)
     return ours(value, 5.0, row="scones", deltas={"softmax": found})
@@ -50,7 +50,7 @@ def test_words_give_the_direction_where_no_numbers_do() -> None:
         (ours(3, 0.5), ours(1, 0.5, study="another"), Outcome.NOT_RUN),  # sizes are not compared
     ],
 )
-def test_intervals_of_both_values(own: Ours, other: Ours, outcome: Outcome) -> None:
+def test_intervals_of_both_values(own: OurValue, other: OurValue, outcome: Outcome) -> None:
     assert judge(own, other, "higher").outcome == outcome
 
 
@@ -86,7 +86,7 @@ def test_of_several_comparisons_that_with_the_row_decides() -> None:
     assert judge(both, ours(30, 5.0, row="softmax"), "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
 
 
-def with_seeds(ours: Ours, low: float, high: float) -> Ours:
+def with_seeds(ours: OurValue, low: float, high: float) -> OurValue:
     (found,) = ours.deltas.items()
     return replace(ours, deltas={found[0]: replace(found[1], seeds_low=low, seeds_high=high)})
 
@@ -153,7 +153,7 @@ def test_without_a_direction_nothing_is_judged() -> None:
         (ours(None), Outcome.NOT_RUN),
     ],
 )
-def test_alike_is_within_two_percent_of_the_other(own: Ours, outcome: Outcome) -> None:
+def test_alike_is_within_two_percent_of_the_other(own: OurValue, outcome: Outcome) -> None:
     assert judge(own, ours(25.0, 0.1), "alike").outcome == outcome
 
 
@@ -168,13 +168,13 @@ MIRRORED = {"higher": "lower", "lower": "higher"}
 
 
 @given(values, values, st.sampled_from(["higher", "lower"]))
-def test_it_does_not_matter_which_is_named_first(own: Ours, other: Ours, direction: str) -> None:
+def test_it_does_not_matter_which_is_named_first(own: OurValue, other: OurValue, direction: str) -> None:
     there, back = judge(own, other, direction), judge(other, own, MIRRORED[direction])  # type: ignore[arg-type]
     assert there.outcome == back.outcome
 
 
 @given(values, values)
-def test_one_direction_is_the_opposite_of_the_other(own: Ours, other: Ours) -> None:
+def test_one_direction_is_the_opposite_of_the_other(own: OurValue, other: OurValue) -> None:
     opposites = {
         Outcome.HOLDS: Outcome.OPPOSITE,
         Outcome.OPPOSITE: Outcome.HOLDS,

@@ -10,8 +10,7 @@ from sqlalchemy import delete, select, update
 
 from creamtea.papers.catalogue import settings_of
 from creamtea.report.model import Document, Facts, Warnings
-from creamtea.report.papers.build import build_exhibit
-from creamtea.report.papers.ran import settings_apart
+from creamtea.report.papers.build import build_exhibit, settings_apart
 from creamtea.store.database import Database
 from creamtea.store.tables import Metric, StepRow, StudyRow, StudyStep
 

@@ -9,12 +9,10 @@ from paper_cells import cell, rows_of, study_document
 from sqlalchemy import delete, select, update
 
 from creamtea.contract.columns import Column
-from creamtea.papers.catalogue import find_paper
-from creamtea.papers.model import OfAnalysis
+from creamtea.papers.catalogue import OfAnalysis, find_paper
 from creamtea.report.model import Cell, Document, Row, Table
 from creamtea.report.papers.build import build_exhibit
-from creamtea.report.papers.ours import Reports, StudyReport, _measures_compared, find_cell
-from creamtea.report.papers.units import selection_size
+from creamtea.report.papers.ours import Reports, StudyReport, _measures_compared, find_cell, selection_size
 from creamtea.stats.seeds import spread_of_mean, widened
 from creamtea.store.database import Database
 from creamtea.store.tables import Metric, StepRow, StudyRow, StudyStep

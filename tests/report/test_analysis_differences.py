@@ -11,10 +11,10 @@ import scipy.stats
 from sqlalchemy import delete
 from teatime_study import row
 
-from creamtea.report.analysis_differences import NOT_COMPARED
+from creamtea.report.analyses import NOT_COMPARED
 from creamtea.report.build import build_report
+from creamtea.report.cells import NO_MARK
 from creamtea.report.model import Delta, Document, Notes, Section, Table
-from creamtea.report.scores import NO_MARK
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyStep

@@ -14,13 +14,13 @@ from teatime_study import Fill, latency_rows
 from creamtea.contract.columns import Column
 from creamtea.report.answer import REVERSIBLE, TITLE
 from creamtea.report.build import build_report
+from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import ONE_SEED, Cell, Delta, Figure, Notes, Row, Table
 from creamtea.report.tables import clusters, ranked, wins
 from creamtea.report.terminal import render
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 

@@ -12,9 +12,9 @@ from blocks import cells, entries, facts, figures, notes, rows_of, systems
 
 from creamtea.errors import InputError
 from creamtea.report.build import build_report
+from creamtea.report.export import to_values
 from creamtea.report.model import Document, PValue
 from creamtea.report.text import STATE_WORDS
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 

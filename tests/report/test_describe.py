@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from creamtea.report import describe
+from creamtea.report.configuration import describe_system
 from creamtea.study.spec import Study
 
 
@@ -73,10 +73,10 @@ def test_systems_in_words(
         "baseline": "one",
         "latency": None,
     }
-    assert describe.system(Study.model_validate(spec), "one") == words
+    assert describe_system(Study.model_validate(spec), "one") == words
 
 
 def test_an_architecture_that_all_variants_have_is_not_repeated(spec: dict[str, Any]) -> None:
     for variant in spec["variants"].values():
         variant["architecture"] = {"preset": "base"}
-    assert describe.system(Study.model_validate(spec), "softmax-greedy") == "softmax, greedy"
+    assert describe_system(Study.model_validate(spec), "softmax-greedy") == "softmax, greedy"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.diff import Piece, differences
+from creamtea.words import Piece, differences
 
 
 def marked(text: str, other: str) -> str:

@@ -19,7 +19,7 @@ from teatime_study import SPEC, fill_study
 from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
-from creamtea.report.columns import meanings
+from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.markdown import to_markdown
@@ -34,9 +34,9 @@ from creamtea.report.model import (
     Table,
     Texts,
     Warnings,
+    column_meanings,
 )
 from creamtea.report.terminal import render
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -237,7 +237,7 @@ def test_a_study_without_numbers_is_shown_by_all(
 
 
 def test_columns_of_one_title_are_explained_each() -> None:
-    (block,) = meanings(
+    (block,) = column_meanings(
         [
             Column("outputs", "outputs", 0, note="with two ratings or more"),
             Column("items", "items", 0),

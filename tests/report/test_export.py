@@ -18,12 +18,11 @@ from human_rows import add_campaign
 from creamtea.contract.columns import Column
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, papers
+from creamtea.printable import text_from_cell
 from creamtea.report.build import build_report
-from creamtea.report.columns import RECALL_IDIOM, RECALL_WORDS
-from creamtea.report.export import Format, export, figure_csv, file_stem, files_of, table_csv
-from creamtea.report.latex import to_latex
+from creamtea.report.export import Format, export, figure_csv, file_stem, files_of, table_csv, to_latex
 from creamtea.report.model import Cell, Delta, Document, Figure, PValue, Row, Table
-from creamtea.spreadsheets import text_from_cell
+from creamtea.report.tables import RECALL_IDIOM, RECALL_WORDS
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]

@@ -17,9 +17,8 @@ from rated_campaigns import rated_campaign
 from creamtea.report import drawing, text, vega
 from creamtea.report.build import build_report
 from creamtea.report.figures import learning_curves
-from creamtea.report.labels import LETTER
 from creamtea.report.model import Choice, Document, Figure
-from creamtea.report.vega import vega_lite
+from creamtea.report.vega import LETTER, vega_lite
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint
 

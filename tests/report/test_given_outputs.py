@@ -9,11 +9,11 @@ from planned_studies import Result, planned_study
 from rated_campaigns import rated_campaign
 
 from creamtea.report.build import build_report
+from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Row, Table
 from creamtea.report.terminal import make_console, render
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import Hypothesis, SegmentScore
 from creamtea.study.plan import PlannedNode

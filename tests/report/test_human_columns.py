@@ -12,11 +12,10 @@ from scipy.stats import norm, ttest_1samp, wilcoxon
 from sqlalchemy import select
 
 from creamtea.report import text
-from creamtea.report.export import table_csv
+from creamtea.report.export import table_csv, to_values
 from creamtea.report.human.build import campaign_report
 from creamtea.report.human.campaign import human_columns
 from creamtea.report.model import PValue, Row, Table
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 

@@ -12,9 +12,9 @@ from rated_campaigns import rated_campaign
 
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Notes, Table, Texts
-from creamtea.report.values import to_values
 from creamtea.store.database import Database, open_database
 
 Fill = Callable[..., int]

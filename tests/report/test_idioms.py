@@ -13,13 +13,11 @@ from rich.console import Console
 from teatime_study import SPEC, fill_study, row
 
 from creamtea.report.build import build_report
-from creamtea.report.export import table_csv
+from creamtea.report.export import table_csv, to_latex, to_values
 from creamtea.report.html import to_html
-from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Table
 from creamtea.report.terminal import render
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]

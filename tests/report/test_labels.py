@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.report import labels
-from creamtea.report.labels import GAP, HEIGHT, LETTER, LIFTS, LINE, WIDTH, Point
+from creamtea.report import vega
+from creamtea.report.vega import GAP, HEIGHT, LETTER, LIFTS, LINE, WIDTH, Point
 
 
 def lifts(points: list[Point], logarithmic: bool = False) -> list[float]:
     """In a figure that draws these points alone."""
-    found = labels.lifts(points, [p.x for p in points], [p.y for p in points], logarithmic)
+    found = vega.lifts(points, [p.x for p in points], [p.y for p in points], logarithmic)
     assert found is not None
     return found
 
@@ -53,13 +53,13 @@ def test_labels_of_close_points_never_overlap(corners: list[tuple[float, float]]
 
 def test_the_axes_are_those_of_all_that_is_drawn() -> None:
     points = [Point(1.0, 1.0, "one"), Point(1.0, 2.0, "two")]
-    assert labels.lifts(points, [1.0, 2.0], [1.0, 2.0]) == [LIFTS[0]] * 2
-    assert labels.lifts(points, [1.0, 2.0], [0.0, 100.0]) == [LIFTS[0], LIFTS[1]]  # now the two are close
+    assert vega.lifts(points, [1.0, 2.0], [1.0, 2.0]) == [LIFTS[0]] * 2
+    assert vega.lifts(points, [1.0, 2.0], [0.0, 100.0]) == [LIFTS[0], LIFTS[1]]  # now the two are close
 
 
 def test_where_a_label_has_no_place_there_are_none() -> None:
     points = [Point(1.0, 1.0, f"system-{number}") for number in range(len(LIFTS) + 1)]
-    assert labels.lifts(points, [1.0], [1.0]) is None
+    assert vega.lifts(points, [1.0], [1.0]) is None
 
 
 def test_no_label_lies_on_the_point_of_another() -> None:

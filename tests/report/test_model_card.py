@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from creamtea.report.cells import Material
+from creamtea.report.cells import StudyResults
 from creamtea.report.model import Table
 from creamtea.report.model_card import _data, _front_matter
 from creamtea.store.database import Database
@@ -24,7 +24,7 @@ def test_the_data_of_a_fine_tuned_model_are_all_that_it_was_trained_on(
     spec["systems"]["scones-greedy"] = {"variant": "adapted"}
     study = fill(filled, spec=spec)
     with filled.session() as session:
-        material = Material(session, study, Study.model_validate(spec))
+        material = StudyResults(session, study, Study.model_validate(spec))
         corpora, trainings = _data(material, "scones-greedy", 1)
         own = _data(material, "softmax-greedy", 1)
         assert [[row.name for row in block.rows] for block in own] == [["toy"], ["softmax"]]  # type: ignore[attr-defined]

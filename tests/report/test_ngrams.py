@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from filled_study import fill_study, lines
 
-from creamtea.diff import joined, words_of_language
 from creamtea.report.build import build_report
-from creamtea.report.cells import Material, Measured
+from creamtea.report.cells import Measured, StudyResults
 from creamtea.report.model import Section, Table
-from creamtea.report.ngrams import build_ngrams, of_test_set
+from creamtea.report.outputs import build_ngrams, ngrams_on_test_set
 from creamtea.store.database import Database
+from creamtea.words import joined, words_of_language
 
 
 def test_a_system_that_always_says_more_is_told_by_its_words(database: Database) -> None:
@@ -28,7 +28,7 @@ def test_a_system_that_always_says_more_is_told_by_its_words(database: Database)
         block.key for _, block in report.walk() if isinstance(block, Table) and block.heading == "n-gram"
     ] == ["tapir-lexicon"]
     assert "ngrams" not in {section.key for section in build_report(database, study, complete=False).sections}
-    (own,) = of_test_set(build_ngrams(database, study), "narwhal").blocks
+    (own,) = ngrams_on_test_set(build_ngrams(database, study), "narwhal").blocks
     assert isinstance(own, Section)
     assert own == report.section("ngrams/narwhal")
 
@@ -40,15 +40,15 @@ def test_another_seed_does_not_stand_for_the_first(
         (source, [outputs[0], f"ach {outputs[0]}", outputs[0], outputs[0]]) for source, outputs in lines(40)
     ]
     study = fill_study(database, texts)
-    outputs = Material.outputs
+    outputs = StudyResults.outputs
 
-    def with_a_seed_that_failed(material: Material, system: str, test_set: str) -> list[Measured]:
+    def with_a_seed_that_failed(material: StudyResults, system: str, test_set: str) -> list[Measured]:
         own = outputs(material, system, test_set)
         if system != "tapir-lexicon":
             return own
         return [replace(own[0], node=replace(own[0].node, state="failed")), *own]
 
-    monkeypatch.setattr(Material, "outputs", with_a_seed_that_failed)
+    monkeypatch.setattr(StudyResults, "outputs", with_a_seed_that_failed)
     assert "ngrams" not in {section.key for section in build_report(database, study).sections}
 
 
@@ -57,7 +57,7 @@ def test_systems_near_zero_have_none(database: Database, monkeypatch: pytest.Mon
     texts = [(source, [outputs[0], f"ach {outputs[0]}", *outputs[2:]]) for source, outputs in lines(40)]
     study = fill_study(database, texts)
     low = {"tapir-greedy": 0.1, "tapir-lexicon": 0.2}
-    monkeypatch.setattr("creamtea.report.ngrams.near_zero", lambda *_: low)
+    monkeypatch.setattr("creamtea.report.outputs.near_zero", lambda *_: low)
     listed = [block.key for _, block in build_report(database, study).walk() if isinstance(block, Table)]
     assert "tapir-lexicon" not in listed
     del low["tapir-greedy"]

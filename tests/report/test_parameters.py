@@ -10,7 +10,7 @@ import pytest
 from blocks import figure, figures
 
 from creamtea.report.build import build_report
-from creamtea.report.parameters import sweeps
+from creamtea.report.sweeps import sweeps
 from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 from creamtea.study.spec import Study

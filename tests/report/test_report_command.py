@@ -24,7 +24,7 @@ def run(filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Callab
     monkeypatch.delenv("COLUMNS", raising=False)
     app = typer.Typer(rich_markup_mode="markdown")
     app.callback()(lambda: None)
-    app.command(epilog=command.EXAMPLES)(command.report)
+    app.command(epilog=command.REPORT_EXAMPLES)(command.report)
 
     def invoke(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False)

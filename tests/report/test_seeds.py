@@ -11,10 +11,10 @@ from blocks import notes, rows_of
 from teatime_study import row
 
 from creamtea.report import text
+from creamtea.report.across_studies import common_test_sets, compared_systems
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta
-from creamtea.report.several import common_test_sets, compared_systems
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow

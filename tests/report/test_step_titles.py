@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from teatime_study import Fill
 
-from creamtea.report.step_titles import step_title
+from creamtea.report.cells import step_title
 from creamtea.store.database import Database
 from creamtea.store.queries import study_nodes
 

@@ -13,8 +13,8 @@ from human_rows import add_campaign
 
 from creamtea.report import drawing, vega
 from creamtea.report.build import build_report
-from creamtea.report.labels import LETTERS, lines
 from creamtea.report.model import Document
+from creamtea.report.vega import LETTERS, lines
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]

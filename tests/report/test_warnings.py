@@ -12,8 +12,8 @@ from blocks import rows_of
 
 from creamtea.document.warning import StudyWarning
 from creamtea.report.build import build_report
+from creamtea.report.cells import NO_MARK
 from creamtea.report.model import Warnings
-from creamtea.report.scores import NO_MARK
 from creamtea.report.text import code_parts
 from creamtea.report.warnings import _last_gain
 from creamtea.store.database import Database

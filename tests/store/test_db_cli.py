@@ -10,13 +10,13 @@ import typer
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from creamtea.cli import db
+from creamtea.cli import upkeep
 from creamtea.errors import InputError
 from creamtea.store.database import open_database
 from creamtea.store.schema import head
 
 app = typer.Typer()
-app.add_typer(db.commands, name="db")
+app.add_typer(upkeep.database_commands, name="db")
 app.command(hidden=True)(lambda: None)  # typer would otherwise call the one group the whole program
 
 

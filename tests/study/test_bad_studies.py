@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from creamtea.cli import validate
+from creamtea.cli import study_files
 from creamtea.errors import InputError
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.loader import load_study
@@ -381,7 +381,7 @@ def test_validate_json_lists_the_mistakes_and_leaves_with_2(write: Write) -> Non
     path = write(("k: 5", "k: 0"), ("alpha: 0.5", "alpha: 0"))
     app = typer.Typer()
     app.callback()(lambda: None)
-    app.command()(validate.validate)
+    app.command()(study_files.validate)
     result = CliRunner().invoke(app, ["validate", str(path), "--json"])
     assert result.exit_code == 2
     answer = json.loads(result.output)

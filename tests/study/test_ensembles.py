@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.report import describe
+from creamtea.report.configuration import describe_system
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -38,7 +38,7 @@ def test_one_decode_reads_the_models_of_all_seeds(write: Write) -> None:
     assert [steps[nodes[name].key].inputs["train"] for name in single] == [[key] for key in trained]
     compared = steps[nodes["compare/all/test/bleu"].key].inputs
     assert compared["system"] == [nodes["decode/all/3/test"].key]
-    assert describe.system(study, "all").startswith("SCONES α=0.5, ensemble of 3, greedy")
+    assert describe_system(study, "all").startswith("SCONES α=0.5, ensemble of 3, greedy")
 
 
 def test_a_system_without_ensemble_is_written_as_before(write: Write) -> None:

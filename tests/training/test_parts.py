@@ -18,7 +18,7 @@ from torch import Tensor
 
 from creamtea.contract.step import halves, index_name
 from creamtea.errors import DamagedCheckpoint, InfrastructureError, InputError
-from creamtea.scratch import host_id
+from creamtea.files import host_id
 from creamtea.settings import checkpoint_part
 from creamtea.store.artefacts import ArtefactStore
 from creamtea_workers.training.checkpoint import (
@@ -311,7 +311,7 @@ def test_a_size_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_a_killed_process_was_writing_can_be_found(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder is one that `creamtea.scratch.clear_abandoned` removes."""
+    """The folder is one that `creamtea.files.clear_abandoned` removes."""
     monkeypatch.setenv(PART, part)
     folders: set[str] = set()
 

@@ -1,11 +1,13 @@
-"""Gathers the evidence on every marked output of a campaign: `creamtea blame`.
+"""Gather the evidence on every marked output of a campaign: `creamtea blame`.
 
-Each output is stored when it is done, under a key of all that its evidence depends on, so that a run that was
-interrupted continues, and one with new ratings adds what is new.
+Each output is stored when it is done, under a key of all that its evidence depends on: a run that was
+interrupted continues, and a run with new ratings adds what is new.
 """
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,9 +15,17 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from creamtea.blame.labels import of_edit, of_reference, of_system, of_variant
-from creamtea.blame.marks import Marked, Output, has_marks, low_scores, marks_of
-from creamtea.blame.references import references_of
+from creamtea.blame.labels import (
+    Marked,
+    Output,
+    has_marks,
+    low_scores,
+    marks_of,
+    of_edit,
+    of_reference,
+    of_system,
+    of_variant,
+)
 from creamtea.document.canonical import digest
 from creamtea.engine.runner import load_module
 from creamtea.engine.trained_systems import TranslatingStep, opened, translating_step
@@ -27,7 +37,7 @@ from creamtea.steps.systems import DecodeParams
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_campaign, find_study, study_nodes
-from creamtea.store.tables import Blame, Campaign, Hypothesis, Segment, StudyRow
+from creamtea.store.tables import Blame, Campaign, Hypothesis, Item, Segment, StepFile, StudyRow
 from creamtea.study.spec import Study
 
 VERSION = 1  # of the evidence
@@ -309,3 +319,33 @@ def _store(
                 evidence=evidence,
             )
         )
+
+
+FILE = "segments.jsonl"  # of a step `test_set`; only the first references are rows
+
+
+def references_of(
+    session: Session, store: ArtefactStore, test_set: str, campaign: int
+) -> dict[int, list[str]]:
+    """By segment, each text once, empty ones left out. `test_set`: the key of its step."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for index, text in session.execute(
+        select(Segment.index, Segment.reference).where(Segment.step_key == test_set)
+    ):
+        found[index].append(text)
+    for index, texts in _further(session, store, test_set).items():
+        found[index] += texts
+    for index, texts in session.execute(
+        select(Item.segment_index, Item.references).where(Item.campaign_id == campaign)
+    ):
+        found[index] += texts
+    return {index: [text for text in dict.fromkeys(texts) if text] for index, texts in found.items()}
+
+
+def _further(session: Session, store: ArtefactStore, test_set: str) -> dict[int, list[str]]:
+    file = session.get(StepFile, (test_set, FILE))
+    if file is None:
+        return {}
+    with store.open(file.digest) as lines:
+        rows = [json.loads(line) for line in lines if b"more_references" in line]
+    return {row["index"]: row["more_references"] for row in rows}

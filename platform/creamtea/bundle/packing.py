@@ -1,33 +1,55 @@
-"""Packs a study: everything that its report is computed from, and the report.
+"""Pack a study with everything that its report is computed from, and open such a bundle.
 
-One snapshot of the database gives the rows and the report, so that they belong together.
+One snapshot of the database gives the rows and the report, so that they belong together. An opened bundle is
+a database and an artefact store that last as long as it is open.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections import Counter
-from dataclasses import asdict
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import inspect, select
+from sqlalchemy import insert, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 import creamtea
-from creamtea.bundle.archive import MANIFEST, Manifest, PackedStudy, json_bytes, listed
-from creamtea.bundle.rows import SECRET_SETTINGS, TABLES, file_of, to_lines
-from creamtea.errors import InputError
+from creamtea.bundle.archive import (
+    MANIFEST,
+    SECRET_SETTINGS,
+    TABLES,
+    Archive,
+    Difference,
+    Manifest,
+    PackedStudy,
+    file_of,
+    from_values,
+    json_bytes,
+    listed,
+    parse_lines,
+    to_lines,
+)
+from creamtea.contract.step import MetricRow, PointRow, StepResult
+from creamtea.errors import InputError, StepError
+from creamtea.files import scratch_folder
 from creamtea.human.media import check_stored
 from creamtea.human.results.of_study import campaigns_of
 from creamtea.report.build import report_of
+from creamtea.report.export import to_values
 from creamtea.report.html import to_html
-from creamtea.report.values import to_values
-from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database
+from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.database import Database, open_database
+from creamtea.store.ingest import OF_STEP, ingest
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.queries import batches, find_study, steps_of, study_nodes
+from creamtea.store.rows import from_row
 from creamtea.store.schema import head
 from creamtea.store.tables import (
     Assignment,
@@ -37,6 +59,8 @@ from creamtea.store.tables import (
     CampaignMedia,
     Item,
     ItemKind,
+    Metric,
+    Point,
     Rater,
     Rating,
     StepFile,
@@ -238,3 +262,104 @@ def _without_secrets(session: Session, campaigns: list[Campaign]) -> list[str]:
             campaign.registered = campaign.registered | {"settings": settings | empty}
         left_out += [f"campaign {campaign.name}: {name}" for name in there]
     return left_out
+
+
+Row = TypeVar("Row", bound=Base)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """`study`: its number. `places`: of each step by its key, the first one. `differences`: files that are
+    not those which their steps left."""
+
+    database: Database
+    store: ArtefactStore
+    study: int
+    places: dict[str, str]
+    differences: list[Difference]
+
+
+@contextmanager
+def opened_bundle(archive: Archive) -> Iterator[Opened]:
+    """InputError for a bundle of another schema, and for rows that are no study's."""
+    _check_schema(archive)
+    with scratch_folder("bundle") as folder:
+        store = ArtefactStore(Path(folder) / "artefacts")
+        database = open_database(f"sqlite:///{folder}/bundle.db")
+        try:
+            with database.transaction() as session:
+                try:
+                    places = _insert(session, archive)
+                    differences = _ingest(session, store, archive, places, Path(folder) / "files")
+                    session.flush()
+                except (SQLAlchemyError, StepError, OverflowError) as error:
+                    first = str(getattr(error, "orig", error)).splitlines()[0]
+                    raise InputError(f"{archive.path}: its rows are inconsistent: {first}") from None
+            yield Opened(database, store, archive.manifest.study.number, places, differences)
+        finally:
+            database.close()
+
+
+def _check_schema(archive: Archive) -> None:
+    manifest = archive.manifest
+    if manifest.schema != head():
+        raise InputError(
+            f"{archive.path}: packed by creamtea {manifest.creamtea}, whose database is of revision "
+            f"{manifest.schema}; this one's is of {head()}: verify it with the version that packed it"
+        )
+
+
+def _insert(session: Session, archive: Archive) -> dict[str, str]:
+    """The rows that are not a step's results; the steps' places, by their keys."""
+    for table in TABLES:
+        if table not in OF_STEP and (values := _values(archive, table)):
+            session.execute(insert(table), values)
+    return places_of(session, archive.manifest.study.number)
+
+
+def _ingest(
+    session: Session, store: ArtefactStore, archive: Archive, places: dict[str, str], folder: Path
+) -> list[Difference]:
+    step_files, metrics = _by_step(archive, StepFile), _by_step(archive, Metric)
+    points = _by_step(archive, Point)
+    differences: list[Difference] = []
+    for number, key in enumerate(session.scalars(select(StepRow.key).order_by(StepRow.key)).all()):
+        files, texts = [], {}
+        for row in step_files[key]:
+            file = from_row(StoredFile, row)
+            if file.name in TEXT_FILES:
+                place = place_of(places.get(key, key), file.name)
+                texts[file.name] = archive.read(place)
+                there = _put(store, texts[file.name], folder / str(number), file.name)
+                if there != file:
+                    differences.append(Difference(f"{place}: SHA-256", file.digest, there.digest))
+                file = there
+            files.append(file)
+        curves = sorted(points[key], key=lambda point: point.position)
+        result = StepResult(
+            [from_row(MetricRow, row) for row in metrics[key]], [from_row(PointRow, row) for row in curves]
+        )
+        ingest(session, key, result, files, texts)
+    return differences
+
+
+def _values(archive: Archive, table: type[Base]) -> list[dict[str, Any]]:
+    """Of an INSERT."""
+    file = file_of(table)
+    return from_values(table, parse_lines(archive.read(file), file), file)
+
+
+def _by_step(archive: Archive, table: type[Row]) -> dict[str, list[Row]]:
+    """The rows of each step by its key."""
+    found = defaultdict(list)
+    for values in _values(archive, table):
+        found[str(values["step_key"])].append(table(**values))
+    return found
+
+
+def _put(store: ArtefactStore, content: bytes, folder: Path, name: str) -> StoredFile:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+    (stored,) = store.put_folder(folder)
+    (folder / name).unlink()
+    return stored

@@ -19,7 +19,7 @@ from creamtea.wording import counted
 if TYPE_CHECKING:
     from creamtea.report.model import Document, Table
 
-EXAMPLES = (
+BLAME_EXAMPLES = (
     "Examples: `creamtea blame demo esa-demo` · `creamtea blame demo esa-demo --system softmax-lexicon "
     "--beam 64` · `creamtea blame demo da-demo --below 40`"
 )
@@ -82,7 +82,7 @@ def blame(
         gathered = gather(database, store, study, campaign, searches, systems or [], progress)
         report = build_human(database, campaign)
     if as_json:
-        from creamtea.report.values import to_values
+        from creamtea.report.export import to_values
 
         table = _table(report)
         origins = None if table is None else to_values(table)

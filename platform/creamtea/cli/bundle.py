@@ -21,7 +21,7 @@ from creamtea.wording import counted
 if TYPE_CHECKING:
     from creamtea.bundle.verifying import Verification
 
-EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 1 --out study.zip`"
+BUNDLE_EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 1 --out study.zip`"
 VERIFY_EXAMPLES = "Examples: `creamtea verify demo.bundle.zip` · `creamtea verify demo.bundle.zip --json`"
 SHOWN = 50  # differences that are printed
 

@@ -24,7 +24,7 @@ PORT = 8502
 BUILT = Path("build", "site")  # of a checkout
 PACKAGE = Path(__file__).resolve().parents[1]
 
-EXAMPLES = "Examples: `creamtea docs` · `creamtea docs --port 0 --no-browser`"
+DOCS_EXAMPLES = "Examples: `creamtea docs` · `creamtea docs --port 0 --no-browser`"
 
 
 def docs(

@@ -13,7 +13,7 @@ from creamtea.cli import workplace
 from creamtea.cli.printing import say
 from creamtea.plugins import Additions, Plugin
 
-EXAMPLES = "Example: `creamtea plugins`, and `creamtea plugins --all` with creamtea's own kinds"
+PLUGINS_EXAMPLES = "Example: `creamtea plugins`, and `creamtea plugins --all` with creamtea's own kinds"
 
 
 def plugins(

@@ -32,7 +32,7 @@ Address = Annotated[
 ]
 
 LINK_EXAMPLES = "Example: `creamtea link --role reader`"
-EXAMPLES = "Examples: `creamtea serve` · `creamtea serve --port 0 --no-browser`"
+SERVE_EXAMPLES = "Examples: `creamtea serve` · `creamtea serve --port 0 --no-browser`"
 
 
 def serve(

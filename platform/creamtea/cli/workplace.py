@@ -13,7 +13,7 @@ import typer
 from creamtea.cli.printing import say
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError, NotInDatabase
-from creamtea.scratch import scratch_folder
+from creamtea.files import scratch_folder
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database

@@ -11,7 +11,7 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors, mistakes_in_line, mistakes_of_pydantic
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
-from creamtea.regular import read_text
+from creamtea.files import read_text
 from creamtea.wording import file_name, key_name
 
 Model = TypeVar("Model", bound=BaseModel)

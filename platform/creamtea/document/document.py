@@ -27,7 +27,7 @@ from creamtea.document.mistakes import (
     shown,
 )
 from creamtea.errors import InputError
-from creamtea.regular import decode, open_regular
+from creamtea.files import decode, open_regular
 from creamtea.wording import file_name
 
 MAX_BYTES = 1_000_000

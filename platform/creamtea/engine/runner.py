@@ -36,10 +36,9 @@ from creamtea.contract.step import (
 )
 from creamtea.engine.task import DAMAGED, GAVE_WAY, StepOutcome, StepTask, storable
 from creamtea.errors import CreamteaError, DamagedArtefact, InfrastructureError, StepError, StepUnavailable
-from creamtea.hardware import processor_name
+from creamtea.files import clear_abandoned, scratch_folder
 from creamtea.methods.plugins import require
-from creamtea.scratch import clear_abandoned, scratch_folder
-from creamtea.settings import is_withheld
+from creamtea.settings import is_withheld, processor_name
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import DISK_FULL, ArtefactStore
 from creamtea.store.logs import HEAD, LIMIT, LogName, shortened, write_log

@@ -14,8 +14,8 @@ from creamtea.engine.runner import Context
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
 from creamtea.errors import InputError
+from creamtea.files import clear_abandoned, scratch_folder
 from creamtea.methods.plugins import require
-from creamtea.scratch import clear_abandoned, scratch_folder
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import DECODE
 from creamtea.store.artefacts import ArtefactStore

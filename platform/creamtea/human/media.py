@@ -33,9 +33,9 @@ from sqlalchemy.orm import Session
 from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
+from creamtea.files import open_regular, read_text
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.outputs import Line
-from creamtea.regular import open_regular, read_text
 from creamtea.store.rows import check_text
 from creamtea.store.tables import CampaignMedia, Item
 from creamtea.wording import file_name, key_name

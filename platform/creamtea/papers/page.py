@@ -5,9 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator
 
-from creamtea.papers.catalogue import exhibits, papers
-from creamtea.papers.model import Collection, Exhibit, Paper
-from creamtea.papers.status import Status, collections_of, status_words, why_not_run
+from creamtea.papers.catalogue import (
+    Collection,
+    Exhibit,
+    Paper,
+    Status,
+    collections_of,
+    exhibits,
+    papers,
+    status_words,
+    why_not_run,
+)
 
 INTRODUCTION = """\
 # The papers' tables and figures

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from typer.main import get_command
 
-from creamtea.cli.lazy import NOUNS, type_of_one
+from creamtea.cli.main import NOUNS, type_of_one
 from creamtea.reference.markup import GENERATED, cell, code, table
 
 INTRODUCTION = f"""\

@@ -10,15 +10,14 @@ from creamtea.methods.analysis import ANALYSES, EMPTY, LENGTH
 from creamtea.methods.metrics import METRICS
 from creamtea.methods.training import SelectBy
 from creamtea.reference.markup import GENERATED, cell, table
-from creamtea.report.columns import (
-    LATENCY,
+from creamtea.report.latency import LATENCY, SPEED
+from creamtea.report.tables import (
     PAIRS,
     RECALL_IDIOM,
     RECALL_MACRO,
     RECALL_SENTENCE,
     RECALL_WORDS,
     SELECTED,
-    SPEED,
     training_columns,
 )
 

@@ -1,4 +1,4 @@
-"""Figures of analyses, as their classes declare them: curves over a setting, marks in rows, or points."""
+"""Figures of analyses, and the buckets into which some analyses divide a test set."""
 
 from __future__ import annotations
 
@@ -8,14 +8,75 @@ from dataclasses import replace
 from typing import Any
 
 from creamtea.contract.columns import Column
-from creamtea.methods.analysis import CellPlot, PointPlot, RowPlot, RowSetting
+from creamtea.methods.analysis import CellPlot, Measure, PointPlot, RowPlot, RowSetting, TableLayout
 from creamtea.report import text, vega
-from creamtea.report.buckets import Groups
-from creamtea.report.cells import state_of
-from creamtea.report.model import Cell, Figure, Row, Spec
+from creamtea.report.cells import Measured, state_of
+from creamtea.report.model import Cell, Figure, Row, Spec, Table
 from creamtea.report.vega import GREY, Styles, styles_of_parts
 from creamtea.stats.estimate import wilson_interval
 from creamtea.store.queries import CurvePoint
+
+MANY_ROWS = 9  # of a table that a page shows when asked for
+Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
+
+
+def found_buckets(groups: Groups) -> list[RowSetting]:
+    """Return every bucket that a step has measured, in order; `words` include its number of segments."""
+    buckets = {
+        metric.subject: metric.detail["bucket"]
+        for seeds in groups.values()
+        for step in seeds
+        for metric in step.metrics
+        if "bucket" in metric.detail
+    }
+    ordered = sorted(buckets.items(), key=lambda item: int(item[1]["position"]))
+    return [
+        RowSetting(
+            tuple(subject.split("/")),
+            f"{bucket['words']} ({bucket['segments']:,})",
+            float(bucket["position"]),
+            tick=bucket["words"],
+        )
+        for subject, bucket in ordered
+    ]
+
+
+def bucket_tables(layout: TableLayout, rows: Sequence[tuple[RowSetting, Row]]) -> list[Table]:
+    """Build a table for each kind of buckets: a row per group, a column per bucket and measure.
+
+    `rows`: each belongs to one group and one bucket.
+    """
+    tables = []
+    for kind, title in layout.buckets.items():
+        own = [(setting, row) for setting, row in rows if setting.parts[0] == kind]
+        if not own:
+            continue
+        cells: dict[str, dict[str, Cell]] = {}
+        columns: dict[str, Column] = {}
+        for measure in layout.measures:
+            for setting, row in own:
+                column = _column(measure, setting)
+                columns[column.key] = column
+                cells.setdefault(row.name, {})[column.key] = row.cells[measure.column.key]
+        tables.append(
+            Table(
+                kind,
+                f"By {title}",
+                layout.heading,
+                tuple(columns.values()),
+                tuple(Row(name, its_cells) for name, its_cells in cells.items()),
+                "In brackets: the number of segments of the bucket.",
+                folded=len(cells) >= MANY_ROWS,
+            )
+        )
+    return tables
+
+
+def _column(measure: Measure, setting: RowSetting) -> Column:
+    column = measure.column
+    key = text.key_of(f"{column.key}-{'-'.join(setting.parts)}")
+    return replace(column, key=key, title=f"{column.title}, {setting.words}")
+
 
 MAX_TICKS = 12
 LARGE = 10_000
@@ -31,7 +92,10 @@ def analysis_figure(
     groups: Groups,
     styles: Styles,
 ) -> Figure | None:
-    """None where there is nothing to draw, nor anything missing. `styles`: of the variants and systems."""
+    """Draw a plot of an analysis. None if nothing is drawn and nothing is missing.
+
+    `styles`: of the variants and systems.
+    """
     match plot:
         case CellPlot():
             return _over_cells(plot, tables[0], styles)
@@ -48,7 +112,7 @@ def mark(group: str, x: float, cell: Cell, y: Column, label: str) -> Mark:
 
 
 def _over_cells(plot: CellPlot, rows: Rows, styles: Styles) -> Figure | None:
-    """Means over seeds with their intervals, as the table has them."""
+    """Draw means over seeds with their intervals, as the table has them."""
     curves: dict[tuple[str, str], list[Mark]] = {}
     gaps: dict[tuple[str, str], str] = {}
     parts: dict[str, tuple[str, str]] = {}
@@ -75,7 +139,7 @@ def _over_cells(plot: CellPlot, rows: Rows, styles: Styles) -> Figure | None:
 
 
 def _over_points(plot: PointPlot, points: Points, groups: Groups, styles: Styles) -> Figure | None:
-    """One curve per step: points of different seeds have no x in common."""
+    """Draw one curve per step: points of different seeds share no x."""
     marks, missing, parts = [], [], dict[str, tuple[str, str]]()
     for name, measured in groups.items():
         for step in measured:
@@ -133,7 +197,7 @@ def _empty(title: str, missing: Sequence[str]) -> Figure | None:
 
 
 def _in_rows(plot: RowPlot, rows: Sequence[Row], styles: Styles) -> Figure | None:
-    """A measure's mark in each row, with its interval or its deviation to either side."""
+    """Draw a measure's mark in each row, with its interval or its deviation to either side."""
     marks = []
     for key, words in plot.measures.items():
         for place, row in enumerate(rows):
@@ -161,7 +225,7 @@ def _in_rows(plot: RowPlot, rows: Sequence[Row], styles: Styles) -> Figure | Non
 
 
 def _name_ticks(x: Spec, ticks: Mapping[float, str]) -> None:
-    """Words in place of the numbers that have some."""
+    """Replace the numbers of ticks by their words, where they have some."""
     if ticks:
         words = "".join(f"datum.value == {place:g} ? {json.dumps(word)} : " for place, word in ticks.items())
         x["axis"]["labelExpr"] = f"{words}datum.label"
@@ -170,7 +234,7 @@ def _name_ticks(x: Spec, ticks: Mapping[float, str]) -> None:
 def curve_layers(
     groups: Styles, x: Column, y: Column, label: str, rows: Sequence[Mark], logarithmic: bool
 ) -> list[Spec]:
-    """Lines, intervals where there are any, and points with what they are."""
+    """Return layers of lines, of intervals if there are any, and of points with tooltips."""
     across = vega.quantity("x", text.heading(x), zero=False)
     ticks = sorted({row["x"] for row in rows})
     large = ticks[0] >= 1 and ticks[-1] >= LARGE  # 100k
@@ -202,8 +266,10 @@ def curve_layers(
 
 
 def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot, styles: Styles) -> list[Spec]:
-    """A row per name; in it, below each other, a mark per group with its interval. The marks of several
-    groups are grey, and told apart by their shapes."""
+    """Draw a row per name with a mark per group, one below the other, each with its interval.
+
+    Marks of several groups are grey and differ in shape.
+    """
     if len(groups) > 1:
         style = vega.by_style("group", vega.greys(groups))
     else:

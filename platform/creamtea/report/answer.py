@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
 from creamtea.report import text
-from creamtea.report.columns import AGREEMENT, P50, RECALL_IDIOM, RECALL_WORDS, SPEED
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.human.verdicts import verdict_cell
+from creamtea.report.latency import P50, SPEED
 from creamtea.report.model import Block, Delta, Notes, Row, Section, Table
-from creamtea.report.tables import clusters, ranked
+from creamtea.report.tables import AGREEMENT, RECALL_IDIOM, RECALL_WORDS, clusters, ranked
 from creamtea.study.spec import Study
 
 TITLE = "What came out"
@@ -29,8 +29,11 @@ def answer_section(
     campaigns: Sequence[CampaignReport],
     warnings: Sequence[StudyWarning],
 ) -> Section:
-    """One block for each test set: quality, people, speed, idioms, and what to look at first; then pictures
-    of the systems' scores, if there are several, and of quality against latency, if that is measured."""
+    """Write one block per test set: quality, people, speed, idioms, first warning; then pictures.
+
+    The pictures show the systems' scores, if there are several, and quality against latency, if it is
+    measured.
+    """
     timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
     blocks = []
     for systems in tables:
@@ -74,8 +77,7 @@ class _Answer:
         ]
 
     def _delta(self, row: Row, other: Row) -> Delta | None:
-        """The tested difference of two systems: of all pairs, or from a row's baseline where the study has
-        tested no others."""
+        """Return the tested difference of two systems: from all pairs, else from a row's baseline."""
         found = [self.pairs.get((row.name, other.name))]
         if not self.pairs and self.metric is not None:
             of_row, of_other = row.cells[self.metric.key].delta, other.cells[self.metric.key].delta
@@ -122,7 +124,7 @@ class _Answer:
         return "" if delta is None else text.change_state(delta, column)
 
     def _others(self, best: Row, rest: Sequence[Row], column: Column) -> Iterator[str]:
-        """What the tests say of the best system and each other, in the order of the scores."""
+        """Say what the tests found between the best system and each other, in the order of the scores."""
         found: dict[str, list[str]] = {}
         for row in rest:
             delta = self._delta(best, row)
@@ -151,7 +153,7 @@ class _Answer:
             yield f"Groups, each better than the next as a whole: {listed}."
 
     def _seeds(self) -> Iterator[str]:
-        """How far another training could change the order, if several variants were trained."""
+        """Say how far another training could change the order, if several variants were trained."""
         spec = self.spec
         names = {spec.systems[row.name].variant for row in self.scored if spec.systems[row.name].runs}
         counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
@@ -229,7 +231,7 @@ def _tested(delta: Delta, column: Column) -> str:
 
 
 def campaign_answer(report: CampaignReport) -> Section:
-    """What came out of one campaign alone."""
+    """Write what came out of one campaign alone."""
     sentences = (*_highest_mean(report), *_people(report))
     return Section("answer", TITLE, (Notes("sentences", sentences, lead=True),))
 

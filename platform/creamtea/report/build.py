@@ -12,16 +12,23 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from creamtea.orders.specs import spec_of
-from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
+from creamtea.report.analyses import AnalysisResults, analyses_section, build_analyses, missed_idioms
 from creamtea.report.answer import answer_section
-from creamtea.report.cells import Material, few_segments, idioms_of, known_count, state_of
-from creamtea.report.columns import meanings
+from creamtea.report.cells import (
+    SEEDS_ALLOW,
+    WITH_SEEDS,
+    StudyResults,
+    all_differences,
+    few_segments,
+    idioms_of,
+    known_count,
+    state_of,
+    step_title,
+)
 from creamtea.report.configuration import configuration_section, imported_models
-from creamtea.report.curves import recall_curves
-from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, speed_of
+from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, recall_curves, speed_of
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.campaign import CampaignReport, human_columns
-from creamtea.report.idioms import missed_idioms
 from creamtea.report.latency import latency_note, latency_table, threads_in_words
 from creamtea.report.model import (
     Block,
@@ -34,13 +41,10 @@ from creamtea.report.model import (
     Section,
     Texts,
     Warnings,
+    column_meanings,
 )
-from creamtea.report.ngrams import ngrams_section
-from creamtea.report.parameters import sweeps
-from creamtea.report.scores import all_differences
-from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
-from creamtea.report.step_titles import step_title
-from creamtea.report.sweep_figures import sweep_choice
+from creamtea.report.outputs import ngrams_section
+from creamtea.report.sweeps import sweep_choice, sweeps
 from creamtea.report.tables import (
     agreement_table,
     corpora_table,
@@ -61,12 +65,11 @@ from creamtea.wording import counted
 
 
 def build_report(database: Database, study: str | int, complete: bool = True) -> Document:
-    """The report of the study with this number, or of the newest with this name, whatever its state.
+    """Build the report of the study with this number, or of the newest study with this name.
 
-    Without `complete`, of campaigns there is a summary only: means, differences and verdicts, but nothing
-    that takes resampling, nor agreement, nor metrics against human scores. No texts of hypotheses are read
-    for it, so that it has no characteristic n-grams (`ngrams.build_ngrams`). Raises InputError naming the
-    known studies.
+    Without `complete`, campaigns have only means, differences and verdicts: no resampling, no agreement, no
+    metrics against human scores. No hypotheses are read either, so there are no characteristic n-grams
+    (`outputs.build_ngrams` adds them). Raises InputError naming the known studies.
     """
     with database.session() as session:
         return report_of(session, find_study(session, study), complete)
@@ -75,42 +78,40 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
 def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: bool = False) -> Document:
     """The same within a session; `alone`: with no word of other submissions, which a bundle does not hold."""
     spec = spec_of(row)
-    material = Material(session, row.id, spec)
-    nodes = material.nodes
-    campaigns, left_out = campaign_reports(session, row, material, complete, alone=alone)
+    results = StudyResults(session, row.id, spec)
+    nodes = results.nodes
+    campaigns, left_out = campaign_reports(session, row, results, complete, alone=alone)
     styles = styles_of(spec)
     tables = [
         SystemsOn(
             name,
             table,
-            further_table(material, name, table),
+            further_table(results, name, table),
             styles,
-            all_differences(material, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
-            agreement_table(material, table, name),
+            all_differences(results, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
+            agreement_table(results, table, name),
         )
         for name in spec.test_sets
-        for table in [systems_table(material, name, human_columns(campaigns, name))]
+        for table in [systems_table(results, name, human_columns(campaigns, name))]
     ]
-    analyses = build_analyses(material)
-    warnings = result_warnings(session, material, tables)
+    analyses = build_analyses(results)
+    warnings = result_warnings(session, results, tables)
     sections = [
         answer_section(spec, tables, campaigns, warnings),
         Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else (), folded=True),
-        Section("systems", "Systems", tuple(_systems_section(material, systems) for systems in tables)),
-        Section("reading", "", (Notes("notes", tuple(_notes(spec, material))),)),
+        Section("systems", "Systems", tuple(_systems_section(results, systems) for systems in tables)),
+        Section("reading", "", (Notes("notes", tuple(_notes(spec, results))),)),
         _failures_section(nodes),
         Section(
             "figures",
             "Figures",
-            (*_figure_sections(material, tables, analyses), learning_choice(material))
-            if spec.variants
-            else (),
+            (*_figure_sections(results, tables, analyses), learning_choice(results)) if spec.variants else (),
         ),
         _human_section(campaigns, left_out),
         analyses_section(analyses),
-        ngrams_section(session, material) if complete else None,
-        _provenance_section(row, material, tables),
-        configuration_section(session, row, spec, alone, imported_models(material)),
+        ngrams_section(session, results) if complete else None,
+        _provenance_section(row, results, tables),
+        configuration_section(session, row, spec, alone, imported_models(results)),
     ]
     return Document(
         kind="study",
@@ -140,42 +141,42 @@ def _steps(nodes: Iterable[Node]) -> str:
 # ---------------------------------------------------------------- systems and figures
 
 
-def _systems_section(material: Material, systems: SystemsOn) -> Section:
-    segments = known_count(material.of("test_set", test_set=systems.test_set), "segments")
-    idioms = idioms_of(material, systems.test_set)
+def _systems_section(results: StudyResults, systems: SystemsOn) -> Section:
+    segments = known_count(results.of("test_set", test_set=systems.test_set), "segments")
+    idioms = idioms_of(results, systems.test_set)
     facts = ["not prepared yet" if segments is None else counted(segments, "segment")]
     if idioms.count:
         different = f" ({idioms.distinct:,} different)" if idioms.repeated else ""
         facts.append(f"{counted(idioms.count, 'idiom')}{different}")
     if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
         facts.append(f"baseline {baselines}")
-    missed = missed_idioms(material, systems.test_set)
+    missed = missed_idioms(results, systems.test_set)
     few = few_segments(systems.test_set, segments)
-    references = {name for name, own in material.spec.systems.items() if own.reference is not None}
+    references = {name for name, own in results.spec.systems.items() if own.reference is not None}
     sorted_table = ranked(systems.table, references)
-    blocks: tuple[Block, ...] = (sorted_table, *few, *meanings(systems.table.columns), *missed)
+    blocks: tuple[Block, ...] = (sorted_table, *few, *column_meanings(systems.table.columns), *missed)
     if systems.pairs:
         blocks = (*blocks, pairs_table(sorted_table, systems.pairs))
     if systems.agreement is not None:
         blocks = (*blocks, systems.agreement)
     if systems.further is not None:
         blocks = (*blocks, systems.further)
-    blocks = (*blocks, *group_tables(material, systems.test_set))
-    if speed_of(systems.table) is not None and (means := latency_table(material)) is not None:
+    blocks = (*blocks, *group_tables(results, systems.test_set))
+    if speed_of(systems.table) is not None and (means := latency_table(results)) is not None:
         blocks = (*blocks, means)
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)
 
 
 def _figure_sections(
-    material: Material, tables: Sequence[SystemsOn], analyses: Sequence[AnalysisResults]
+    results: StudyResults, tables: Sequence[SystemsOn], analyses: Sequence[AnalysisResults]
 ) -> list[Section]:
-    curves = recall_curves(material)
-    variants = {name: system.variant for name, system in material.spec.systems.items() if system.variant}
-    swept = sweeps(material.spec)
-    selects = any(system.runs and system.selection.selects for system in material.spec.systems.values())
+    curves = recall_curves(results)
+    variants = {name: system.variant for name, system in results.spec.systems.items() if system.variant}
+    swept = sweeps(results.spec)
+    selects = any(system.runs and system.selection.selects for system in results.spec.systems.values())
     sections = []
     for systems in tables:
-        idioms = bool(idioms_of(material, systems.test_set).count)
+        idioms = bool(idioms_of(results, systems.test_set).count)
         parameters = sweep_choice(systems, tables, analyses, swept, variants)
         blocks: list[Block] = [recall_choice(systems, curves, idioms)] if selects else []
         blocks += [parameters] if parameters else []
@@ -192,7 +193,7 @@ def _human_section(campaigns: Sequence[CampaignReport], left_out: Sequence[str])
 # ---------------------------------------------------------------- how to read it
 
 
-def _notes(spec: Study, material: Material) -> Iterator[str]:
+def _notes(spec: Study, results: StudyResults) -> Iterator[str]:
     if any(map(spec.metrics_on, spec.test_sets)):
         yield _significance(spec)
     human = [name for name, system in spec.systems.items() if system.reference is not None]
@@ -207,7 +208,7 @@ def _notes(spec: Study, material: Material) -> Iterator[str]:
         if not test_set.has_references and unused:
             yield f"{name} has no references, which {', '.join(unused)} would need."
     if any(system.runs for system in spec.systems.values()):
-        yield latency_note(material)
+        yield latency_note(results)
 
 
 def _significance(spec: Study) -> str:
@@ -224,17 +225,17 @@ def _significance(spec: Study) -> str:
     )
 
 
-def _hardware(material: Material) -> tuple[str, ...]:
+def _hardware(results: StudyResults) -> tuple[str, ...]:
     """The machines of the trainings and of the latency run, each once."""
     machines: dict[str, None] = {}
-    for training in material.of("train"):
+    for training in results.of("train"):
         if device := training.node.facts.get("device"):
             threads = training.node.facts.get("threads")
             words = [f"training: {device}", *([threads_in_words(threads)] if threads else [])]
             if training.node.facts.get("deterministic") is False:
                 words.append("not deterministic")
             machines[", ".join(words)] = None
-    for timing in material.of("latency"):
+    for timing in results.of("latency"):
         for metric in timing.metrics:
             if hardware := metric.detail.get("hardware"):
                 machines[f"latency: {_flat(hardware)}"] = None
@@ -254,8 +255,10 @@ UPSTREAM = "not run: an earlier step failed"
 
 
 def _failures_section(nodes: Iterable[Node]) -> Section:
-    """What has failed, is unavailable or was cancelled: each reason with every place that it concerns.
-    Steps that could not run because of these come last, together: their cells name the causes."""
+    """List what failed, is unavailable or was cancelled: each reason with every place it concerns.
+
+    Steps that could not run because of these come last, in one entry: their cells name the causes.
+    """
     alike: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         if node.state in ("failed", "cancelled"):
@@ -281,9 +284,9 @@ def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:
     return tuple(sorted(used))
 
 
-def _provenance_section(row: StudyRow, material: Material, tables: Sequence[SystemsOn]) -> Section:
+def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[SystemsOn]) -> Section:
     seeds = tuple(
-        f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in material.spec.variants.items()
+        f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in results.spec.variants.items()
     )
     signatures = {
         f"{column.title} on {systems.test_set}": column.signature
@@ -291,20 +294,20 @@ def _provenance_section(row: StudyRow, material: Material, tables: Sequence[Syst
         for column in systems.table.columns
         if column.signature
     }
-    hardware = _hardware(material)
+    hardware = _hardware(results)
     facts = (
         Fact("config hash", row.config_hash, code=True),
         Fact("code version", row.code_version),
-        *([Fact("plug-ins", plugins)] if (plugins := _plugins(material.nodes)) else []),
+        *([Fact("plug-ins", plugins)] if (plugins := _plugins(results.nodes)) else []),
         *([Fact("seeds", seeds)] if seeds else []),
-        *(Fact(f"model {model.label}", model.value) for model in imported_models(material)),
+        *(Fact(f"model {model.label}", model.value) for model in imported_models(results)),
         *([Fact("hardware", hardware or "not reported yet")] if seeds or hardware else []),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),
     )
-    tables_of_texts = [table for table in (corpora_table(material), trainings_table(material)) if table.rows]
+    tables_of_texts = [table for table in (corpora_table(results), trainings_table(results)) if table.rows]
     blocks: tuple[Block, ...] = (
         *tables_of_texts,
-        *meanings(column for table in tables_of_texts for column in table.columns),
+        *column_meanings(column for table in tables_of_texts for column in table.columns),
         Facts("versions", "Versions, seeds, hardware", facts),
     )
     return Section("provenance", "Provenance", blocks)

@@ -1,19 +1,26 @@
-"""From steps and their metrics to the cells of a table."""
+"""A study's results: its steps with what they measured, scores, and differences as cells of tables.
+
+Differences of one metric on one test set are corrected together; where variants have several seeds, they
+also cover the choice of seeds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
+from creamtea.document.canonical import digest
 from creamtea.document.warning import StudyWarning
-from creamtea.report.model import UNMARKED, Cell, Delta, PValue, Warnings
-from creamtea.report.step_titles import step_title
+from creamtea.methods.metrics import Bleu, Chrf, Metric
+from creamtea.report.model import ONE_SEED, SEEDS_MISSING, UNMARKED, Cell, Delta, PValue, Warnings
 from creamtea.stats.paired import SIGNIFICANT, holm
 from creamtea.stats.resampling import MIN_SEGMENTS
+from creamtea.stats.seeds import one_against_several, spread_of_difference
 from creamtea.store.queries import (
     OUTPUTS,
     CurvePoint,
@@ -28,13 +35,33 @@ from creamtea.store.tables import StepInput
 from creamtea.study.spec import Study
 from creamtea.wording import counted
 
+BEFORE = {"seed": "seed", "baseline": "against"}  # a word before a label's value
+
+
+def step_title(node: Node) -> str:
+    """As "train: softmax, seed 1", "score: softmax-greedy, seed 1, test, bleu" or "compare: scones, against
+    softmax, test, bleu"."""
+    of_system = next((name for name in ("system", "variant") if name in node.labels), None)
+    names = (
+        [of_system, "baseline", "seed", "test_set", "metric", "analysis"] if of_system else list(node.labels)
+    )
+    words = [
+        f"{BEFORE[name]} {node.labels[name]}" if name in BEFORE else str(node.labels[name])
+        for name in names
+        if name is not None
+        and isinstance(node.labels.get(name), str | int)
+        and node.labels[name] != node.kind  # an analysis that is called as its kind
+    ]
+    return ": ".join(filter(None, [node.kind.replace("_", " "), ", ".join(words)]))
+
+
 # which state a cell without a value takes from several seeds: the one that most needs looking at
 _GRAVITY = ("failed", "unavailable", "cancelled", "running", "pending", "absent")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A node with the metrics that its step has left."""
+    """A node and the metrics that its step stored."""
 
     node: Node
     metrics: Sequence[MetricValue]
@@ -46,8 +73,8 @@ class Measured:
         return None
 
 
-class Material:
-    """A study's spec and its nodes with their metrics, found by kind and labels; within its session."""
+class StudyResults:
+    """A study's spec and its nodes with their metrics, found by kind and labels. Valid in its session."""
 
     def __init__(self, session: Session, study: int, spec: Study) -> None:
         self._session = session
@@ -59,7 +86,7 @@ class Material:
             self._by_kind.setdefault(node.kind, []).append(Measured(node, metrics.get(node.key, [])))
 
     def of(self, kind: str, **labels: object) -> list[Measured]:
-        """The nodes of a kind with these labels, in the plan's order."""
+        """Return the nodes of a kind with these labels, in the plan's order."""
         return [
             step
             for step in self._by_kind.get(kind, [])
@@ -68,11 +95,11 @@ class Material:
 
     @cached_property
     def inputs(self) -> dict[str, list[StepInput]]:
-        """What its steps are made from: step key → inputs, in order."""
+        """The inputs of its steps, in order: step key → inputs."""
         return inputs_of(self._session, [node.key for node in self.nodes])
 
     def outputs(self, system: str, test_set: str) -> list[Measured]:
-        """Where a system's outputs on a test set come from, of each seed."""
+        """Return the steps that made a system's outputs on a test set, one for each seed."""
         return [step for kind in OUTPUTS for step in self.of(kind, system=system, test_set=test_set)]
 
     @cached_property
@@ -83,29 +110,31 @@ class Material:
 
 @dataclass(frozen=True)
 class Idioms:
+    """The idioms of a test set."""
+
     count: int | None  # of all occurrences; None until the test set has been prepared
     distinct: int | None  # None until a recall has been measured
-    by_words: bool  # asked by their own words, too, which version 0.1.0 did not do
+    by_words: bool  # recall is measured from the idioms' own words, too (not in version 0.1.0)
 
     @property
     def repeated(self) -> bool:
-        """An idiom occurs several times: a mean over distinct idioms differs."""
+        """Whether an idiom occurs several times, so that a mean over distinct idioms differs."""
         return self.count is not None and self.distinct is not None and self.distinct < self.count
 
     @property
     def needs(self) -> set[str]:
-        """What settings of an analysis may need (`RowSetting.needs`)."""
+        """The values of `RowSetting.needs` that the test set satisfies."""
         there = {"idioms": True, "words": self.by_words}
         there |= {f"repeated {name}": self.repeated and given for name, given in there.items()}
         return {"", *(name for name, given in there.items() if given and self.count != 0)}
 
 
-def idioms_of(material: Material, test_set: str) -> Idioms:
-    """What the steps report of a test set's idioms; recall's details have how many are distinct."""
-    count = known_count(material.of("test_set", test_set=test_set), "idioms")
+def idioms_of(results: StudyResults, test_set: str) -> Idioms:
+    """Count a test set's idioms, as its steps report them; details of recall have the distinct ones."""
+    count = known_count(results.of("test_set", test_set=test_set), "idioms")
     measured = [
-        *material.of("recall", test_set=test_set),
-        *material.of("recall_at_size", test_set=test_set),
+        *results.of("recall", test_set=test_set),
+        *results.of("recall_at_size", test_set=test_set),
     ]
     distinct = [
         metric.detail["idioms"] for step in measured for metric in step.metrics if "idioms" in metric.detail
@@ -119,8 +148,10 @@ def idioms_of(material: Material, test_set: str) -> Idioms:
 
 
 def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
-    """A warning beside a table whose intervals are over so few segments that they are too narrow. None of a
-    single segment, which has no intervals."""
+    """Warn beside a table with so few segments that its intervals are too narrow.
+
+    A single segment has no intervals, and no warning.
+    """
     if segments is None or not 1 < segments < MIN_SEGMENTS:
         return ()
     found = (
@@ -132,7 +163,7 @@ def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
 
 
 def known_count(measured: Sequence[Measured], name: str) -> int | None:
-    """A count, from the first step that has it."""
+    """Return a count from the first step that has it."""
     for step in measured:
         metric = step.find(name)
         if metric is not None and metric.value is not None:
@@ -143,12 +174,12 @@ def known_count(measured: Sequence[Measured], name: str) -> int | None:
 Read = Callable[[Measured], MetricValue | None]
 
 
-def absent(note: str) -> Cell:
+def absent_cell(note: str) -> Cell:
     return Cell("absent", note)
 
 
 def state_of(node: Node) -> tuple[str, str]:
-    """The cell state of a node's step, and why it has no value."""
+    """Return the cell state of a node's step, and why it has no value."""
     if node.state == "succeeded":
         return "ok", ""
     if node.state == "failed":
@@ -162,9 +193,9 @@ def state_of(node: Node) -> tuple[str, str]:
 
 
 def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
-    """One cell from the nodes of a system's seeds; `missing` says why there would be no node at all."""
+    """Return one cell from the nodes of a system's seeds. `missing`: the note if there are no nodes."""
     if not measured:
-        return absent(missing)
+        return absent_cell(missing)
     values: list[MetricValue] = []
     gaps: list[tuple[str, str, str]] = []  # state, note, seed
     for step in measured:
@@ -206,7 +237,7 @@ def _mean(metrics: Sequence[MetricValue]) -> Cell:
 
 
 def _join(gaps: Sequence[tuple[str, str, str]], named: bool) -> str:
-    """The distinct reasons, each with the seeds that it concerns if there are several."""
+    """Join the distinct reasons, each with its seeds if `named`."""
     seeds: dict[str, list[str]] = {}
     for _, note, seed in gaps:
         seeds.setdefault(note, []).append(seed)
@@ -216,7 +247,7 @@ def _join(gaps: Sequence[tuple[str, str, str]], named: bool) -> str:
 
 
 def read_delta(measured: Measured | None, subject: str | None = None) -> Delta:
-    """The comparison with the baseline, not yet corrected; of a step with several that of this subject."""
+    """Return the stored comparison, not yet corrected. `subject` chooses one if the step has several."""
     if measured is None:
         return Delta("absent", "the plan has no comparison for this metric")
     state, note = state_of(measured.node)
@@ -230,7 +261,7 @@ def read_delta(measured: Measured | None, subject: str | None = None) -> Delta:
 
 
 def tested_delta(row: MetricValue) -> Delta:
-    """What a comparison has left."""
+    """Return the difference that a comparison stored."""
     return Delta(
         "ok",
         row.note,
@@ -251,12 +282,14 @@ COMING = ("pending", "running", "failed", "cancelled")
 
 
 def correct(deltas: Sequence[Delta]) -> list[Delta]:
-    """Holm's correction over the comparisons of one metric on one test set, each test by itself. One that is
-    still to come counts as p = 1, so that no mark goes away when it is there. A difference is significant if
-    both tests say so: neither can be chosen after seeing the other. Where there is a p with seeds, it must
-    say so, too: the tests are over segments alone."""
+    """Apply Holm's correction over the comparisons of one metric on one test set, to each test by itself.
+
+    A difference is significant if both tests say so: neither can be chosen after seeing the other. If it has
+    a p with seeds, that must say so, too: the tests are over segments alone.
+    """
 
     def corrected(p_values: Iterable[float | None]) -> list[float | None]:
+        # a comparison that has not run yet counts as p = 1, so that its result removes no mark
         return holm([1.0 if delta.state in COMING else p for delta, p in zip(deltas, p_values, strict=True)])
 
     tests = dict.fromkeys(test for delta in deltas for test in delta.p_values)
@@ -276,3 +309,171 @@ def _corrected(delta: Delta, p_values: Mapping[str, float | None], with_seeds: f
     decisive = [p for p in (*(p.corrected for p in own.values()), seeds) if p is not None]
     significant = bool(own) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
     return replace(delta, p_values=own, p_seeds_corrected=seeds, significant=significant)
+
+
+Scores = Mapping[str, float]
+
+# what a reader has to know, in notes on differences
+WITH_SEEDS = (
+    "where either system has several seeds, the interval and the p “with seeds” cover the choice of segments "
+    "and of seeds; of a system with one seed and one with several, no difference is marked"
+)
+SEEDS_ALLOW = ", and so is p “with seeds”"
+
+ENSEMBLE = "ensemble"  # in the place of a model
+
+
+def scores_by_model(results: StudyResults, system: str, test_set: str, metric: Metric) -> Scores | None:
+    """Return a system's scores by the digest of its model, or of the model that it was fine-tuned from.
+
+    An ensemble has one score, given outputs have none. Returns None if one of several seeds has no score.
+    """
+    spec = results.spec.systems[system]
+    measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
+    scores: dict[str, float] = {}
+    for step in measured if spec.variant else ():
+        score = step.find(metric.row())
+        if score is None or score.value is None:
+            return None if len(measured) > 1 else {}
+        seed = step.node.labels["seed"]
+        scores[ENSEMBLE if spec.ensemble else model_of(results, spec.variant, seed)] = score.value
+    return scores
+
+
+def model_of(results: StudyResults, variant: str, seed: int) -> str:
+    """Return a digest of the training that made a variant's model, or the model that it was fine-tuned from.
+
+    An NVS head does not count: its gradient reaches no other weight, so variants with and without it
+    translate with the same model of each seed.
+    """
+    trained = results.of("train", variant=results.spec.root_of(variant), seed=seed)[0].node
+    params = {name: value for name, value in trained.params.items() if name != "nvs"}
+    inputs = [(row.role, row.position, row.input_key) for row in results.inputs.get(trained.key, ())]
+    return digest([params, inputs])
+
+
+def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> Delta:
+    """Add the interval and p over segments and seeds to a difference, if either side has several seeds.
+
+    If a score is missing, or one side has a single seed, a note keeps the difference from being marked. An
+    ensemble's difference stays as it is: how much ensembles of other seeds would differ is not known.
+    """
+    if delta.value is None or ENSEMBLE in (*(system or ()), *(baseline or ())):
+        return delta
+    if system is None or baseline is None:
+        return replace(delta, note=SEEDS_MISSING)
+    if one_against_several(system, baseline):
+        return replace(delta, note=ONE_SEED)
+    spread = spread_of_difference(system, baseline)
+    return delta if spread is None else delta.with_seeds(spread)
+
+
+# of BLEU: translations of other sentences of the same text have as much
+NEAR_ZERO = 2.0
+MUCH_IN_COMMON = 30.0  # of chrF: outputs of models that have learnt nothing have less than 20
+NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
+NOT_TRANSLATED = "the system does not translate this test set"
+ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"
+
+Pair = tuple[str, str]  # a system and what it is compared with
+
+
+def score_cell(results: StudyResults, system: str, test_set: str, metric: Metric, group: str = "") -> Cell:
+    """Return a system's score. `group`: for a metric of words, a group of words of the test set."""
+    measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
+    missing = why_no_score(results.spec, system, test_set)
+    return read_cell(measured, lambda step: step.find(metric.row(), group), missing)
+
+
+def why_no_score(spec: Study, system: str, test_set: str) -> str:
+    """Say why a system has no score at all."""
+    own = test_set in spec.test_sets_of(system) and spec.systems[system].reference is not None
+    return ONLY_REFERENCE if own else NOT_TRANSLATED
+
+
+def differences(results: StudyResults, test_set: str, metric: Metric) -> dict[Pair, Delta]:
+    """Return all tested differences on a test set by a metric, corrected together."""
+    spec, found = results.spec, dict[Pair, Delta]()
+    for system in spec.systems_on(test_set):
+        for other in spec.comparisons(system):
+            labels = {"system": system, "baseline": other, "test_set": test_set, "metric": metric.name()}
+            found[system, other] = read_delta(next(iter(results.of("compare", **labels)), None))
+    return _corrected_together(results, test_set, metric, found)
+
+
+def all_differences(results: StudyResults, test_set: str, metric: Metric) -> dict[Pair, Delta]:
+    """Return the differences of every two systems, in both directions, corrected over all pairs.
+
+    Empty until they are tested, and for two systems alone, whose one pair `differences` has.
+    """
+    steps = results.of("pairs", test_set=test_set, metric=metric.name())
+    if not steps or steps[0].node.state != "succeeded":
+        return {}
+    places = enumerate(steps[0].node.labels["systems"])
+    found = {
+        (system, other): read_delta(steps[0], f"{i}/{j}")
+        for (i, other), (j, system) in combinations(places, 2)
+    }
+    tested = _corrected_together(results, test_set, metric, found)
+    return tested | {(other, system): delta.reversed for (system, other), delta in tested.items()}
+
+
+def _corrected_together(
+    results: StudyResults, test_set: str, metric: Metric, found: Mapping[Pair, Delta]
+) -> dict[Pair, Delta]:
+    """Add the error over seeds and Holm's correction; remove the mark if BLEU of both is near zero."""
+    scores = {
+        system: scores_by_model(results, system, test_set, metric)
+        for system in results.spec.systems_on(test_set)
+    }
+    deltas = [
+        with_seeds(delta, scores[system], scores.get(other, {})) for (system, other), delta in found.items()
+    ]
+    low = near_zero(results, test_set)
+    return {
+        pair: replace(delta, significant=False, note=NO_MARK)
+        if delta.significant and low.keys() >= set(pair)
+        else delta
+        for pair, delta in zip(found, correct(deltas), strict=True)
+    }
+
+
+def unfit_bleu(results: StudyResults, test_set: str) -> dict[str, str]:
+    """Return the systems whose outputs BLEU cannot compare with the references, and why.
+
+    Either the score's steps say so, or chrF contradicts a BLEU near zero.
+    """
+    low, reasons = near_zero(results, test_set), {}
+    for system in results.spec.systems_on(test_set):
+        said = [row.detail.get("unfit", "") for row in _rows(results, system, test_set, Bleu)]
+        chrf = [row.value or 0.0 for row in _rows(results, system, test_set, Chrf)]
+        if said and all(said):
+            reasons[system] = said[0]
+        elif system in low and min(chrf, default=0.0) >= MUCH_IN_COMMON:
+            reasons[system] = (
+                f"BLEU is {low[system]:.1f} and chrF {min(chrf):.1f}: the outputs have characters in common "
+                "with the references, but other words"
+            )
+    return reasons
+
+
+def _rows(results: StudyResults, system: str, test_set: str, kind: type[Metric]) -> list[MetricValue]:
+    """Return the scores of a system by the study's metrics of a kind."""
+    steps = (
+        (metric, step)
+        for metric in results.spec.metrics
+        if isinstance(metric, kind)
+        for step in results.of("score", system=system, test_set=test_set, metric=metric.name())
+    )
+    return [row for metric, step in steps if (row := step.find(metric.row())) is not None]
+
+
+def near_zero(results: StudyResults, test_set: str) -> dict[str, float]:
+    """Return the systems with a BLEU near zero; of several kinds of BLEU, the largest counts."""
+    largest: dict[str, float] = {}
+    for metric in results.spec.metrics:
+        for system in results.spec.systems_on(test_set) if isinstance(metric, Bleu) else ():
+            score = score_cell(results, system, test_set, metric).value
+            if score is not None:
+                largest[system] = max(score, largest.get(system, 0.0))
+    return {system: score for system, score in largest.items() if score < NEAR_ZERO}

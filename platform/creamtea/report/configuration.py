@@ -1,9 +1,10 @@
-"""What a study was: its variants in words, what differs from another run, and the YAML as run."""
+"""A study's settings in words: its variants and systems, changes since another run, and the YAML as run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -11,11 +12,85 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.report import describe, text
-from creamtea.report.cells import Material
+from creamtea.report import text
+from creamtea.report.cells import StudyResults
 from creamtea.report.model import Block, Cell, Entry, Fact, Facts, Notes, Passage, Row, Section, Table, Texts
 from creamtea.store.tables import StudyRow
-from creamtea.study.spec import Study
+from creamtea.study.spec import ImportedModel, Study
+
+
+def describe_variant(study: Study, name: str) -> str:
+    """Name objective, architecture if the variants differ in it, and adaptation of a variant.
+
+    As "SCONES α=0.5, base, adapted from news".
+    """
+    spec = study.variants[name]
+    words = [spec.objective.describe()]
+    if len({other.architecture.describe() for other in study.variants.values()}) > 1:
+        words.append(spec.architecture.describe())
+    if spec.start_from is not None:
+        words.append(f"adapted from {describe_start(spec.start_from)}")
+    return ", ".join(filter(None, words))
+
+
+def describe_training(study: Study, name: str) -> Iterator[str]:
+    """List how a variant is trained: objective, layers, text, batch, rate, updates, seeds."""
+    spec, own = study.variants[name], study.variants[name].training
+    yield spec.objective.describe()
+    if study.imported_by(name) is None:
+        yield describe_architecture(spec.architecture)
+    if spec.nvs is not None:
+        yield "NVS head"
+    if spec.start_from is not None:
+        yield f"adapted from {describe_start(spec.start_from)}"
+    yield f"text: {spec.corpus}" + (f", subwords {spec.subwords}" if spec.subwords else "")
+    pairs, tokens = own.batch_sentences, own.batch_tokens
+    batch = f"{pairs:,} pairs" if pairs else f"{tokens:,} target subwords"
+    yield f"batch: {batch}" + (f" × {own.accumulate}" if own.accumulate > 1 else "")
+    yield f"learning rate {own.learning_rate:g}, {own.schedule.replace('_', ' ')}, warm-up {own.warmup:,}"
+    epochs = "" if own.max_epochs is None else f" or {own.max_epochs:,} epochs"
+    yield f"at most {own.max_updates:,} updates{epochs}, patience {own.patience:,}"
+    yield f"seed{'s' * (len(spec.seeds) > 1)} {', '.join(map(str, spec.seeds))}"
+
+
+def describe_architecture(spec: Any) -> str:
+    """As "Transformer: encoder layers 3, decoder layers 3, width 128, …"."""
+    settings = spec.model_dump(mode="json", exclude={"kind"})
+    return f"{spec.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
+
+
+def describe_start(start: str | ImportedModel) -> str:
+    """Name the variant or the imported model that a training starts from."""
+    return start if isinstance(start, str) else describe_imported(start)
+
+
+def describe_imported(model: ImportedModel) -> str:
+    """As "model opus-mt-en-de"."""
+    return f"model {PurePath(model.marian).name}"
+
+
+def describe_system(study: Study, name: str) -> str:
+    """Name variant or model, selection, search and precision: "softmax, NVS λ=0.9, beam 4, int8".
+
+    For given outputs, say where they come from.
+    """
+    spec = study.systems[name]
+    if spec.outputs:
+        return "outputs from a file"
+    if spec.reference is not None:
+        return "human reference" + ("" if spec.reference == 1 else f" {spec.reference}")
+    words = [
+        describe_imported(spec.model) if spec.model is not None else describe_variant(study, spec.variant)
+    ]
+    if spec.ensemble:
+        words.append(f"ensemble of {len(study.variants[spec.variant].seeds)}")
+    if spec.selection.selects:
+        words.append(spec.selection.describe())
+    words.append(spec.search.describe())
+    if spec.precision != "fp32":
+        words.append(spec.precision)
+    return ", ".join(words)
+
 
 NOT_COMPARED = ("name", "description")  # keys of a study that change no result
 _MISSING = object()
@@ -24,10 +99,13 @@ _MISSING = object()
 def configuration_section(
     session: Session, row: StudyRow, spec: Study, alone: bool, models: tuple[Fact, ...]
 ) -> Section:
-    """`alone`: with no word of an earlier run of the same name; `models`: those that were imported."""
+    """Show a study's settings.
+
+    `alone`: do not mention an earlier run of the same name. `models`: the imported models.
+    """
     blocks: list[Block] = [Facts("models", "Imported models", models)] if models else []
     if spec.variants:
-        facts = tuple(Fact(name, tuple(describe.training(spec, name))) for name in spec.variants)
+        facts = tuple(Fact(name, tuple(describe_training(spec, name))) for name in spec.variants)
         blocks.append(Facts("variants", "Variants", facts))
     newest = (
         select(StudyRow)
@@ -48,8 +126,8 @@ def configuration_section(
     return Section("configuration", "Configuration", tuple(blocks), folded=True)
 
 
-def imported_models(material: Material) -> tuple[Fact, ...]:
-    """The name, content and licence of each model that was trained elsewhere."""
+def imported_models(results: StudyResults) -> tuple[Fact, ...]:
+    """Return the name, content and licence of each model that was trained elsewhere."""
     return tuple(
         Fact(
             str(step.node.labels["model"]),
@@ -59,13 +137,15 @@ def imported_models(material: Material) -> tuple[Fact, ...]:
                 f"licence: {step.node.facts.get('licence', 'not read yet')}",
             ),
         )
-        for step in material.of("import_model")
+        for step in results.of("import_model")
     )
 
 
 def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | None:
-    """A row for each setting in which studies differ, given as plain JSON by the names of the columns; None
-    where they do not."""
+    """Build a table of the settings in which studies differ; None if they do not.
+
+    `specs`: settings as plain JSON, by the title of their column.
+    """
     own = [{key: value for key, value in spec.items() if key not in NOT_COMPARED} for spec in specs.values()]
     columns = tuple(Column(name, name, 0) for name in specs)
     rows = tuple(

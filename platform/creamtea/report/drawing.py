@@ -43,7 +43,7 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def svg(figure: Figure) -> str:
-    """A figure as a file of its own, with its title."""
+    """Draw a figure as a file of its own, with its title."""
     return vl_convert.vegalite_to_svg(_sized(figure), vl_version=VEGA_LITE, allowed_base_urls=[])
 
 
@@ -55,8 +55,10 @@ def png(figure: Figure) -> bytes:
 
 
 def inline_svg(figure: Figure, number: int) -> str:
-    """An <svg> element for a page, which has the title and what is not drawn beside it; `number` keeps its
-    ids apart from those of other figures."""
+    """Draw an <svg> element for a page that shows the title and the missing systems beside it.
+
+    `number` keeps the ids of figures on one page apart.
+    """
     spec = _clean(vega_lite(figure, title=False)) | {"width": INLINE_WIDTH, "background": "transparent"}
     drawn = _drawn(json.dumps(spec))
     root = ET.fromstring(drawn)  # noqa: S314 - it was made one line above, and has no document type
@@ -68,7 +70,7 @@ def inline_svg(figure: Figure, number: int) -> str:
 
 @lru_cache(maxsize=64)
 def _drawn(spec: str) -> str:
-    """Kept, since a report is often written or checked again, and most of its time is the drawing."""
+    """Draw a specification. Cached: reports are written and checked again, and drawing is slow."""
     return vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
 
 
@@ -77,7 +79,7 @@ def _sized(figure: Figure) -> Spec:
 
 
 def _keep(element: ET.Element, prefix: str) -> None:
-    """Only shapes and text, without any reference to another place."""
+    """Keep only shapes and text, without any reference to another place."""
     element.tag = element.tag.rpartition("}")[2]
     for name, value in list(element.attrib.items()):
         if name not in _ATTRIBUTES:

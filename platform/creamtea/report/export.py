@@ -1,22 +1,42 @@
-"""Files of a report for papers and spreadsheets: tables as CSV and LaTeX, figures as SVG, PNG and CSV."""
+"""A report for other programs: JSON values, tables as CSV and LaTeX, figures as SVG, PNG and CSV."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from creamtea.contract.columns import Column
-from creamtea.new_folder import new_folder
-from creamtea.report.latex import to_latex
-from creamtea.report.model import Cell, Document, Figure, Table
-from creamtea.spreadsheets import text_to_cell
+from creamtea.files import new_folder
+from creamtea.printable import text_to_cell
+from creamtea.report import text
+from creamtea.report.model import Block, Cell, Document, Figure, Table
+from creamtea.report.vega import vega_lite
+
+
+def to_values(value: Any) -> Any:
+    """Convert a document or a part of it to JSON values; a block names its type, moments are in ISO 8601."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        named = {field.name: to_values(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if isinstance(value, Figure):
+            named["spec"] = to_values(vega_lite(value)) if value.rows else None
+            del named["rows"]  # they are the specification's data
+        return {"type": type(value).__name__.lower(), **named} if isinstance(value, Block) else named
+    if isinstance(value, dict):
+        return {str(key): to_values(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_values(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value
 
 
 class Format(StrEnum):
@@ -37,7 +57,7 @@ class ExportFile:
 
 
 def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
-    """What a block can be exported as, by format, with names of this stem; a file is made when asked for."""
+    """Return the files that a block can be exported as, by format; a file is made on demand."""
     if isinstance(block, Table):
         return {
             "csv": ExportFile(f"{stem}.csv", "text/csv", lambda: table_csv(block).encode()),
@@ -59,9 +79,9 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
 
 
 def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format)) -> list[Path]:
-    """Write every table and figure in these formats into a folder that is new or empty. Returns the files.
+    """Write every table and figure in these formats into a folder that is new or empty. Return the files.
 
-    InputError for another folder, before anything is drawn, and as `new_folder`.
+    Raises InputError for another folder, before anything is drawn, and as `new_folder` does.
     """
     written: list[Path] = []
     with new_folder(folder, "--export"):
@@ -72,7 +92,7 @@ def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format
 
 
 def _files(report: Document, formats: Sequence[str]) -> Iterator[tuple[str, ExportFile]]:
-    """Each file under a name that stays unique on file systems that ignore case."""
+    """Yield each file with a name that stays unique on file systems that ignore case."""
     used: set[str] = set()
     for path, block in report.walk():
         if not isinstance(block, Table | Figure):
@@ -88,7 +108,7 @@ def _files(report: Document, formats: Sequence[str]) -> Iterator[tuple[str, Expo
 
 
 def file_stem(path: str) -> str:
-    """A file name without its ending, from a path of names of any characters; repeated names once."""
+    """Return a file name without its ending, from a path of any characters; repeated parts appear once."""
     words = "-".join(dict.fromkeys(path.split("/")))
     stem = re.sub(r"[^\w.+=,-]+", "-", words).strip(".-")
     return stem.encode()[:MAX_STEM].decode(errors="ignore") or "report"
@@ -98,9 +118,11 @@ def file_stem(path: str) -> str:
 
 
 def table_csv(table: Table) -> str:
-    """A row for each row, at full precision: shares from 0 to 1, whatever the table's unit. A column of the
-    table has columns of its own for all that its cells hold: KEY, KEY_low, KEY_high, KEY_words …; KEY__words
-    where another column of the table is called KEY_words."""
+    """Write a table as CSV at full precision: shares from 0 to 1, whatever the table's unit.
+
+    A column KEY of the table becomes the columns KEY, KEY_low, KEY_high, KEY_words … for all that its cells
+    hold. If the table has a column KEY_words of its own, the second is KEY__words.
+    """
     keys = {column.key for column in table.columns}
 
     def field(column: Column, suffix: str) -> str:
@@ -168,5 +190,85 @@ def _csv(fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Text that a spreadsheet would take for a formula stays text."""
+    """Keep text as text if a spreadsheet would take it for a formula."""
     return text_to_cell(value) if isinstance(value, str) else value
+
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",  # \textquotedbl is an error without T1 fonts
+    "`": r"\textasciigrave{}",
+    "[": "{[}",  # after a line's end LaTeX would read it as a length
+    "]": "{]}",
+    "*": "{*}",  # likewise
+    "…": r"\dots{}",
+    # not in the fonts of pdfLaTeX
+    "−": "$-$",
+    "▁": r"\_",  # as SentencePiece writes blanks
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
+    "ℓ": r"$\ell$",
+    "Δ": r"$\Delta$",
+    "α": r"$\alpha$",
+    "γ": r"$\gamma$",
+    "δ": r"$\delta$",
+    "ε": r"$\varepsilon$",
+    "λ": r"$\lambda$",
+    "ρ": r"$\rho$",
+    "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+}
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]+")
+
+
+def to_latex(table: Table) -> str:
+    """Write values with intervals and differences below them in small type, notes below the table."""
+    notes = text.Footnotes()
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+        r"\toprule",
+        _line([table.heading, *(text.heading(column) for column in table.columns)]),
+        r"\midrule",
+    ]
+    for number, row in enumerate(table.rows):
+        lines += [r"\addlinespace"] if number else []
+        columns = [[text.row_name(row), row.description]]
+        for column in table.columns:
+            cell = text.shown(row.cells[column.key], column)
+            first, *rest = cell.change or [""]
+            change = [first + notes.mark(cell.change_note), *rest] if cell.change else []
+            columns.append([cell.value + notes.mark(cell.note), *cell.details, *change])
+        for height, parts in enumerate(zip_longest(*columns, fillvalue="")):
+            if any(parts):
+                lines.append(_line(list(parts), small=height > 0))
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    about = [_escape(table.about)] if table.about else []
+    listed = [*about, *(f"({count}) {_escape(note)}" for note, count in notes.notes.items())]
+    lines += [rf"\par{{\footnotesize {words}}}" for words in listed]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: list[str], small: bool = False) -> str:
+    size = r"\scriptsize " if small else ""
+    return " & ".join(f"{size}{_escape(cell)}" if cell else "" for cell in cells) + r" \\"
+
+
+def _escape(words: str) -> str:
+    plain = _CONTROL.sub(" ", words)
+    return "".join(_ESCAPES.get(character, character) for character in plain)

@@ -1,23 +1,72 @@
-"""Figures of a study: quality against latency, recall against size, learning curves.
+"""Figures of a study: ranking, quality against latency, recall against size, learning curves.
 
 All systems or runs are in the data of a figure (`creamtea.report.vega`); `analysis_figures` draws the
-analyses, `sweep_figures` what depends on a parameter.
+analyses, `sweeps` scores over a parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from creamtea.contract.columns import Column
 from creamtea.report import text, vega
-from creamtea.report.cells import Material, state_of
-from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED, SPEED
-from creamtea.report.curves import Curve
+from creamtea.report.cells import StudyResults, state_of
+from creamtea.report.latency import P50, SPEED
 from creamtea.report.model import Cell, Choice, Delta, Figure, Spec, Table
+from creamtea.report.tables import RECALL_SENTENCE, SELECTED
 from creamtea.store.queries import CurvePoint, Node
 from creamtea.study.spec import Study
+
+RECALL = ("recall_sentence", "recall_idiom", "recall_idiom_words")
+
+
+@dataclass(frozen=True)
+class Curve:
+    series: str
+    group: str  # the selection
+    test_set: str
+    points: tuple[CurvePoint, ...]
+
+
+def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
+    """Return the recall sweeps, each once.
+
+    A sweep does not depend on a system's own k or threshold: all lexicon systems over a corpus and its
+    subwords share one curve, and so do all NVS systems of a variant, seed and context.
+    """
+    curves: dict[tuple[str, str, str], Curve] = {}
+    for step in results.of("recall"):
+        if step.node.state != "succeeded":
+            continue
+        test_set, group = str(step.node.labels["test_set"]), _recall_group(results.spec, step.node)
+        for series in RECALL:
+            if points := results.points.get(step.node.key, {}).get(series):
+                curve = Curve(series, group, test_set, tuple(points))
+                curves.setdefault((series, group, test_set), curve)
+    return tuple(curves.values())
+
+
+def _recall_group(spec: Study, node: Node) -> str:
+    name = str(node.labels["variant"])
+    selection = spec.systems[str(node.labels["system"])].selection
+    if not selection.needs_model:
+        several = len({_lexicon(spec, other) for other in spec.variants}) > 1
+        return f"{selection.curve()}, {_lexicon(spec, name)}" if several else selection.curve()
+    seed = f", seed {node.labels['seed']}" if len(spec.variants[name].seeds) > 1 else ""
+    return f"{selection.curve()}, {name}{seed}"
+
+
+def _lexicon(spec: Study, variant: str) -> str:
+    """Name what a variant's lexicon is aligned on: "news/bpe", "idioms/bpe of news".
+
+    The subwords are those of the first variant in a chain of adaptations.
+    """
+    own, root = spec.variants[variant], spec.variants[spec.root_of(variant)]
+    corpus = own.alignment_corpus or own.corpus
+    return f"{corpus}/{root.subwords}" + ("" if corpus == root.corpus else f" of {root.corpus}")
+
 
 LEARNING_TITLES = {
     "dev_loss": "development loss",
@@ -52,8 +101,10 @@ class SystemsOn(NamedTuple):
 
 
 def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> Figure:
-    """The score of each system but human `references` with its 95 % interval, the best first; a line stands
-    at the baseline's score."""
+    """Draw each system's score with its 95 % interval, best first, and a line at the baseline's score.
+
+    Human `references` are left out.
+    """
     sign = -1 if metric.better == "lower" else 1
     rows, missing = list[dict[str, Any]](), []
     for row in systems.table.rows:
@@ -89,22 +140,22 @@ def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> 
 
 
 def speed_of(systems: Table) -> Column | None:
-    """What the systems' table has of their speed; None where nothing is timed."""
+    """Return the column of the systems' speed; None if nothing is timed."""
     return next((column for column in (SPEED, P50) if column in systems.columns), None)
 
 
 def quality_choice(systems: SystemsOn, timed: SystemsOn) -> Choice:
-    """A figure for each metric."""
+    """Draw quality against latency for each metric."""
     metrics = [column for column in systems.table.columns if column.signature]
     figures = tuple(quality_against_latency(systems, timed, metric) for metric in metrics)
     return Choice("quality", "Quality against latency", ("Metric",), figures, "no scores yet")
 
 
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:
-    """One point per system: score over median latency, or over sentences per second where batches are timed,
-    each with its 95 % interval.
+    """Draw one point per system with 95 % intervals: score over median latency.
 
-    Latency may have been measured on another test set: the axis says on which.
+    If batches are timed, x is sentences per second. Latency may be measured on another test set: the axis
+    names it.
     """
     clock = speed_of(timed.table) or P50
     latency = {row.name: row.cells[clock.key] for row in timed.table.rows}
@@ -164,7 +215,7 @@ def _place(score: Cell, metric: Column, time: Cell, baselines: Sequence[str]) ->
 
 
 def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> Choice:
-    """A figure for the recall of sentences, and two for that of idioms."""
+    """Draw the recall of sentences, and if there are `idioms` also that of idioms, twice."""
     scopes = RECALL_SCOPES if idioms else {"sentence": RECALL_SCOPES["sentence"]}
     figures = (recall_against_size(systems, curves, *scope) for scope in scopes.items())
     return Choice(
@@ -177,8 +228,9 @@ def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> 
 
 
 def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str, title: str) -> Figure | None:
-    """Recall of the reference's subwords over the mean selected size (log scale), one line per selection,
-    and the study's systems as labelled points with their 95 % intervals. `scope` is one of
+    """Draw recall of the reference's subwords over the mean selected size (log scale).
+
+    One line per selection; the study's systems are labelled points with 95 % intervals. `scope` is one of
     RECALL_SCOPES. None without a sweep.
     """
     series = f"recall_{scope}"
@@ -224,7 +276,7 @@ def _recall_of_curves(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 
 def _recall_of_systems(table: Table, series: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """A row for each system, and those that have no place. Systems in one place have one label."""
+    """Return a row for each system, and the missing systems. Systems at one point share a label."""
     rows, missing, places = [], [], dict[tuple[float, float], dict[str, Any]]()
     for row in table.rows:
         size, recall = row.cells[SELECTED.key], row.cells.get(series, Cell("absent"))
@@ -283,19 +335,19 @@ def _recall_layers(
     ]
 
 
-def learning_choice(material: Material) -> Choice:
-    """A figure for each series of the trainings; of losses one for each objective, whose scales differ."""
+def learning_choice(results: StudyResults) -> Choice:
+    """Draw each series of the trainings; losses once per objective, as their scales differ."""
     runs: Runs = {}
     objectives: dict[str, Runs] = {}
     ended: dict[str, str] = {}
-    for run in material.of("train"):
-        name, points = run_name(run.node.labels), material.points.get(run.node.key, {})
+    for run in results.of("train"):
+        name, points = run_name(run.node.labels), results.points.get(run.node.key, {})
         state, _ = state_of(run.node)
         if state in text.ENDED_WITHOUT:
             ended[name] = text.STATE_WORDS[state]
-        objective = material.spec.variants[str(run.node.labels["variant"])].objective.describe()
+        objective = results.spec.variants[str(run.node.labels["variant"])].objective.describe()
         runs[name] = objectives.setdefault(objective, {})[name] = points
-    return learning_figures(runs, objectives, styles_of_runs(material.spec, material.nodes), ended)
+    return learning_figures(runs, objectives, styles_of_runs(results.spec, results.nodes), ended)
 
 
 def run_name(labels: Mapping[str, Any]) -> str:
@@ -304,7 +356,7 @@ def run_name(labels: Mapping[str, Any]) -> str:
 
 
 def styles_of_runs(spec: Study, nodes: Iterable[Node]) -> vega.Styles:
-    """A training looks like its variant; its seeds have marks of their own."""
+    """Give trainings the style of their variant; seeds differ in their marks."""
     trainings = [node.labels for node in nodes if node.kind == "train"]
     parts = {run_name(labels): (str(labels["variant"]), str(labels["seed"])) for labels in trainings}
     return vega.styles_of_parts(vega.styles_of(spec), parts)
@@ -313,7 +365,10 @@ def styles_of_runs(spec: Study, nodes: Iterable[Node]) -> vega.Styles:
 def learning_figures(
     runs: Runs, objectives: Mapping[str, Runs], styles: vega.Styles, ended: Mapping[str, str] | None = None
 ) -> Choice:
-    """`objectives`: the same runs, by what they minimise. `ended`: how those that left no model did."""
+    """Draw the learning curves. `objectives`: the same runs, by what they minimise.
+
+    `ended`: how the runs without a model ended.
+    """
     recorded = {series for own in runs.values() for series in own}
     figures: list[Figure] = []
     for series in (series for series in LEARNING_TITLES if series in recorded):
@@ -340,8 +395,11 @@ def learning_curves(
     objective: str = "",
     ended: Mapping[str, str] | None = None,
 ) -> Figure:
-    """One line per training run over its updates; `series` as in `LEARNING_TITLES`. `objective`: of these
-    runs, where others have a figure of their own; `ended`: as in `learning_figures`."""
+    """Draw one line per training over its updates; `series` as in `LEARNING_TITLES`.
+
+    `objective`: the objective of these runs, if others have a figure of their own; `ended`: as in
+    `learning_figures`.
+    """
     waiting = [run for run, own in runs.items() if series not in own]
     rows: list[dict[str, Any]] = [
         {"run": run, "update": point.x, "value": point.y}

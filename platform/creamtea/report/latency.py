@@ -1,4 +1,4 @@
-"""Latency in the report of a study: in the table of systems, its means, and what was timed."""
+"""Latency of a study: columns in the table of systems, means over repetitions, and what was timed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,50 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from creamtea.contract.columns import Column
-from creamtea.report.cells import Material, Measured, absent, read_cell, state_of
-from creamtea.report.columns import LATENCY_MEANS, latency_columns
+from creamtea.report.cells import Measured, StudyResults, absent_cell, read_cell, state_of
 from creamtea.report.model import Cell, Percent, Row, Table
 from creamtea.stats.estimate import Estimate, positive_estimate
 from creamtea.stats.resampling import FEW_VALUES, MIN_VALUES
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 from creamtea.wording import counted
+
+P50 = Column(
+    "latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence", group="latency"
+)
+LATENCY = (
+    P50,
+    *(
+        Column(
+            f"latency_p{percent}",
+            f"p{percent}",
+            1,
+            "lower",
+            1.0,
+            "ms",
+            note=f"{percent} % of the sentences take less",
+            group="latency",
+        )
+        for percent in (90, 99)
+    ),
+)
+SPEED = Column(
+    "sentences_per_second", "sentences/s", 2, "higher", note="mean over repetitions", group="latency"
+)
+LATENCY_MEANS = (
+    Column("latency_mean", "mean", 1, "lower", 1.0, "ms"),
+    *(replace(column, key=column.key.replace("_p", "_mean_p"), note="") for column in LATENCY),
+    SPEED,
+)
+
+
+def latency_columns(batch_size: int) -> tuple[Column, ...]:
+    """Return the latency columns of the systems' table."""
+    if batch_size == 1:
+        return LATENCY
+    of_batch = f" of a batch of {batch_size} sentences"
+    return (*(replace(column, note=f"{column.title}{of_batch}") for column in LATENCY), SPEED)
+
 
 _MEANS = {column.key for column in LATENCY_MEANS}
 _Mean = TypeVar("_Mean", MetricValue, Percent)
@@ -23,7 +59,7 @@ NO_MODEL = "its outputs are given: no model of this study translates"
 
 @dataclass(frozen=True)
 class Timed:
-    """What was timed; before that, what the study asks for, of which a small test set may have less."""
+    """What was timed; until then what the study asks for, of which a small test set may have less."""
 
     batch_size: int  # [sentences]
     sentences: int
@@ -36,12 +72,12 @@ class Timed:
         return "one sentence at a time" if self.batch_size == 1 else f"a batch of {self.batch_size} sentences"
 
 
-def _timed(material: Material) -> Timed | None:
-    """None for a study without latency."""
-    asked = material.spec.latency
+def _timed(results: StudyResults) -> Timed | None:
+    """Return what was timed; None for a study without latency."""
+    asked = results.spec.latency
     if asked is None:
         return None
-    rows = [metric for run in material.of("latency") for metric in run.metrics]
+    rows = [metric for run in results.of("latency") for metric in run.metrics]
     detail = next((row.detail for row in rows if "sentences" in row.detail), {})
     captures = [row.detail.get("capture_seconds", 0.0) for row in rows if row.name == "latency_p50"]
     # what version 0.1.0 has stored are single sentences; a batch never held more than there were
@@ -55,8 +91,8 @@ def _timed(material: Material) -> Timed | None:
     )
 
 
-def latency_note(material: Material) -> str:
-    spec, timed = material.spec, _timed(material)
+def latency_note(results: StudyResults) -> str:
+    spec, timed = results.spec, _timed(results)
     if spec.latency is None or timed is None:
         return "The study measures no latency."
     unit = "sentence, batch 1" if timed.batch_size == 1 else f"batch of {timed.batch_size} sentences"
@@ -67,7 +103,7 @@ def latency_note(material: Material) -> str:
     )
     if timed.capture_seconds:
         note += f"; capturing CUDA graphs took {timed.capture_seconds:.1f} s, which are not counted"
-    for timing in material.of("latency"):
+    for timing in results.of("latency"):
         state, reason = state_of(timing.node)
         if state != "ok":
             note += f" ({state}: {reason})"
@@ -78,8 +114,8 @@ def threads_in_words(count: int) -> str:
     return counted(count, "thread")
 
 
-def timed_columns(material: Material, test_set: str) -> tuple[Column, ...]:
-    timed = _timed(material) if is_timed_on(material.spec, test_set) else None
+def timed_columns(results: StudyResults, test_set: str) -> tuple[Column, ...]:
+    timed = _timed(results) if is_timed_on(results.spec, test_set) else None
     return latency_columns(timed.batch_size) if timed is not None else ()
 
 
@@ -87,15 +123,15 @@ def is_timed_on(spec: Study, test_set: str) -> bool:
     return spec.latency is not None and spec.latency.test_set == test_set
 
 
-def latency_table(material: Material) -> Table | None:
-    """Means over repetitions, as papers print them; None where no step has measured them."""
-    runs, timed = material.of("latency"), _timed(material)
+def latency_table(results: StudyResults) -> Table | None:
+    """Build the table of means over repetitions, as papers print them; None if no step measured them."""
+    runs, timed = results.of("latency"), _timed(results)
     if timed is None or not any(run.find(LATENCY_MEANS[0].key, "0") for run in runs):
         return None
-    cells = latency_cells(material, LATENCY_MEANS)
+    cells = latency_cells(results, LATENCY_MEANS)
     rows = [
         Row(name, {column.key: cells[name, column.key] for column in LATENCY_MEANS})
-        for name in material.spec.timed()
+        for name in results.spec.timed()
     ]
     about = (
         f"Of {timed.unit}: means over repetitions with their 95 % t intervals (on the scale of "
@@ -105,17 +141,19 @@ def latency_table(material: Material) -> Table | None:
     return Table("latency", "Latency", "system", LATENCY_MEANS, tuple(rows), about, folded=True)
 
 
-def latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[str, str], Cell]:
-    """By system and column; empty for a study without latency."""
-    spec = material.spec
+def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tuple[str, str], Cell]:
+    """Return the cells by system and column; empty for a study without latency."""
+    spec = results.spec
     if spec.latency is None:
         return {}
-    runs = material.of("latency")
+    runs = results.of("latency")
     timed = spec.timed()
 
     def cell(system: str, key: str) -> Cell:
         if system not in timed:
-            return absent("the study does not time this system" if spec.systems[system].runs else NO_MODEL)
+            return absent_cell(
+                "the study does not time this system" if spec.systems[system].runs else NO_MODEL
+            )
 
         def read(run: Measured) -> MetricValue | None:
             metric = run.find(key, str(timed.index(system)))
@@ -143,8 +181,11 @@ def latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[s
 
 
 def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
-    """A system's time as a percentage of the baseline's, as the step has paired them; `position` is the
-    baseline's among the systems. Of a step of version 1 the ratio of both medians, without an interval."""
+    """Return a system's time as a percentage of the baseline's, paired over repetitions.
+
+    `position`: the baseline's among the systems. Version 1 of the step stored no pairs: then the ratio of
+    both medians, without an interval.
+    """
     if own.subject == baseline.subject:
         return Percent(100.0)
     if (paired := own.detail.get("percent_of")) is not None:
@@ -158,7 +199,7 @@ def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
 
 
 def _without_few(median: MetricValue) -> MetricValue:
-    """Without the interval that earlier versions of the step have stored of fewer than `MIN_VALUES`."""
+    """Remove an interval over fewer than `MIN_VALUES` repetitions, which earlier versions stored."""
     if median.detail.get("repetitions", MIN_VALUES) >= MIN_VALUES:
         return median
     return replace(median, low=None, high=None, note=f"{FEW_VALUES} repetitions")

@@ -32,12 +32,12 @@ _MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-[- ]*$
 
 
 def to_markdown(report: Document) -> str:
-    """Every block, and the notes of its cells below all."""
+    """Write every block, and the notes of all cells at the end."""
     return _Printer().document(report)
 
 
 def sections_to_markdown(sections: Sequence[Section]) -> str:
-    """Sections of a page that has a heading already, and the notes of their cells below all."""
+    """Write sections of a page that has a heading already, and the notes of their cells at the end."""
     return _Printer().sections(sections)
 
 
@@ -56,7 +56,7 @@ class _Printer:
         return "\n\n".join(filter(None, blocks)) + "\n"
 
     def block(self, block: Block, level: int) -> list[str]:
-        """Paragraphs."""
+        """Return the paragraphs of a block."""
         match block:
             case Section():
                 return self._section(block, level)
@@ -145,18 +145,18 @@ def _bold(title: str) -> str:
 
 
 def _code(words: str) -> str:
-    """In backticks, where it has none itself."""
+    """Put words in backticks, unless they contain some."""
     return plain(words) if "`" in words else f"`{words}`"
 
 
 def plain(words: str) -> str:
-    """Text as text, on one line: what Markdown would read as its own is escaped. For the middle of a line."""
+    """Escape Markdown's own characters and join lines: text for the middle of a line."""
     line = words.replace("\n", " ")
     return "".join(f"\\{character}" if character in "\\`*_|<>[]#&~" else character for character in line)
 
 
 def paragraphs(words: str) -> str:
-    """Text of its own, as text: an empty line begins a paragraph, and none is read as markup."""
+    """Escape text that stands by itself; an empty line begins a paragraph."""
     return "\n\n".join(
         _MARKUP.sub(r"\1\\", plain(" ".join(part.split()))) for part in _EMPTY_LINE.split(words.strip())
     )

@@ -1,7 +1,7 @@
-"""What a report is: a document of blocks, built once from the database's rows.
+"""The model of a report: a document of blocks, built once from the database's rows.
 
-A printer (terminal, Markdown, HTML, page, JSON) shows every block and computes nothing. No cell is empty
-without saying why: it has a value or words, or a state other than "ok" and a note.
+A printer (terminal, Markdown, HTML, page, JSON) shows every block and computes nothing. A cell is never empty
+without a reason: it has a value or words, or a state other than "ok" and a note.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class PValue:
 
 @dataclass(frozen=True)
 class Delta:
-    """A system's difference on one metric from what it is compared with, paired over segments.
+    """A system's difference on one metric from the system it is compared with, paired over segments.
 
-    `p_values` are named by their test. Of a metric: "bootstrap" and "randomization", which comparisons of an
-    earlier version lack; of people's scores: "t" and "signed_rank". What is `with_seeds` is over segments
-    and seeds, where either has several.
+    `p_values` are named by their test. For a metric: "bootstrap" and "randomization" (absent from comparisons
+    of an earlier version); for human scores: "t" and "signed_rank". Fields `seeds_*` and `p_seeds` cover
+    segments and seeds, if either side has several.
     """
 
     state: str
@@ -87,7 +87,7 @@ class Delta:
         )
 
     def with_seeds(self, spread: Spread) -> Delta:
-        """With this error over seeds beside that over segments."""
+        """Add the error over seeds to the error over segments."""
         if self.value is None or self.low is None or self.high is None:
             return self
         known = self.value, self.low, self.high
@@ -98,7 +98,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Percent:
-    """A time as a percentage of a baseline's: both measured in turn, repetition by repetition."""
+    """A time as a percentage of a baseline's: both are measured in turn, repetition by repetition."""
 
     value: float
     low: float | None = None  # 95 %; none for the baseline itself
@@ -107,8 +107,11 @@ class Percent:
 
 @dataclass(frozen=True)
 class Cell:
-    """`state` is "ok": all there; "partial": a mean over some of the seeds; or one of `text.STATE_WORDS`,
-    where there is no value to show and `note` says why."""
+    """A value, or the reason why there is none.
+
+    `state` is "ok", "partial" (a mean over some of the seeds), or one of `text.STATE_WORDS`: then there is no
+    value, and `note` says why.
+    """
 
     state: str
     note: str = ""
@@ -183,7 +186,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Choice:
-    """Figures of which a page shows one at a time, or those beside each other whose `choice` is the same."""
+    """Figures of which a page shows one at a time, or those with the same `choice` beside each other."""
 
     key: str
     title: str
@@ -208,7 +211,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Entry:
-    """One of a list of texts, with the numbers that put it there."""
+    """A text in a list, with the numbers that put it there."""
 
     name: str
     numbers: tuple[tuple[Column, Cell], ...]
@@ -226,7 +229,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Notes:
-    """What one must know to read the blocks beside it; a `lead` is what the report says first."""
+    """Text that explains the blocks beside it; a `lead` opens the report."""
 
     key: str
     paragraphs: tuple[str, ...]
@@ -235,7 +238,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Warnings:
-    """What the results give reason to doubt, in a box that nobody overlooks."""
+    """Reasons to doubt the results, in a box that nobody overlooks."""
 
     key: str
     warnings: tuple[StudyWarning, ...]
@@ -258,7 +261,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under one heading; the heading of an untitled section is that of its blocks."""
+    """Blocks under one heading; an untitled section has the headings of its blocks."""
 
     key: str
     title: str
@@ -302,11 +305,11 @@ class Document:
     sections: tuple[Section, ...]
 
     def walk(self) -> Iterator[tuple[str, Block]]:
-        """Every block with its path, a section before what is in it."""
+        """Yield every block with its path, a section before its blocks."""
         return _walk(self.sections, "")
 
     def contents(self) -> list[Heading]:
-        """What a reader can jump to: its sections and what is in them, two levels of headings."""
+        """Return the entries of a table of contents: sections and their blocks, two levels of headings."""
         return list(_headings(self.sections, "", 1))
 
     def warnings(self) -> list[StudyWarning]:
@@ -323,7 +326,7 @@ class Document:
         return _one(path, [block for place, block in self.walk() if _ends(place, path)], Section)
 
     def only(self, test_set: str, keep: Callable[[Section], bool] = lambda _: False) -> Document:
-        """Without what belongs to other test sets, except top sections that `keep` accepts."""
+        """Remove what belongs to other test sets, except top sections that `keep` accepts."""
         return replace(
             self,
             test_sets=(test_set,),
@@ -369,7 +372,7 @@ def _one(path: str, blocks: list[Block], kind: type[Kind]) -> Kind:
 
 
 def _of_test_set(section: Section, test_set: str) -> Section | None:
-    """None for a section of another test set, or of whose sections none is left."""
+    """Return a section without other test sets' sections; None if nothing is left."""
     if section.test_set not in ("", test_set):
         return None
     blocks = (
@@ -380,3 +383,13 @@ def _of_test_set(section: Section, test_set: str) -> Section | None:
         isinstance(block, Section) for block in kept
     )
     return None if emptied else replace(section, blocks=kept)
+
+
+def column_meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
+    """Explain columns by title: their signatures, or what they measure. Empty if no column says it."""
+    explained: dict[tuple[str, bool], dict[str, None]] = {}  # tables may have columns of one title
+    for column in columns:
+        if words := column.signature or column.note:
+            explained.setdefault((column.title, bool(column.signature)), {})[words] = None
+    facts = tuple(Fact(title, "; ".join(words), code) for (title, code), words in explained.items())
+    return (Facts("columns", "Columns", facts, folded=True),) if facts else ()

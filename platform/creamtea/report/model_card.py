@@ -11,8 +11,8 @@ from typing import Any
 import creamtea
 from creamtea.languages import language
 from creamtea.orders.specs import spec_of
-from creamtea.report import describe
-from creamtea.report.cells import Material, Measured, read_cell
+from creamtea.report.cells import Measured, StudyResults, read_cell
+from creamtea.report.configuration import describe_architecture, describe_imported, describe_system, describe_variant
 from creamtea.report.markdown import paragraphs, plain, sections_to_markdown
 from creamtea.report.model import Block, Fact, Facts, Notes, Row, Section, Table
 from creamtea.report.tables import corpora_table, trainings_table
@@ -114,13 +114,13 @@ def model_card(database: Database, export: Export, study: str) -> str:
     with database.session() as session:
         row = find_study(session, study)
         spec = spec_of(row)
-        material = Material(session, row.id, spec)
+        results = StudyResults(session, row.id, spec)
         system, seed = export.node.labels["system"], export.node.labels["seed"]
         title = f"{row.name}: {system}, seed {seed}"
         sections = [
-            Section("model", "Model", tuple(_model(material, export, row.config_hash))),
-            Section("data", "Training data", tuple(_data(material, system, seed))),
-            Section("scores", "Scores", tuple(_scores(material, system, seed))),
+            Section("model", "Model", tuple(_model(results, export, row.config_hash))),
+            Section("data", "Training data", tuple(_data(results, system, seed))),
+            Section("scores", "Scores", tuple(_scores(results, system, seed))),
         ]
     languages = (spec.languages.source, spec.languages.target)
     parts = [
@@ -158,16 +158,16 @@ def _snippet(export: Export) -> str:
 # ---------------------------------------------------------------- sections
 
 
-def _model(material: Material, export: Export, config_hash: str) -> Iterator[Block]:
-    spec, labels = material.spec, export.node.labels
+def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[Block]:
+    spec, labels = results.spec, export.node.labels
     variant, start = spec.variants[labels["variant"]], spec.imported_by(labels["variant"])
-    built = describe.architecture(variant.architecture) if start is None else describe.imported(start)
+    built = describe_architecture(variant.architecture) if start is None else describe_imported(start)
     yield Facts(
         "facts",
         "",
         (
             Fact("study", f"{spec.name} (config hash {config_hash})"),
-            Fact("variant", f"{labels['variant']}: {describe.variant(spec, labels['variant'])}"),
+            Fact("variant", f"{labels['variant']}: {describe_variant(spec, labels['variant'])}"),
             Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
             Fact("architecture", built),
             Fact("parameters", f"{export.made['parameters']:,}"),
@@ -179,16 +179,16 @@ def _model(material: Material, export: Export, config_hash: str) -> Iterator[Blo
             ),
         ),
     )
-    yield Notes("not_exported", tuple(_not_exported(material, export)))
+    yield Notes("not_exported", tuple(_not_exported(results, export)))
 
 
 def _precision(export: Export) -> str:
     return str(export.made["quantization"] or "fp32")
 
 
-def _not_exported(material: Material, export: Export) -> Iterator[str]:
-    system = material.spec.systems[export.node.labels["system"]]
-    variant = material.spec.variants[system.variant]
+def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
+    system = results.spec.systems[export.node.labels["system"]]
+    variant = results.spec.variants[system.variant]
     if system.selection.selects:
         yield (
             f"Not exported: the system's vocabulary selection ({system.selection.describe()}). The exported "
@@ -226,15 +226,15 @@ def _scoring_note(objective: Any) -> str:
     )
 
 
-def _data(material: Material, system: str, seed: int) -> Iterator[Block]:
+def _data(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
     """Of the model, and of those that its training started from."""
-    names, corpora, trainings = [], corpora_table(material), trainings_table(material)
-    name: str | None = material.spec.systems[system].variant
+    names, corpora, trainings = [], corpora_table(results), trainings_table(results)
+    name: str | None = results.spec.systems[system].variant
     while name is not None:
         names.append(name)
-        start = material.spec.variants[name].start_from
+        start = results.spec.variants[name].start_from
         name = start if isinstance(start, str) else None
-    texts = {material.spec.variants[name].corpus for name in names}
+    texts = {results.spec.variants[name].corpus for name in names}
     own = [row for row in trainings.rows if row.name in names and row.setting == f"seed {seed}"]
     yield _only(corpora, [row for row in corpora.rows if row.name in texts])
     yield _only(trainings, own)
@@ -248,21 +248,21 @@ def _only(table: Table, rows: Sequence[Row]) -> Table:
     return replace(table, columns=tuple(columns), rows=tuple(rows))
 
 
-def _scores(material: Material, system: str, seed: int) -> Iterator[Block]:
+def _scores(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
     yield Notes(
         "of",
         (
-            f"Of the system as the study has it ({describe.system(material.spec, system)}), with this seed; "
+            f"Of the system as the study has it ({describe_system(results.spec, system)}), with this seed; "
             "brackets are 95 % intervals over segments.",
         ),
     )
-    metrics = {metric.name(): metric for metric in material.spec.metrics}
+    metrics = {metric.name(): metric for metric in results.spec.metrics}
     rows = []
-    for test_set in material.spec.test_sets_of(system):
+    for test_set in results.spec.test_sets_of(system):
         place = {"system": system, "seed": seed, "test_set": test_set}
         cells = {
             key: read_cell(
-                material.of("score", **place, metric=key), partial(Measured.find, name=metric.row()), ""
+                results.of("score", **place, metric=key), partial(Measured.find, name=metric.row()), ""
             )
             for key, metric in metrics.items()
         }

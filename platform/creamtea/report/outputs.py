@@ -1,21 +1,25 @@
-"""The outputs of systems side by side: which there are, and each text with what differs in it marked."""
+"""The outputs of systems side by side, with differences marked, and their characteristic n-grams."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.diff import Piece, differences
 from creamtea.document.raw import is_without_references
 from creamtea.errors import InputError
-from creamtea.report.model import Document, Table
+from creamtea.orders.specs import spec_of
+from creamtea.report import text
+from creamtea.report.cells import StudyResults, near_zero
+from creamtea.report.model import Cell, Document, Row, Section, Table
 from creamtea.report.text import number
+from creamtea.stats.ngrams import LONGEST, CharacteristicNGram, characteristic_ngrams
 from creamtea.store.database import Database
 from creamtea.store.queries import (
     OUTPUTS,
@@ -26,7 +30,9 @@ from creamtea.store.queries import (
     side_by_side,
     study_nodes,
 )
+from creamtea.store.tables import Hypothesis
 from creamtea.wording import counted
+from creamtea.words import Piece, differences, joined, words_of_language
 
 DRAWN = 100  # segments of a test set that a report's file holds
 SEED = 1
@@ -34,7 +40,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Translations:
-    """Where the outputs of a study on one test set are; systems and metrics in the study's order."""
+    """The steps with a study's outputs on one test set; systems and metrics in the study's order."""
 
     test_set: str  # step key
     against: dict[str, str]  # what each system is compared with; no baselines
@@ -48,7 +54,7 @@ class Translations:
 
 @dataclass(frozen=True)
 class Line:
-    """A text of a segment; `own` for that of a system, None where it has not translated the segment."""
+    """A text of a segment; `own` is set for a system's output, None if the system has not translated it."""
 
     name: str
     text: str | None
@@ -69,7 +75,7 @@ class Outputs:
 
 
 def translations(session: Session, study: int, table: Table, test_set: str) -> Translations | None:
-    """`table` is that of the test set's systems. None where there are no outputs yet."""
+    """Find the outputs on a test set; `table` is that of its systems. None if there are no outputs yet."""
     spec = find_study(session, study).spec
     nodes = [node for node in study_nodes(session, study) if node.state == "succeeded"]
     here = [node for node in nodes if node.labels.get("test_set") == test_set]
@@ -98,9 +104,11 @@ def translations(session: Session, study: int, table: Table, test_set: str) -> T
 
 
 def drawn_outputs(database: Database, report: Document, chosen: Sequence[int] = ()) -> list[Outputs]:
-    """Segments of each test set with every system's output, marked where it differs from the baseline's:
-    those with the `chosen` numbers, else DRAWN of them, always the same. InputError for a number that no
-    segment has."""
+    """Return segments of each test set with every system's output, differences from the baseline marked.
+
+    Shows the segments with the `chosen` numbers, else DRAWN of them, always the same. Raises InputError for a
+    number that no segment has.
+    """
     with database.session() as session:
         return [
             _drawn(session, name, own, chosen)
@@ -150,8 +158,11 @@ def lines(
     metric: str | None,
     scored: Sequence[str],
 ) -> list[Line]:
-    """Source, reference and outputs. `against`: the system from which differences are marked, None for the
-    reference; `scored`: the systems of the row's scores."""
+    """Return source, reference and outputs of a segment.
+
+    `against`: the system from which differences are marked, None for the reference. `scored`: the systems of
+    the row's scores.
+    """
     source, target = outputs.source_language, outputs.target_language
     values = dict(zip(scored, row.scores, strict=True))
     texts = {
@@ -206,3 +217,102 @@ def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]
         else:
             joined.append((start, end))
     return joined
+
+
+NGRAMS = "ngrams"
+MAX_NGRAMS = 6  # of those that a system has more often, and of those that it has less often
+ABOUT_NGRAMS = (
+    f"Words and phrases of up to {LONGEST} words (characters, where a script has no blanks) that one of two "
+    "systems has in significantly more segments than the other: exact sign test over segments (McNemar "
+    "1947), p after Holm's correction over those that could be significant (Tarone 1990). The strongest in "
+    "either direction, of the first seed; systems without any are not listed."
+)
+
+
+def build_ngrams(database: Database, study: int) -> Section:
+    """The section of a study by its number, which reads every output; without blocks where it has nothing."""
+    with database.session() as session:
+        row = find_study(session, study)
+        return ngrams_section(session, StudyResults(session, row.id, spec_of(row)))
+
+
+def ngrams_section(session: Session, results: StudyResults) -> Section:
+    sections = (_ngrams_on(session, results, test_set) for test_set in results.spec.test_sets)
+    return Section(
+        NGRAMS,
+        "Characteristic n-grams",
+        tuple(section for section in sections if section.blocks),
+        about=ABOUT_NGRAMS,
+    )
+
+
+def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Section:
+    spec = results.spec
+    outputs: dict[str, list[tuple[int, list[str]]]] = {}
+
+    def outputs_of(system: str) -> list[tuple[int, list[str]]]:
+        if system not in outputs:
+            steps = results.outputs(system, test_set)
+            there = steps and steps[0].node.state == "succeeded"  # of the first seed, whatever others have
+            language = spec.languages.target
+            outputs[system] = _words_of_outputs(session, steps[0].node.key, language) if there else []
+        return outputs[system]
+
+    tables, low = [], near_zero(results, test_set)
+    for system in (name for name in spec.systems_on(test_set) if spec.compared(name)):
+        baseline = spec.baseline_of(system)
+        if system in low and baseline in low:
+            continue  # what both get wrong tells nothing of either, as with the marks of a significance
+        ours, theirs = outputs_of(system), outputs_of(baseline)
+        if not ours or [index for index, _ in ours] != [index for index, _ in theirs]:
+            continue  # one of them has not translated all of it yet
+        found = characteristic_ngrams([own for _, own in ours], [own for _, own in theirs])
+        if found:
+            tables.append(_ngrams_table(system, baseline, found))
+    several = len(spec.test_sets) > 1
+    return Section(test_set, test_set if several else "", tuple(tables), test_set=test_set)
+
+
+def _words_of_outputs(session: Session, key: str, language: str) -> list[tuple[int, list[str]]]:
+    rows = session.execute(
+        select(Hypothesis.index, Hypothesis.text).where(Hypothesis.step_key == key).order_by(Hypothesis.index)
+    )
+    return [(index, words_of_language(output, language)) for index, output in rows]
+
+
+def _ngrams_table(system: str, baseline: str, found: Sequence[CharacteristicNGram]) -> Table:
+    columns = (
+        Column("ours", system, 0, note="segments"),
+        Column("theirs", baseline, 0, note="segments"),
+        Column("p", "p", 3, note="sign test, after Holm"),
+    )
+    strongest = [
+        *[one for one in found if one.more][:MAX_NGRAMS],
+        *[one for one in found if not one.more][:MAX_NGRAMS],
+    ]
+    rows = tuple(
+        Row(
+            joined(one.ngram),
+            {
+                "ours": Cell("ok", value=one.ours),
+                "theirs": Cell("ok", value=one.theirs),
+                "p": Cell("ok", value=one.p_corrected, words=text.p_value(one.p_corrected)),
+            },
+            description=f"more in {system if one.more else baseline}",
+        )
+        for one in strongest
+    )
+    left_out = len(found) - len(rows)
+    about = "Numbers of segments that have the n-gram."
+    about += f" {left_out:,} more n-grams are significant." if left_out else ""
+    return Table(system, f"{system} against {baseline}", "n-gram", columns, rows, about, folded=True)
+
+
+def ngrams_on_test_set(section: Section, test_set: str) -> Section:
+    """Keep the n-grams of one test set."""
+    return replace(
+        section,
+        blocks=tuple(
+            block for block in section.blocks if isinstance(block, Section) and block.test_set == test_set
+        ),
+    )

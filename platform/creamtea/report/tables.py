@@ -1,8 +1,8 @@
-"""The tables of a study: its systems on a test set, its trainings, its corpora."""
+"""Tables of a study: its systems on a test set, every two systems, its trainings, its corpora."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,58 +12,138 @@ from creamtea.contract.columns import Column
 from creamtea.methods.analysis import EMPTY, LENGTH
 from creamtea.methods.metrics import Metric, OfWords
 from creamtea.methods.test_sets import WordTestSet
-from creamtea.report import describe, text
+from creamtea.methods.training import SelectBy
+from creamtea.report import text
 from creamtea.report.cells import (
-    Material,
+    NOT_TRANSLATED,
     Measured,
-    absent,
+    Pair,
+    StudyResults,
+    absent_cell,
+    differences,
     idioms_of,
     read_cell,
+    score_cell,
     state_of,
+    step_title,
+    why_no_score,
 )
-from creamtea.report.columns import (
-    AGREEMENT,
-    DEVELOPMENT,
-    PAIRS,
-    RECALL_IDIOM,
-    RECALL_MACRO,
-    RECALL_SENTENCE,
-    RECALL_WORDS,
-    SELECTED,
-    training_columns,
-)
+from creamtea.report.configuration import describe_system
 from creamtea.report.human.campaign import HumanColumns
 from creamtea.report.latency import NO_MODEL, is_timed_on, latency_cells, timed_columns
 from creamtea.report.model import Cell, Delta, Row, Table
-from creamtea.report.scores import NOT_TRANSLATED, Pair, differences, score_cell, why_no_score
-from creamtea.report.step_titles import step_title
 from creamtea.stats.wmt import cluster_numbers
 from creamtea.study.spec import Study
+
+# of outputs without references
+AGREEMENT = (
+    Column("agreement", "agreement", 1, note="chrF2 with each other system's outputs, both directions"),
+    Column("length_others", "length to others", 3, note="characters over the mean of the other systems'"),
+    Column("length_source", "length to source", 3, note="characters over those of the source"),
+)
+_RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
+RECALL_WORDS = Column(
+    "recall_idiom_words",
+    "idiom recall",
+    1,
+    "higher",
+    100.0,
+    "%",
+    note="share of the unique subwords of the idioms' translations that are selected from the idioms' words "
+    "alone (NVS paper, section 2.3)",
+    group="recall",
+)
+RECALL_IDIOM = Column(
+    "recall_idiom",
+    "idiom recall in context",
+    1,
+    "higher",
+    100.0,
+    "%",
+    note=_RECALL.format(" of the idioms"),
+    group="recall",
+)
+RECALL_MACRO = Column(
+    "recall_macro",
+    "recall per idiom in context",
+    1,
+    "higher",
+    100.0,
+    "%",
+    note="mean over distinct idioms of the recall within each",
+    group="recall",
+)
+RECALL_SENTENCE = Column(
+    "recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""), group="recall"
+)
+SELECTED = Column(
+    "selected_size", "selected", 0, "lower", note="mean size of a sentence's vocabulary", group="recall"
+)
+_OF_DEVELOPMENT = "of greedy translations of the development text, by the model that is kept"
+_BLEU = Column(
+    "dev_bleu", "dev BLEU", 1, "higher", note=f"{_OF_DEVELOPMENT}; of its first 500 lines if the loss selects"
+)
+DEVELOPMENT: dict[SelectBy, Column] = {
+    "loss": _BLEU,
+    "bleu": _BLEU,
+    "per": Column("dev_per", "dev PER", 2, "lower", note=_OF_DEVELOPMENT),
+    "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2, "lower", note=_OF_DEVELOPMENT),
+}
+_DEV_LOSS = "mean per target subword (softmax, SCONES: nats); lower is better within one objective"
+
+
+def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:
+    """Return the columns of trainings whose models are selected by these metrics.
+
+    BLEU is left out if no training uses it: it says nothing about single words.
+    """
+    return (
+        Column("updates", "updates", 0, note="changes of the weights until the training ended"),
+        Column("dev_loss", "dev loss", 3, note=_DEV_LOSS),
+        *dict.fromkeys(DEVELOPMENT[chosen] for chosen in select_by),
+        Column("seconds", "seconds", 0, note="of updates, over all attempts; validations not included"),
+        Column("tokens_per_second", "tokens/s", 0, note="target subwords per such second"),
+        Column("parameters", "parameters", 0, note="weights of the model"),
+        Column("left_out", "left out", 0, note="training pairs with too many subwords on a side"),
+    )
+
+
+PAIRS = (
+    Column("train_read", "training pairs read", 0),
+    Column(
+        "train_kept", "training pairs kept", 0, note="with those that repetition adds or that are made up"
+    ),
+    Column("train_added", "added by repetition", 0),
+    Column("train_made_up", "made up", 0),
+    Column("dev_read", "development pairs read", 0),
+    Column("dev_kept", "development pairs kept", 0),
+)
+
 
 FURTHER = "further"  # the key of a table
 
 
-def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
-    """One row per system; `campaigns` are the columns of the campaigns on the test set."""
-    spec = material.spec
-    columns = _columns(material, test_set, campaigns)
+def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
+    """Build the table with one row per system. `campaigns`: columns of the campaigns on the test set."""
+    spec = results.spec
+    columns = _columns(results, test_set, campaigns)
     metrics = spec.metrics_on(test_set)
-    found = {metric.name(): differences(material, test_set, metric) for metric in metrics}
-    timed = timed_columns(material, test_set)
-    latency = latency_cells(material, timed)
+    found = {metric.name(): differences(results, test_set, metric) for metric in metrics}
+    timed = timed_columns(results, test_set)
+    latency = latency_cells(results, timed)
     rows = []
     for system in _systems(spec, test_set):
         baseline = spec.baseline_of(system)
         cells = {
             metric.name(): replace(
-                score_cell(material, system, test_set, metric),
+                score_cell(results, system, test_set, metric),
                 delta=found[metric.name()].get((system, baseline)),
             )
             for metric in metrics
         }
         for campaign in campaigns:
             cells |= campaign.of(system)
-        cells |= _output_cells(material, system, test_set)
+        cells |= _output_cells(results, system, test_set)
         cells |= {column.key: latency[system, column.key] for column in timed}
         rows.append(
             Row(
@@ -78,8 +158,10 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
 
 
 def ranked(table: Table, references: Collection[str] = ()) -> Table:
-    """The table by its first column, the best row first. Human `references`, whose scores cannot be set
-    beside a system's, and rows without a value come last."""
+    """Sort the rows by the table's first column, the best first.
+
+    Human `references`, whose scores cannot be set beside a system's, and rows without a value come last.
+    """
     first = table.columns[0]
     sign = 1 if first.better == "lower" else -1
 
@@ -91,8 +173,10 @@ def ranked(table: Table, references: Collection[str] = ()) -> Table:
 
 
 def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
-    """Every two systems by the first metric, in the order of the sorted table of `systems`: each row's
-    difference from each column, its wins, and its cluster."""
+    """Build the table of every two systems by the first metric: difference, wins and cluster.
+
+    `systems` is the sorted table of systems.
+    """
     metric, names = systems.columns[0], {system for system, _ in tested}
     rows = [row for row in systems.rows if row.name in names]
     numbers = clusters([row.name for row in rows], tested, metric)
@@ -134,10 +218,10 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
     return Table("pairs", title, "system", columns, shown, about, folded=True)
 
 
-def agreement_table(material: Material, systems: Table, test_set: str) -> Table | None:
+def agreement_table(results: StudyResults, systems: Table, test_set: str) -> Table | None:
     """What the outputs of every two systems have in common, in the order of the table of `systems`; None
     where a test set has references."""
-    step = next(iter(material.of("agreement", test_set=test_set)), None)
+    step = next(iter(results.of("agreement", test_set=test_set)), None)
     if step is None:
         return None
     place = {str(name): number for number, name in enumerate(step.node.labels["systems"])}
@@ -165,59 +249,64 @@ def wins(system: str, other: str, tested: Mapping[Pair, Delta], metric: Column) 
 
 
 def clusters(systems: Sequence[str], tested: Mapping[Pair, Delta], metric: Column) -> list[int]:
-    """The cluster of each system, the best first, from 1: one ends where every system above wins against
-    every one below, as at WMT."""
+    """Return the cluster of each system, the best first, from 1.
+
+    As at WMT, a cluster ends where every system above wins against every one below.
+    """
     beats = [[wins(system, other, tested, metric) for other in systems] for system in systems]
     return cluster_numbers(np.array(beats))
 
 
-def group_tables(material: Material, test_set: str) -> list[Table]:
-    """Of a test set of words in several languages, by each metric of words: the systems' scores in each."""
-    tested = material.spec.test_sets[test_set]
+def group_tables(results: StudyResults, test_set: str) -> list[Table]:
+    """Build a table of scores per language, for each metric of words on a test set in several languages."""
+    tested = results.spec.test_sets[test_set]
     languages = tested.tested_languages() if isinstance(tested, WordTestSet) else []
     tables = []
-    for metric in material.spec.metrics if len(languages) > 1 else ():
+    for metric in results.spec.metrics if len(languages) > 1 else ():
         if not isinstance(metric, OfWords):
             continue
         columns = tuple(Column(name, name, metric.digits, metric.better) for name in languages)
         rows = [
             Row(
                 system,
-                {name: score_cell(material, system, test_set, metric, name) for name in languages},
-                baseline=material.spec.baseline_of(system) == system,
+                {name: score_cell(results, system, test_set, metric, name) for name in languages},
+                baseline=results.spec.baseline_of(system) == system,
             )
-            for system in material.spec.systems_on(test_set)
+            for system in results.spec.systems_on(test_set)
         ]
         title = f"{metric.describe()} by language"
         tables.append(Table(f"groups_{metric.name()}", title, "system", columns, tuple(rows), folded=True))
     return tables
 
 
-def further_table(material: Material, test_set: str, systems: Table) -> Table | None:
-    """Comparisons beside those with baselines, of scores from the table of `systems`; None without any."""
-    if not any(system.more_baselines for system in material.spec.systems.values()):
+def further_table(results: StudyResults, test_set: str, systems: Table) -> Table | None:
+    """Build the table of comparisons with further baselines; None without any.
+
+    `systems`: the table from which the scores are taken.
+    """
+    if not any(system.more_baselines for system in results.spec.systems.values()):
         return None
-    metrics = {metric.name(): metric for metric in material.spec.metrics_on(test_set)}
-    found = {key: differences(material, test_set, metric) for key, metric in metrics.items()}
+    metrics = {metric.name(): metric for metric in results.spec.metrics_on(test_set)}
+    found = {key: differences(results, test_set, metric) for key, metric in metrics.items()}
     columns = tuple(column for column in systems.columns if column.key in metrics)
     rows = [
         Row(
             row.name,
             {key: replace(row.cells[key], delta=found[key][row.name, other]) for key in metrics},
             setting=f"against {other}",
-            description=describe.system(material.spec, row.name),
+            description=describe_system(results.spec, row.name),
             against=other,
         )
         for row in systems.rows
-        for other in material.spec.comparisons(row.name)
-        if other != row.against and test_set in material.spec.test_sets_of(row.name)
+        for other in results.spec.comparisons(row.name)
+        if other != row.against and test_set in results.spec.test_sets_of(row.name)
     ]
     return Table(FURTHER, "Further comparisons", "system", columns, tuple(rows)) if rows else None
 
 
-def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
-    spec, idioms = material.spec, idioms_of(material, test_set)
-    columns = [_metric_column(material, test_set, metric) for metric in spec.metrics_on(test_set)]
+def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
+    spec, idioms = results.spec, idioms_of(results, test_set)
+    columns = [_metric_column(results, test_set, metric) for metric in spec.metrics_on(test_set)]
     columns += [column for campaign in campaigns for column in campaign.columns]
     scored = spec.test_sets[test_set].has_references
     if scored and any(_selects(spec, system) for system in spec.systems_on(test_set)):
@@ -226,9 +315,9 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
     about = [LENGTH] if scored and _length_metric(spec) else []
-    about += AGREEMENT if material.of("agreement", test_set=test_set) else ()
+    about += AGREEMENT if results.of("agreement", test_set=test_set) else ()
     columns += [replace(column, group="outputs") for column in (*about, EMPTY)]
-    return (*columns, *timed_columns(material, test_set))
+    return (*columns, *timed_columns(results, test_set))
 
 
 def _length_metric(spec: Study) -> Metric | None:
@@ -242,7 +331,7 @@ def _selects(spec: Study, system: str) -> bool:
 
 
 def _systems(spec: Study, test_set: str) -> list[str]:
-    """What translates the test set or is timed on it, in the study's order."""
+    """Return the systems that translate the test set or are timed on it, in the study's order."""
     shown = set(spec.systems_on(test_set))
     if is_timed_on(spec, test_set):
         shown |= set(spec.timed())
@@ -250,7 +339,7 @@ def _systems(spec: Study, test_set: str) -> list[str]:
 
 
 def _description(spec: Study, system: str) -> str:
-    words, against = describe.system(spec, system), spec.baseline_of(system)
+    words, against = describe_system(spec, system), spec.baseline_of(system)
     other = spec.compared(system) and against != spec.baseline
     return f"{words}; compared with {against}" if other else words
 
@@ -258,11 +347,11 @@ def _description(spec: Study, system: str) -> str:
 # ---------------------------------------------------------------- metrics
 
 
-def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
-    """With the signatures that the metric's steps have given."""
+def _metric_column(results: StudyResults, test_set: str, metric: Metric) -> Column:
+    """Return a metric's column with the signatures that its steps stored."""
     signatures = {
         str(score.detail.get("signature", ""))
-        for measured in material.of("score", test_set=test_set, metric=metric.name())
+        for measured in results.of("score", test_set=test_set, metric=metric.name())
         if (score := measured.find(metric.row())) is not None
     }
     return metric.column(signature=" and ".join(sorted(signatures - {""})))
@@ -271,41 +360,41 @@ def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
 # ---------------------------------------------------------------- what the outputs are like
 
 
-def _output_cells(material: Material, system: str, test_set: str) -> dict[str, Cell]:
-    outputs = material.outputs(system, test_set)
+def _output_cells(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
+    outputs = results.outputs(system, test_set)
     selected = read_cell(outputs, lambda step: step.find("selected_size"), NOT_TRANSLATED)
     return {
-        RECALL_WORDS.key: _recall(material, system, test_set, "recall", "idiom_words"),
-        RECALL_IDIOM.key: _recall(material, system, test_set, "recall", "idiom"),
-        RECALL_MACRO.key: _recall(material, system, test_set, "recall_macro", "idiom"),
-        RECALL_SENTENCE.key: _recall(material, system, test_set, "recall", "sentence"),
-        SELECTED.key: selected if material.spec.systems[system].runs else absent(NO_MODEL),
+        RECALL_WORDS.key: _recall(results, system, test_set, "recall", "idiom_words"),
+        RECALL_IDIOM.key: _recall(results, system, test_set, "recall", "idiom"),
+        RECALL_MACRO.key: _recall(results, system, test_set, "recall_macro", "idiom"),
+        RECALL_SENTENCE.key: _recall(results, system, test_set, "recall", "sentence"),
+        SELECTED.key: selected if results.spec.systems[system].runs else absent_cell(NO_MODEL),
         EMPTY.key: read_cell(outputs, lambda step: step.find("empty"), NOT_TRANSLATED),
-        **_length_ratio(material, system, test_set),
-        **_agreement(material, system, test_set),
+        **_length_ratio(results, system, test_set),
+        **_agreement(results, system, test_set),
     }
 
 
-def _recall(material: Material, system: str, test_set: str, name: str, scope: str) -> Cell:
-    if not material.spec.systems[system].runs:
-        return absent(NO_MODEL)
-    if not material.spec.systems[system].selection.selects:
+def _recall(results: StudyResults, system: str, test_set: str, name: str, scope: str) -> Cell:
+    if not results.spec.systems[system].runs:
+        return absent_cell(NO_MODEL)
+    if not results.spec.systems[system].selection.selects:
         return Cell("ok", value=1.0, seeds=1, by_definition=True)  # nothing is left out
-    measured = material.of("recall", system=system, test_set=test_set)
+    measured = results.of("recall", system=system, test_set=test_set)
     return read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED)
 
 
-def _length_ratio(material: Material, system: str, test_set: str) -> dict[str, Cell]:
-    metric = _length_metric(material.spec)
+def _length_ratio(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
+    metric = _length_metric(results.spec)
     if metric is None:
         return {}
-    measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
-    missing = why_no_score(material.spec, system, test_set)
+    measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
+    missing = why_no_score(results.spec, system, test_set)
     return {LENGTH.key: read_cell(measured, lambda step: step.find("length_ratio"), missing)}
 
 
-def _agreement(material: Material, system: str, test_set: str) -> dict[str, Cell]:
-    measured = material.of("agreement", test_set=test_set)
+def _agreement(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
+    measured = results.of("agreement", test_set=test_set)
     names = [name for step in measured for name in step.node.labels["systems"]]
     subject = str(names.index(system)) if system in names else "none"
     return {
@@ -319,16 +408,16 @@ def _agreement(material: Material, system: str, test_set: str) -> dict[str, Cell
 # ---------------------------------------------------------------- trainings and corpora
 
 
-def trainings_table(material: Material) -> Table:
-    """One row for each training: a variant with a seed."""
-    trainings = {name: variant.training for name, variant in material.spec.variants.items()}
+def trainings_table(results: StudyResults) -> Table:
+    """Build the table of trainings: a row per variant and seed."""
+    trainings = {name: variant.training for name, variant in results.spec.variants.items()}
     columns = training_columns(training.select_by for training in trainings.values())
     rows = []
-    for run in material.of("train"):
+    for run in results.of("train"):
         name = str(run.node.labels["variant"])
         select_by = trainings[name].select_by
         cells = {
-            column.key: absent(f"{name} is selected by {select_by}")
+            column.key: absent_cell(f"{name} is selected by {select_by}")
             if column in DEVELOPMENT.values() and column != DEVELOPMENT[select_by]
             else _training_cell(run, column.key)
             for column in columns
@@ -349,9 +438,9 @@ def _training_cell(run: Measured, name: str) -> Cell:
     return Cell("ok", value=float(seconds), seeds=1)
 
 
-def corpora_table(material: Material) -> Table:
-    """What was read, kept and dropped by each filter."""
-    measured = material.of("corpus")
+def corpora_table(results: StudyResults) -> Table:
+    """Build the table of pairs that were read, kept, and dropped by each filter."""
+    measured = results.of("corpus")
     given = {(row.name, row.subject) for step in measured for row in step.metrics}
     seldom = ("train_added", "train_made_up")
     pairs = [column for column in PAIRS if column.key not in seldom or ("pairs", column.key) in given]
@@ -370,5 +459,5 @@ def corpora_table(material: Material) -> Table:
 
 def _count(corpus: Measured, name: str, subject: str) -> Cell:
     if state_of(corpus.node)[0] == "ok" and corpus.find(name, subject) is None:
-        return absent("not counted for this corpus")
+        return absent_cell("not counted for this corpus")
     return read_cell([corpus], lambda measured: measured.find(name, subject), "")

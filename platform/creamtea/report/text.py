@@ -30,7 +30,7 @@ _PERCENT = Column("percent", "percent", 0)
 
 
 def number(value: float, column: Column) -> str:
-    """A value in the column's scale and digits, thousands apart: "34.2", "1,204", "98.5"."""
+    """Format a value in the column's scale and digits, with thousands apart: "34.2", "1,204", "98.5"."""
     shown = f"{value * column.scale:,.{column.digits}f}"
     if not shown.strip("-0."):  # a small negative number would be "−0.00", and look different from zero
         shown = shown.lstrip("-")
@@ -45,7 +45,7 @@ def value(cell: Cell, column: Column) -> str:
 
 
 def deviation(cell: Cell, column: Column) -> str:
-    """As in "± 0.3" over several seeds, or nothing."""
+    """Format the deviation over several seeds: "± 0.3", or nothing."""
     return "" if cell.deviation is None else f"± {number(cell.deviation, column)}"
 
 
@@ -57,11 +57,11 @@ def interval(low: float | None, high: float | None, column: Column) -> str:
 
 
 def difference(delta: Delta, column: Column) -> list[str]:
-    """As "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (the delta's tests in their order, "–" for one without a
-    p-value), "with seeds", "[−0.1, 2.5]" and "p=0.061", one below the other; or what became of the
-    comparison.
+    """Format a difference as lines: value, interval, p-values, and the same with seeds.
 
-    A p-value is rounded down: never "0.050" for one below 0.05.
+    As "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (the tests in their order, "–" for one without a p-value), "with
+    seeds", "[−0.1, 2.5]" and "p=0.061"; or the state of the comparison. A p-value is rounded down: never
+    "0.050" for one below 0.05.
     """
     if delta.value is None:
         return [f"Δ {STATE_WORDS[delta.state]}"]
@@ -140,7 +140,7 @@ def shown(cell: Cell, column: Column) -> ShownCell:
 
 
 def change_state(delta: Delta, column: Column) -> str:
-    """ "better" or "worse" where it is significant; what became of the comparison, or ""."""
+    """Return "better" or "worse" if significant, else the state of a missing comparison or ""."""
     if delta.value is None:
         return delta.state
     if not delta.significant or not column.better:
@@ -159,9 +159,9 @@ def row_name(row: Row) -> str:
 
 
 def best(table: Table, column: Column) -> float | None:
-    """The best value of a column, where its rows are alike in their settings and it tells which is best.
+    """Return the best value of a column; None if rows differ in their settings or no value stands out.
 
-    Only numbers that look different count, and of those only what a system has done itself.
+    Only numbers that look different count, and only values that a system achieved itself.
     """
     cells = [row.cells[column.key] for row in table.rows]
     values = [cell.value for cell in cells if cell.value is not None and not cell.by_definition]
@@ -201,7 +201,7 @@ def fact(stated: Fact) -> str:
 
 
 def not_drawn(name: str, state: str) -> str:
-    """Why a figure has nothing of a system: "scones-greedy (pending)"."""
+    """Say why a figure lacks a system: "scones-greedy (pending)"."""
     return f"{name} ({'not measured' if state == 'absent' else STATE_WORDS[state]})"
 
 
@@ -218,7 +218,7 @@ def figure(figure: Figure) -> str:
 
 
 def _drawn(figure: Figure) -> int:
-    """Its rows with a place: those of what is missing have none."""
+    """Count the rows that have a place; rows of what is missing have none."""
     layers = figure.spec.get("layer", [])
     axes = [layers[0]["encoding"].get(axis, {}) for axis in ("x", "y")] if layers else []
     fields = [axis["field"] for axis in axes if "field" in axis]
@@ -226,7 +226,7 @@ def _drawn(figure: Figure) -> int:
 
 
 def options(choice: Choice) -> dict[str, list[str]]:
-    """What there is to choose, by what is chosen."""
+    """Return the options of a choice, by the name of what is chosen."""
     return {
         name: list(dict.fromkeys(figure.choice[place] for figure in choice.figures))
         for place, name in enumerate(choice.names)
@@ -262,7 +262,7 @@ def one_line(text: str, limit: int = 400) -> str:
 
 
 class Footnotes:
-    """Numbers the notes of cells in the order in which they first appear."""
+    """Number the notes of cells in the order in which they first appear."""
 
     def __init__(self) -> None:
         self.notes: dict[str, int] = {}

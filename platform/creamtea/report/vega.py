@@ -1,23 +1,111 @@
-"""What the figures of a report are made of: parts of Vega-Lite specifications (plain dictionaries).
+"""Build the figures of a report from parts of Vega-Lite specifications (plain dictionaries).
 
-Every figure holds its data, one row per point: what cannot be drawn has a null and is named in `missing` with
-its state. `styles` gives each system its colour and its mark, the same in every figure of a report. Width
-follows the container.
+Every figure holds its data, one row per point. A system that cannot be drawn has a null there and is named in
+`missing` with its state. `styles` gives each system its colour and its mark, the same in every figure of a
+report. The width follows the container.
+
+Labels of points do not overlap. Vega-Lite places a text at a fixed offset from its point, so `lifts` computes
+an offset for each label, for a figure of usual size. A narrower figure moves points together but keeps the
+offsets.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
-from creamtea.report.labels import GAP, LINE, Point, lifts, lines
 from creamtea.report.model import Figure, Spec
 from creamtea.study.spec import Study
+
+WIDTH, HEIGHT = 250.0, 320.0  # pixels between the axes, on a phone
+LETTER, LINE = 6.4, 12.0  # pixels of a letter, and of a line of text
+LETTERS = 17  # of a line of a label: with its gap it fits into half the width
+GAP = 8.0  # pixels between a point and its label
+MARK = 4.0  # pixels from the middle of a point to its edge
+LIFTS = (-9.0, 12.0, -22.0, 25.0, -35.0, 38.0, -48.0, 51.0)  # offsets to try, in this order
+_PARTS = re.compile(r"[^-_./\s]*[-_./\s]*")
+
+
+class Box(NamedTuple):
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+    text: str
+
+
+def lifts(
+    points: Sequence[Point], xs: Sequence[float], ys: Sequence[float], logarithmic: bool = False
+) -> list[float] | None:
+    """Return the vertical offset of each label in pixels, downwards positive. None if a label finds no place.
+
+    `xs` and `ys`: all that the figure draws, with intervals and curves, since they make its axes.
+
+    A label stands right of a point in the left half and left of one in the right half. The offset is the
+    first of LIFTS at which it touches neither another point nor a label placed before it.
+    """
+    measure = math.log if logarithmic else float
+    across = _units([measure(point.x) for point in points], [measure(x) for x in xs], WIDTH)
+    up = _units([point.y for point in points], ys, HEIGHT)
+    marks = {(x, y): Box(x - MARK, x + MARK, -y - MARK, -y + MARK) for x, y in zip(across, up, strict=True)}
+    placed: list[Box] = []
+    offsets = []
+    for x, y, point in zip(across, up, points, strict=True):
+        words = lines(point.text)
+        length, deep = LETTER * max(map(len, words), default=0), LINE * len(words)
+        start = x + GAP if x <= WIDTH / 2 else x - GAP - length
+        taken = [*placed, *(box for place, box in marks.items() if place != (x, y))]
+        for lift in LIFTS:
+            box = Box(start, start + length, lift - y - deep / 2, lift - y + deep / 2)
+            if not any(_touch(box, other) for other in taken):
+                break
+        else:
+            return None
+        placed += [box] if words else []
+        offsets.append(lift)
+    return offsets
+
+
+def lines(name: str, letters: int = LETTERS) -> list[str]:
+    """Break a name into short lines, after its hyphens, dots, underscores or spaces if possible."""
+    pieces = (
+        part[start : start + letters]
+        for part in _PARTS.findall(name)
+        for start in range(0, len(part), letters)
+    )
+    broken: list[str] = []
+    for piece in pieces:
+        if broken and len(broken[-1]) + len(piece.rstrip()) <= letters:
+            broken[-1] += piece
+        else:
+            broken.append(piece)
+    return [line.rstrip() for line in broken]
+
+
+def _touch(one: Box, other: Box) -> bool:
+    return (
+        one.left < other.right
+        and other.left < one.right
+        and one.top < other.bottom
+        and other.top < one.bottom
+    )
+
+
+def _units(values: Sequence[float], drawn: Sequence[float], size: float) -> list[float]:
+    low, high = min(drawn, default=0.0), max(drawn, default=0.0)
+    return [size * (value - low) / (high - low) if high > low else size / 2 for value in values]
+
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # chosen so that the closest two are as far apart as eight can be, seen with any colour vision, and all stand
@@ -53,8 +141,10 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
 
 
 def styles_of(spec: Study) -> dict[str, Style]:
-    """How a study's systems and variants look in all of its figures. A variant looks like the first
-    system that decodes with it."""
+    """Return the styles of a study's systems and variants for all of its figures.
+
+    A variant looks like the first system that decodes with it.
+    """
     systems = styles(spec.systems)
     first = {
         system.variant: systems[name] for name, system in reversed(spec.systems.items()) if system.variant
@@ -63,8 +153,10 @@ def styles_of(spec: Study) -> dict[str, Style]:
 
 
 def styles_of_parts(names: Styles, parts: Mapping[str, tuple[str, str]]) -> dict[str, Style]:
-    """Styles of several curves for each name; `parts`: by curve its name, and what tells apart the curves of
-    one name. They have the name's colour, and marks and dashes of their own."""
+    """Return the styles of several curves per name: the name's colour, other marks and dashes.
+
+    `parts`: by curve its name, and the part that tells curves of one name apart.
+    """
     order = list(dict.fromkeys(part for _, part in parts.values()))
     found = {}
     for curve, (name, part) in parts.items():
@@ -75,13 +167,15 @@ def styles_of_parts(names: Styles, parts: Mapping[str, tuple[str, str]]) -> dict
 
 
 def greys(names: Iterable[str]) -> dict[str, Style]:
-    """Styles of what is not a system: grey, told apart by marks and dashes."""
+    """Return grey styles that differ in marks and dashes, for curves that are not systems."""
     return styles_of_parts({"": Style(GREY, SHAPES[0])}, {name: ("", name) for name in names})
 
 
 def by_style(field: str, names: Styles, *channels: str, legend: Spec | None = None) -> Spec:
-    """Encodings of a field of names, by default the colour and the shape of points. `legend` is added to
-    their legends; an empty one hides them."""
+    """Return the encodings of a field of names, by default the colour and the shape of points.
+
+    `legend` is added to their legends; an empty one hides them.
+    """
     own = {"values": list(names), **_in_lines(names)} if legend is None else legend
     values = {
         "color": [style.colour for style in names.values()],
@@ -100,15 +194,17 @@ def by_style(field: str, names: Styles, *channels: str, legend: Spec | None = No
 
 
 def _in_lines(names: Iterable[str]) -> Spec:
-    """Long names of an axis or a legend in several lines, so that none is cut off."""
+    """Break long names of an axis or a legend into lines, so that none is cut off."""
     broken = {name: lines(name, NAME_LINE) for name in names if len(name) > NAME_LINE}
     return {"labelExpr": f"({json.dumps(broken)})[datum.label] || datum.label"} if broken else {}
 
 
 def labels(x: Spec, y: Spec, field: str, rows: list[dict[str, Any]], logarithmic: bool = False) -> list[Spec]:
-    """The field's text beside the points, towards the middle of the figure so that none is cut off at its
-    edge, and lifted so that none lies on another. Adds the fields `lift` and `words` to the rows. No layers
-    where there is no room for all: the figure then needs a legend."""
+    """Return layers that write a field's text beside the points, without overlaps.
+
+    Labels point towards the middle of the figure so that none is cut off. Adds the fields `lift` and `words`
+    to the rows. Returns no layers if there is no room for all labels: the figure then needs a legend.
+    """
     across, up = x["field"], y["field"]
     drawn = [row for row in rows if row[across] is not None and row[up] is not None]
     xs = [row[across] for row in drawn]
@@ -179,7 +275,7 @@ def named(field: str, names: Sequence[str]) -> Spec:
 
 
 def low(figure: Figure, names: Sequence[str]) -> Figure:
-    """As high as its rows need; `names`: of its rows."""
+    """Make a figure as high as its rows need. `names`: of its rows."""
     most = max((len(lines(name, NAME_LINE)) for name in names), default=1)
     return replace(figure, spec={**figure.spec, "height": max(ROW, LINE * (most + 1)) * max(2, len(names))})
 
@@ -190,7 +286,7 @@ def quantity(field: str, title: str, zero: bool, padding: int = 10) -> Spec:
 
 
 def tooltip(*fields: tuple[str, str, str]) -> list[Spec]:
-    """(field, title, format) each; a format makes the field a quantity."""
+    """Return tooltip channels from (field, title, format); a format makes the field a quantity."""
     return [
         {"field": field, "title": title, "type": "quantitative" if form else "nominal"}
         | ({"format": form} if form else {})
@@ -199,7 +295,7 @@ def tooltip(*fields: tuple[str, str, str]) -> list[Spec]:
 
 
 def scaled(value: float | None, column: Column) -> float | None:
-    """As the column's numbers are shown."""
+    """Convert a value to the scale that the column shows."""
     return None if value is None else value * column.scale
 
 
@@ -211,7 +307,7 @@ def digits(column: Column) -> str:
 def with_interval(
     field: str, column: Column, low: str = "low", high: str = "high", bounds: str = "95 %"
 ) -> list[tuple[str, str, str]]:
-    """A column's value with its bounds, for `tooltip`; the data are in the column's scale."""
+    """Return a column's value with its bounds, for `tooltip`; the data are in the column's scale."""
     shown = digits(column)
     return [
         (field, text.heading(column), shown),

@@ -1,4 +1,4 @@
-"""What the results of a study give reason to doubt: warnings that no step's success shows."""
+"""Warn about results that give reason to doubt, although every step has succeeded."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from creamtea.methods.corpora import WordCorpus
 from creamtea.methods.searches import Beam
 from creamtea.methods.training import Training
 from creamtea.report import text
-from creamtea.report.cells import Material, Measured
+from creamtea.report.cells import NO_MARK, Measured, StudyResults, near_zero, unfit_bleu
 from creamtea.report.figures import SystemsOn
-from creamtea.report.scores import NO_MARK, near_zero, unfit_bleu
 from creamtea.store.queries import CurvePoint
 from creamtea.store.tables import Hypothesis
 from creamtea.study.checks.warnings import (
@@ -37,23 +36,23 @@ STILL_IMPROVING = 0.01  # of the best validation before: what the last one must 
 
 
 def result_warnings(
-    session: Session, material: Material, tables: Sequence[SystemsOn]
+    session: Session, results: StudyResults, tables: Sequence[SystemsOn]
 ) -> tuple[StudyWarning, ...]:
-    """All of them; steps that have not run are passed over."""
+    """Return all warnings; steps that have not run are skipped."""
     return (
-        *_seen_in_training(material),
-        *_unseen_symbols(material),
-        *_vocabularies(material),
-        *_together(_trainings(material)),
-        *_together(warning for systems in tables for warning in _scores(material, systems)),
-        *_together(warning for systems in tables for warning in _empty_outputs(material, systems)),
+        *_seen_in_training(results),
+        *_unseen_symbols(results),
+        *_vocabularies(results),
+        *_together(_trainings(results)),
+        *_together(warning for systems in tables for warning in _scores(results, systems)),
+        *_together(warning for systems in tables for warning in _empty_outputs(results, systems)),
         *_together(warning for systems in tables for warning in _lengths(systems)),
-        *(warning for systems in tables for warning in _same_outputs(session, material, systems.test_set)),
+        *(warning for systems in tables for warning in _same_outputs(session, results, systems.test_set)),
     )
 
 
 def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
-    """Those that say the same of several places as one, at the place of the first."""
+    """Join warnings that say the same of several places, at the place of the first."""
     places: dict[tuple[str, str, str], list[str]] = {}
     for warning in warnings:
         places.setdefault((warning.kind, warning.found, warning.remedy), []).append(warning.place)
@@ -64,11 +63,11 @@ def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
 # ---------------------------------------------------------------- texts and trainings
 
 
-def _seen_in_training(material: Material) -> Iterator[StudyWarning]:
-    """As the step has counted: the texts themselves may be gone."""
-    for step in material.of("overlap"):
+def _seen_in_training(results: StudyResults) -> Iterator[StudyWarning]:
+    """Warn of test segments in the training text, as the step counted: the texts may be gone."""
+    for step in results.of("overlap"):
         corpus = str(step.node.labels.get("corpus"))
-        words = isinstance(material.spec.corpora.get(corpus), WordCorpus)
+        words = isinstance(results.spec.corpora.get(corpus), WordCorpus)
         for position, test_set in enumerate(step.node.labels.get("test_sets", [])):
             seen, pairs = (step.find(name, str(position)) for name in ("seen_sources", "seen_pairs"))
             if seen and pairs and seen.value and pairs.value is not None:
@@ -78,13 +77,13 @@ def _seen_in_training(material: Material) -> Iterator[StudyWarning]:
                 )
 
 
-def _unseen_symbols(material: Material) -> Iterator[StudyWarning]:
-    """Of test words that a model of symbols has translated."""
-    for step in material.of("overlap"):
+def _unseen_symbols(results: StudyResults) -> Iterator[StudyWarning]:
+    """Warn of test words that a model of symbols has translated."""
+    for step in results.of("overlap"):
         corpus = str(step.node.labels.get("corpus"))
         for position, test_set in enumerate(step.node.labels.get("test_sets", [])):
             unseen = step.find("unseen", str(position))
-            if unseen and unseen.value and _reads_symbols(material.spec, test_set, corpus):
+            if unseen and unseen.value and _reads_symbols(results.spec, test_set, corpus):
                 found = {noun: unseen.detail[noun] for noun in ("languages", "letters", "tags")}
                 segments = int(unseen.detail["segments"])
                 yield unseen_warning(test_set, corpus, found, int(unseen.value), segments)
@@ -102,28 +101,28 @@ def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
     )
 
 
-def _vocabularies(material: Material) -> Iterator[StudyWarning]:
-    for encoded in material.of("encode"):
+def _vocabularies(results: StudyResults) -> Iterator[StudyWarning]:
+    for encoded in results.of("encode"):
         corpus, name = str(encoded.node.labels.get("corpus")), str(encoded.node.labels.get("subwords"))
-        if (corpus, name) not in material.spec.subword_texts():
+        if (corpus, name) not in results.spec.subword_texts():
             continue
-        subwords = material.spec.subwords[name]
+        subwords = results.spec.subwords[name]
         tokens = [encoded.find("tokens", f"train.{side}") for side in ("src", "tgt")]
         count = sum(metric.value or 0.0 for metric in tokens if metric is not None)
         if subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
-            learnt = material.of("subwords", corpus=corpus, subwords=name)
+            learnt = results.of("subwords", corpus=corpus, subwords=name)
             characters = [step.node.facts["characters"] for step in learnt if "characters" in step.node.facts]
             alphabet = next(iter(characters), None)  # steps of earlier versions have not counted them
             what = f"subwords of {corpus}"
             yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, what, alphabet)
 
 
-def _trainings(material: Material) -> Iterator[StudyWarning]:
-    """One for all seeds of a variant, with the numbers of the first that it concerns."""
-    for name, variant in material.spec.variants.items():
+def _trainings(results: StudyResults) -> Iterator[StudyWarning]:
+    """Yield one warning for all seeds of a variant, with the numbers of the first seed that it concerns."""
+    for name, variant in results.spec.variants.items():
         found: dict[str, tuple[StudyWarning, list[str]]] = {}
-        for run in material.of("train", variant=name):
-            warning = _training(run, variant.training, variant.start_from is not None, material)
+        for run in results.of("train", variant=name):
+            warning = _training(run, variant.training, variant.start_from is not None, results)
             if warning is not None:
                 found.setdefault(warning.kind, (warning, []))[1].append(str(run.node.labels["seed"]))
         for warning, seeds in found.values():
@@ -131,7 +130,7 @@ def _trainings(material: Material) -> Iterator[StudyWarning]:
             yield StudyWarning(warning.kind, place, warning.found, warning.remedy)
 
 
-def _training(run: Measured, training: Training, adapts: bool, material: Material) -> StudyWarning | None:
+def _training(run: Measured, training: Training, adapts: bool, results: StudyResults) -> StudyWarning | None:
     metric = run.find("updates")
     if run.node.state != "succeeded" or metric is None or metric.value is None:
         return None
@@ -144,7 +143,7 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
         return warmup_warning("", training, about, updates)
     if updates < MIN_UPDATES and not adapts:
         return few_updates_warning("", training, about, updates)
-    curve = material.points.get(run.node.key, {}).get(f"dev_{training.select_by}", [])
+    curve = results.points.get(run.node.key, {}).get(f"dev_{training.select_by}", [])
     by_design = training.schedule == "linear"  # the last validation is the best
     if stopped in ("max_epochs", "max_updates") and training.keep == "best" and not by_design:
         gain = _last_gain(curve, higher=training.select_by == "bleu")
@@ -164,8 +163,10 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
 
 
 def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning | None:
-    """Patience can end a training that has not begun to learn; and most of the gain of a rate that falls to 0
-    comes at its end."""
+    """Warn if patience ended a training before it began to learn.
+
+    Also if the learning rate falls to 0: most of the gain then comes at the end.
+    """
     if updates < training.warmup:
         found = f", before the warm-up of {training.warmup:,} had ended"
     elif training.schedule == "linear":
@@ -183,8 +184,10 @@ def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning |
 
 
 def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:
-    """By how much, relative to it, the last point is better than the best before; 0 for a single one, ∞ where
-    the best before is 0."""
+    """Return by how much the last point is better than the best before, relative to that one.
+
+    0 for a single point, ∞ if the best before is 0.
+    """
     if len(curve) < 2:
         return 0.0
     sign = 1.0 if higher else -1.0
@@ -196,8 +199,8 @@ def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:
 # ---------------------------------------------------------------- scores and outputs
 
 
-def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
-    unfit = unfit_bleu(material, systems.test_set)
+def _scores(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]:
+    unfit = unfit_bleu(results, systems.test_set)
     for name, reason in unfit.items():
         yield StudyWarning(
             "unfit-metric",
@@ -205,7 +208,7 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
             f"BLEU says little of this system: {reason}",
             "Write outputs and references in the same way, or choose another tokenizer (`tokenize` of BLEU).",
         )
-    low = {name: value for name, value in near_zero(material, systems.test_set).items() if name not in unfit}
+    low = {name: value for name, value in near_zero(results, systems.test_set).items() if name not in unfit}
     if low:
         listed = ", ".join(f"{name} {value:.1f}" for name, value in low.items())
         yield StudyWarning(
@@ -230,13 +233,13 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
             )
 
 
-def _empty_outputs(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
-    """Of a beam that the empty string survives (Stahlberg and Byrne 2019): scores fall with every subword."""
+def _empty_outputs(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]:
+    """Warn of a beam that prefers the empty string (Stahlberg and Byrne 2019)."""
     for row in systems.table.rows:
-        search, share = material.spec.systems[row.name].search, row.cells[EMPTY.key].value
+        search, share = results.spec.systems[row.name].search, row.cells[EMPTY.key].value
         if not isinstance(search, Beam) or search.length_normalization or share is None:
             continue
-        runs = material.outputs(row.name, systems.test_set)
+        runs = results.outputs(row.name, systems.test_set)
         share -= max(
             (blank.value or 0.0 for run in runs if (blank := run.find("blank_sources"))), default=0.0
         )
@@ -251,7 +254,7 @@ def _empty_outputs(material: Material, systems: SystemsOn) -> Iterator[StudyWarn
 
 
 def _lengths(systems: SystemsOn) -> Iterator[StudyWarning]:
-    """Of outputs that say too little or too much."""
+    """Warn of outputs that say too little or too much."""
     for row in systems.table.rows:
         cell = row.cells.get(LENGTH.key)
         if cell and cell.value is not None and not MIN_LENGTH <= cell.value <= MAX_LENGTH:
@@ -263,13 +266,13 @@ def _lengths(systems: SystemsOn) -> Iterator[StudyWarning]:
             )
 
 
-def _same_outputs(session: Session, material: Material, test_set: str) -> Iterator[StudyWarning]:
+def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Iterator[StudyWarning]:
     groups: list[list[str]] = []
     decodes = {
-        name: [run.node.key for run in material.outputs(name, test_set)]
-        for name in material.spec.systems_on(test_set)
+        name: [run.node.key for run in results.outputs(name, test_set)]
+        for name in results.spec.systems_on(test_set)
     }
-    scores = {name: _all_scores(material, name, test_set) for name in decodes}
+    scores = {name: _all_scores(results, name, test_set) for name in decodes}
     for name, keys in decodes.items():
         if not scores[name]:
             continue
@@ -290,18 +293,18 @@ def _same_outputs(session: Session, material: Material, test_set: str) -> Iterat
             )
 
 
-def _all_scores(material: Material, system: str, test_set: str) -> list[tuple[object, ...]]:
-    """What only systems with the same outputs have in common, and others hardly ever: cheaper than texts."""
+def _all_scores(results: StudyResults, system: str, test_set: str) -> list[tuple[object, ...]]:
+    """Return all scores of a system. Only systems with the same outputs share them: cheaper than texts."""
     return [
         (run.node.labels.get("metric"), metric.name, metric.value)
-        for run in material.of("score", system=system, test_set=test_set)
+        for run in results.of("score", system=system, test_set=test_set)
         for metric in run.metrics
         if metric.value is not None
     ]
 
 
 def _equal_texts(session: Session, ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Of as many decodes each, compared one by one; decodes without outputs are not."""
+    """Compare the texts of as many decodes each, one by one; decodes without outputs are not equal."""
     if len(ours) != len(theirs):
         return False
     one, other = aliased(Hypothesis), aliased(Hypothesis)

@@ -17,9 +17,9 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.specs import spec_of
 from creamtea.report import vega
+from creamtea.report.cells import step_title
 from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs
 from creamtea.report.model import Figure, Spec
-from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database

@@ -24,8 +24,7 @@ from pydantic import TypeAdapter
 
 from creamtea.contract.step import Checkpoints, LiveView
 from creamtea.errors import CreamteaError, DamagedArtefact, DamagedCheckpoint, InfrastructureError, InputError
-from creamtea.replacing import replacing
-from creamtea.scratch import scratch_folder
+from creamtea.files import replacing, scratch_folder
 from creamtea.settings import make_private
 from creamtea.store.files import (
     GuardedReads,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from creamtea.regular import HEAD, open_regular, other_than_text
-from creamtea.unpacked import unpacked
+from creamtea.files import HEAD, open_regular, other_than_text, unpacked
 
 BLOCK = 1 << 20  # bytes
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from creamtea.files import unpacked
 from creamtea.methods.texts import Filters, Symbols, WordLines
-from creamtea.unpacked import unpacked
 from creamtea.words import count_words, normalise
 
 FILTERS = Filters()  # those of a corpus that names none

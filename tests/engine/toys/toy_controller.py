@@ -12,7 +12,7 @@ import toy_catalogue
 import typer
 
 from creamtea.cli import workplace
-from creamtea.cli.controller import controller
+from creamtea.cli.running import controller
 from creamtea.engine import queue
 from creamtea.engine.controller import Controller
 from creamtea.engine.executors.inline import InlineExecutor

@@ -22,8 +22,8 @@ from creamtea.human.formats.exchange import export_campaign, find_format, import
 from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols.spans import Mqm
+from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 

@@ -15,8 +15,8 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import read_answers
 from creamtea.human.quality.measures import measure
 from creamtea.human.results.ratings import load_ratings
+from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 

@@ -12,8 +12,8 @@ from appraise_files import MTURK, NOW, blocks_of, campaign, options
 
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import import_campaign
+from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 

@@ -16,8 +16,8 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.record import Content
 from creamtea.human.formats.storing import collect
+from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 # the campaign has two of the four lines of its document

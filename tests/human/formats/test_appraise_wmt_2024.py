@@ -9,8 +9,8 @@ from appraise_files import blocks_of, options, written
 from creamtea.human.formats.base import NotKept
 from creamtea.human.formats.exchange import import_campaign
 from creamtea.human.formats.storing import collect
+from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
-from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from creamtea.errors import InputError
 from creamtea.human.formats import columns
 from creamtea.human.formats.columns import Column
-from creamtea.spreadsheets import text_from_cell, text_to_cell
+from creamtea.printable import text_from_cell, text_to_cell
 
 MOMENT, WEIGHT = Column(columns.Moment), Column(columns.Weight)
 NASTY = st.text(st.sampled_from("'=+-@\t\r\n＝＋－＠a"), max_size=6)

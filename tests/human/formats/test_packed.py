@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 
-from creamtea import unzip as packed
+from creamtea import files as packed
 from creamtea.errors import InputError
-from creamtea.unzip import unpack
+from creamtea.files import unpack
 
 
 def zipped(folder: Path, files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:

@@ -16,8 +16,14 @@ from sqlalchemy import select
 
 from creamtea.access import rights
 from creamtea.errors import InputError
-from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
-from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_specs, compared_systems
+from creamtea.report.across_studies import (
+    Compared,
+    OfStudy,
+    common_test_sets,
+    compared_specs,
+    compared_systems,
+)
+from creamtea.report.cells import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.store.queries import study_names
 from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow

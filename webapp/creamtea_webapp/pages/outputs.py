@@ -10,10 +10,10 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.orders.specs import spec_of
-from creamtea.report.cells import Material
+from creamtea.report.across_studies import OfStudy
+from creamtea.report.cells import StudyResults
 from creamtea.report.model import Table
 from creamtea.report.outputs import Translations, lines, translations
-from creamtea.report.several import OfStudy
 from creamtea.report.tables import systems_table
 from creamtea.store.queries import ByDifference, Page, PageQuery, SegmentFilter, find_study, side_by_side
 from creamtea_webapp import session
@@ -58,7 +58,7 @@ def several(studies: Sequence[OfStudy]) -> None:
     for study in studies:
         with session.database().session() as reading:
             spec = spec_of(find_study(reading, study.number))
-            table = systems_table(Material(reading, study.number, spec), study.test_set)
+            table = systems_table(StudyResults(reading, study.number, spec), study.test_set)
         own = _find(study.number, table, study.test_set)
         if own is not None:
             found.append(_named(study.name, own))

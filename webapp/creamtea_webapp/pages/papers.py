@@ -7,9 +7,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.errors import InputError
-from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
-from creamtea.papers.cells import members_of
-from creamtea.papers.model import Exhibit, Kind
+from creamtea.papers.catalogue import Exhibit, Kind, exhibits, find_exhibit, find_paper, members_of, papers
 from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhibits
 from creamtea.report.papers.ours import Reports
 from creamtea.store.rows import row_id

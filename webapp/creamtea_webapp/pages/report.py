@@ -22,10 +22,10 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
 from creamtea.orders.specs import UnreadableStudy
 from creamtea.orders.submission import cancel, requeue
-from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
+from creamtea.report.outputs import build_ngrams, ngrams_on_test_set
 from creamtea.report.vega import vega_lite
 from creamtea.report.watching import Watched, watch
 from creamtea.store.database import Database
@@ -232,7 +232,7 @@ def page() -> None:
     if campaigns is not None:  # resampling takes longest: everything else is there to read before it
         with campaigns[0]:
             _campaigns(report, campaigns[1], place)
-    found = ngrams.of_test_set(_ngrams(database, report.number, report.facts), test_set)
+    found = ngrams_on_test_set(_ngrams(database, report.number, report.facts), test_set)
     if found.blocks:
         with characteristic:
             blocks.show_section(found, place)
@@ -297,7 +297,7 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
 @st.cache_resource(max_entries=64, show_spinner="Comparing the words of outputs …")
 def _ngrams(database: str, study: int, facts: tuple[Fact, ...]) -> Section:
     """It reads every output; `facts` tell how many steps have succeeded."""
-    return ngrams.build_ngrams(session.database(), study)
+    return build_ngrams(session.database(), study)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")

@@ -7,6 +7,7 @@ import streamlit as st
 from creamtea.access import rights
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
+from creamtea.files import decode
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.submission import (
     MAX_CHARACTERS,
@@ -15,7 +16,6 @@ from creamtea.orders.submission import (
     submit_written,
     would_cancel,
 )
-from creamtea.regular import decode
 from creamtea.settings import Settings
 from creamtea.wording import on_page
 from creamtea_webapp import session

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creamtea.errors import StepError
-from creamtea.unpacked import unpacked
+from creamtea.files import unpacked
 from creamtea.words import normalise as normalise
 from creamtea.words import plain as plain
 

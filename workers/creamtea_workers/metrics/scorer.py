@@ -26,8 +26,8 @@ from typing import IO, Any, Protocol
 from creamtea.contract.step import StepContext
 from creamtea.error_spans import read_error_spans
 from creamtea.errors import InputError, StepError, StepUnavailable
+from creamtea.files import scratch_folder
 from creamtea.scorers import content_digest
-from creamtea.scratch import scratch_folder
 from creamtea.steps.systems import ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, Texts, mean_statistics, ratio

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from creamtea.contract.step import Checkpoints, StepContext
 from creamtea.errors import InputError, StepError, StepUnavailable
-from creamtea.hardware import processor_name
 from creamtea.methods.searches import Precision, Search
 from creamtea.methods.selections import Selection
+from creamtea.settings import processor_name
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import encode_sources

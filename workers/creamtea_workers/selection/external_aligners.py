@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
-from creamtea.scratch import scratch_folder
+from creamtea.files import scratch_folder
 from creamtea.wording import counted
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, SubwordModel
 from creamtea_workers.corpora.text import UserFile

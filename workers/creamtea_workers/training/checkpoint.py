@@ -25,8 +25,8 @@ from torch import Tensor
 
 from creamtea.contract.step import Checkpoints, PartIndex, halves, index_name, part_name
 from creamtea.errors import DamagedCheckpoint, InfrastructureError
+from creamtea.files import scratch_folder
 from creamtea.methods.training import Keep
-from creamtea.scratch import scratch_folder
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.group import Alone, Group
 

@@ -15,6 +15,7 @@ from creamtea.cli.workplace import AsJson, artefact_store, existing_database
 from creamtea.document.document import Document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
+from creamtea.files import replacing
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import (
     Folder,
@@ -25,7 +26,6 @@ from creamtea.human.making.campaign_file import (
 )
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignDocument
 from creamtea.human.protocols import find_protocol
-from creamtea.replacing import replacing
 from creamtea.store.queries import find_study
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted

@@ -17,10 +17,10 @@ from creamtea.cli.printing import hand_over, say
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.errors import InputError
+from creamtea.files import lines_of
 from creamtea.human.making import campaigns
 from creamtea.human.rating import raters
 from creamtea.human.rating.invitations import invite, links_csv, recruit, recruiting_address
-from creamtea.regular import lines_of
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater

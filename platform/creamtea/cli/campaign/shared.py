@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from creamtea.access import audit
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
+from creamtea.files import read_text
 from creamtea.printable import printable
-from creamtea.regular import read_text
 
 Options = TypeVar("Options")
 

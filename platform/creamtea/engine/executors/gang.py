@@ -13,7 +13,7 @@ from creamtea.contract.step import GROUP_PATIENCE, Resources
 from creamtea.engine.executors.ray_internals import group_trainer
 from creamtea.engine.runner import execute
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome
-from creamtea.scratch import scratch_folder
+from creamtea.files import scratch_folder
 
 # neither after a worker, nor after a start for which nodes are missing, nor after a preemption; the last two
 # Ray would try for ever

@@ -35,7 +35,7 @@ from creamtea.engine.executors.ray_internals import (
 )
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
-from creamtea.scratch import host_id, is_running
+from creamtea.files import host_id, is_running
 from creamtea.settings import is_withheld, make_private
 
 if TYPE_CHECKING:

@@ -46,6 +46,7 @@ from typing import Any, TypeVar
 
 from creamtea.error_spans import CodeUnits
 from creamtea.errors import InputError
+from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     APPRAISE,
     FIRST_SEGMENT,
@@ -82,7 +83,6 @@ from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.human.protocols.direct_assessment import Da
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
-from creamtea.new_folder import write_texts
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant

@@ -3,7 +3,7 @@
 A column's type is an annotation of pydantic's with a text that says what is allowed. The dataclasses of
 `record` and `ratings` are made of these types, and `columns_of` makes columns of their fields.
 
-Text in a CSV cell is no formula of a spreadsheet (`creamtea.spreadsheets`). JSON has no such trouble, and no
+Text in a CSV cell is no formula of a spreadsheet (`creamtea.printable`). JSON has no such trouble, and no
 apostrophes are added there.
 
 Files are UTF-8 (a byte order mark before a CSV is taken, none is written). A record of a CSV ends with CR LF
@@ -29,11 +29,11 @@ from pydantic import AfterValidator, BaseModel, Field, PlainValidator, TypeAdapt
 from creamtea.document.mistakes import one_of
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
+from creamtea.files import decode, lines_of
 from creamtea.human.media import check_entries
 from creamtea.human.protocols import GROUP, protocol_names
 from creamtea.human.protocols.registry import OWN
-from creamtea.regular import decode, lines_of
-from creamtea.spreadsheets import text_from_cell, text_to_cell
+from creamtea.printable import text_from_cell, text_to_cell
 from creamtea.store.rows import check_json, check_text
 from creamtea.store.tables import CAMPAIGN_STATES, ItemKind
 from creamtea.wording import counted, file_name

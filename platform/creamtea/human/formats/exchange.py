@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from creamtea.access import audit
 from creamtea.errors import InputError
+from creamtea.files import new_folder, write_texts
 from creamtea.human.formats.appraise import Appraise
 from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
 from creamtea.human.formats.columns import read_text
@@ -40,9 +41,8 @@ from creamtea.human.formats.storing import (
 from creamtea.human.making.settings import settings_of
 from creamtea.human.media import FileStore
 from creamtea.human.protocols import find_protocol
-from creamtea.new_folder import new_folder, write_texts
 from creamtea.plugins import Additions, additions, installed
-from creamtea.spreadsheets import text_to_cell
+from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import WRITTEN_KINDS, Rater

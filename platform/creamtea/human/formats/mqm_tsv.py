@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 from creamtea.error_spans import is_no_error, name_key
 from creamtea.errors import InputError
+from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     FIRST_SEGMENT,
     MQM,
@@ -42,7 +43,6 @@ from creamtea.human.formats.losses import not_held
 from creamtea.human.formats.ratings import GivenRating, Numbering, made_elsewhere
 from creamtea.human.formats.record import Content, CountedScore, ItemContent, first_opinions
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
-from creamtea.new_folder import write_texts
 from creamtea.wording import counted, option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")

@@ -39,6 +39,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from creamtea.errors import InputError
+from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     MT_METRICS_EVAL,
     Format,
@@ -66,7 +67,6 @@ from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scale import exact
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
-from creamtea.new_folder import write_texts
 from creamtea.wording import counted, file_name, option
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from creamtea.errors import InputError
+from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     FIRST_SEGMENT,
     Format,
@@ -58,7 +59,6 @@ from creamtea.human.formats.ratings import (
 )
 from creamtea.human.formats.record import Content, ItemContent, RaterContent
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
-from creamtea.new_folder import write_texts
 from creamtea.wording import file_name, option
 
 RATERS_FILE = "raters.csv"  # what raters said of themselves

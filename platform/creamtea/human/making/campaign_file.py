@@ -22,6 +22,7 @@ from creamtea.document.descriptions import descriptions
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
 from creamtea.errors import InputError, about
+from creamtea.files import read_text
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, read_documents
@@ -31,7 +32,6 @@ from creamtea.human.making.settings import CampaignDocument, CampaignSettings, d
 from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
-from creamtea.regular import read_text
 from creamtea.store.database import Database
 from creamtea.wording import file_name, key_name
 

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field
 
 from creamtea.document.values import Strict
 from creamtea.errors import CreamteaError, wrong
-from creamtea.regular import lines_of
+from creamtea.files import lines_of
 from creamtea.store.rows import check_text
 from creamtea.wording import counted
 

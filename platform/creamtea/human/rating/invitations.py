@@ -23,7 +23,7 @@ from creamtea.errors import InputError
 from creamtea.human.rating import raters
 from creamtea.human.rating.page import leads
 from creamtea.human.rating.places import takes_place
-from creamtea.spreadsheets import text_to_cell
+from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import SYSTEM_KINDS, AccessToken, Assignment, Campaign, Item, Rater

@@ -1,7 +1,6 @@
-"""A report's blocks as HTML: of a file that opens without a server or a network, and parts of the web app's
-pages.
+"""A report's blocks as HTML: for a file that needs no server or network, and for the web app's pages.
 
-No script is in the file, and its content policy lets none run: whatever a model or a person wrote is text.
+The file has no script, and its content policy lets none run: whatever a model or a person wrote is text.
 Figures are drawn into it as SVG.
 """
 
@@ -27,7 +26,7 @@ LETTER, BETWEEN, NAME = 0.5, 1.1, 11.0  # rem of a letter, between columns, of t
 
 
 def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
-    """Every block, the outputs, and the notes of cells below all."""
+    """Write every block, the outputs, and the notes of cells at the end."""
     notes, numbers = text.Footnotes(), count(1)
 
     def draw(figure: Figure) -> Markup:
@@ -49,7 +48,7 @@ def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
 
 
 def part(macro: str, /, *values: Any) -> Markup:
-    """One of the macros of parts.html, and the notes of its cells: for a page with a script that sorts."""
+    """Render a macro of parts.html with the notes of its cells, for a page with a script that sorts."""
     notes = text.Footnotes()
     template = _environment().get_template("parts.html")
     macros = cast(Any, template.make_module({"mark": notes.mark, "sorts": True}))
@@ -75,7 +74,7 @@ def table_styles() -> str:
 
 
 def _width_class(table: Table) -> str:
-    """By the width that the table needs for its columns."""
+    """Return the class for the width that the table needs for its columns."""
     needed = NAME
     for column in table.columns:
         cells = [row.cells[column.key] for row in table.rows]
@@ -90,7 +89,7 @@ def _lines(cell: text.ShownCell) -> tuple[str, ...]:
 
 
 def _capitalised(heading: str) -> str:
-    """Only a Latin letter: a capital α looks like A."""
+    """Capitalise a Latin first letter only: a capital α looks like A."""
     return heading[:1].upper() + heading[1:] if heading[:1].isascii() else heading
 
 
@@ -99,7 +98,7 @@ def _best(table: Table) -> dict[str, float | None]:
 
 
 def _figures_together(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Neighbouring figures as one group, every other block by itself."""
+    """Group neighbouring figures; every other block stands by itself."""
     groups: list[list[Block]] = []
     for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
         neighbours = list(group)

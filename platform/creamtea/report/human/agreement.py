@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings
-from creamtea.report.cells import Material
+from creamtea.report.cells import StudyResults
 from creamtea.report.human.tables import (
     MAX_TEXTS,
     RatedCampaign,
@@ -204,7 +204,7 @@ class MetricScores:
         return -self.scores if self.column.better == "lower" else self.scores
 
 
-def metric_scores(session: Session, ratings: Ratings, material: Material) -> list[MetricScores]:
+def metric_scores(session: Session, ratings: Ratings, material: StudyResults) -> list[MetricScores]:
     """The study's segment scores of what was rated: the outputs of each variant's first seed. A metric
     without any is omitted."""
     campaign, measured = ratings.campaign, []

@@ -18,7 +18,7 @@ from creamtea.human.results.ratings import load_ratings, payloads, repeated_scor
 from creamtea.orders.specs import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer
-from creamtea.report.cells import Material
+from creamtea.report.cells import StudyResults
 from creamtea.report.human import agreement, errors, verdicts
 from creamtea.report.human.campaign import CampaignReport
 from creamtea.report.human.tables import RatedCampaign, judged, only_random
@@ -63,7 +63,7 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
 
 
 def campaign_reports(
-    session: Session, row: StudyRow, material: Material, complete: bool, *, alone: bool = False
+    session: Session, row: StudyRow, material: StudyResults, complete: bool, *, alone: bool = False
 ) -> tuple[list[CampaignReport], list[str]]:
     """Return the reports of the campaigns on this submission's outputs, oldest first, whichever submission
     they were made for, and a sentence for each campaign that is left out.
@@ -89,7 +89,11 @@ def campaign_reports(
 
 
 def campaign_report(
-    session: Session, campaign: Campaign, material: Material | None, complete: bool, wmt: str | None = None
+    session: Session,
+    campaign: Campaign,
+    material: StudyResults | None,
+    complete: bool,
+    wmt: str | None = None,
 ) -> CampaignReport:
     """One campaign's report; without a study's `material` there are no metrics."""
     ratings = load_ratings(session, campaign)
@@ -153,13 +157,13 @@ def _by_score(table: Table, means: list[verdicts.SystemMean], whole: RatedCampai
     return replace(table, rows=tuple(sorted(table.rows, key=lambda row: place[row.name])))
 
 
-def _material(session: Session, row: StudyRow | None) -> Material | None:
+def _material(session: Session, row: StudyRow | None) -> StudyResults | None:
     """None for ratings made elsewhere, and for a study whose spec this version cannot read any more:
     ratings do not depend on it."""
     if row is None:
         return None
     try:
-        return Material(session, row.id, spec_of(row))
+        return StudyResults(session, row.id, spec_of(row))
     except InputError:
         return None
 

@@ -10,8 +10,7 @@ from creamtea import languages
 from creamtea.contract.columns import Column
 from creamtea.human.results.ratings import Ratings
 from creamtea.report import vega
-from creamtea.report.cells import absent
-from creamtea.report.columns import meanings
+from creamtea.report.cells import absent_cell
 from creamtea.report.human.tables import RatedCampaign, estimate, p_value
 from creamtea.report.human.verdicts import Pair, SystemMean, verdict_cell
 from creamtea.report.model import (
@@ -28,6 +27,7 @@ from creamtea.report.model import (
     Spec,
     Table,
     Texts,
+    column_meanings,
 )
 from creamtea.stats.paired import FEW_RATERS, SIGNIFICANT
 from creamtea.stats.verdict import Outcome
@@ -67,7 +67,7 @@ class CampaignReport:
             title = "More tables"
             blocks.append(Section("more", title, more, folded=True))
         blocks += [*self.texts, Notes("notes", tuple(_notes(self.judged)))]
-        blocks += meanings(column for table in self.tables for column in table.columns)
+        blocks += column_meanings(column for table in self.tables for column in table.columns)
         blocks.append(Facts("signature", "", (Fact("signature", signature(self.judged), code=True),)))
         pair = languages.pair(campaign.source_language, campaign.target_language)
         facts = (
@@ -380,7 +380,7 @@ class HumanColumns:
     cells: dict[str, dict[str, Cell]]
 
     def of(self, system: str) -> dict[str, Cell]:
-        missing = absent(f"the system does not take part in campaign {self.campaign}")
+        missing = absent_cell(f"the system does not take part in campaign {self.campaign}")
         return self.cells.get(system) or {column.key: missing for column in self.columns}
 
 
@@ -420,7 +420,7 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
         ratio = mean.ratio
         cells[judged.systems[mean.system]] = {
             score.key: replace(estimate(mean.mean), delta=_delta(judged, pair) if pair else None, seeds=1),
-            percent.key: absent(protocol.ratio_note) if ratio is None else estimate(ratio.delta),
+            percent.key: absent_cell(protocol.ratio_note) if ratio is None else estimate(ratio.delta),
             verdict.key: verdict_cell(judged, pair.verdict) if pair else Cell("ok", words="baseline"),
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())

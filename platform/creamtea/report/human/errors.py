@@ -23,10 +23,15 @@ from creamtea.blame.labels import (
     Finding,
     Mark,
     Origin,
+    Output,
+    better_of,
+    has_marks,
     label,
+    low_scores,
+    marks_of,
     of_system,
+    scores_of,
 )
-from creamtea.blame.marks import Output, better_of, has_marks, low_scores, marks_of, scores_of
 from creamtea.contract.columns import Column
 from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import spans_of

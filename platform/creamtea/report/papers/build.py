@@ -1,38 +1,193 @@
 """Build the document of a paper's table or figure: published values, ours with intervals, verdicts.
 
 The rows are the paper's, each with its published values, ours below them, and a verdict for each claim; the
-columns are the paper's. A section for each size of our studies: the paper's own, and ours.
+columns are the paper's. A section for each size of our studies, the paper's own and ours, also shows what the
+studies in this database trained: their names do not tell, since `--set` may make a study smaller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 from creamtea.contract.columns import Column
-from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper
-from creamtea.papers.cells import NO_VALUES, SIZES, members_of, why_no_value
-from creamtea.papers.model import Claim, Exhibit, Kind, Size, number
-from creamtea.papers.model import Column as PaperColumn
-from creamtea.papers.model import Row as PaperRow
-from creamtea.papers.status import status_words
-from creamtea.report import text
-from creamtea.report.model import Cell, Document, Fact, Facts, Notes, Row, Section, Table
-from creamtea.report.papers.figures import drawn
+from creamtea.document.warning import StudyWarning
+from creamtea.papers.catalogue import (
+    NO_VALUES,
+    SIZES,
+    Claim,
+    Curve,
+    Drawing,
+    Exhibit,
+    Kind,
+    Size,
+    exhibits,
+    find_exhibit,
+    find_paper,
+    members_of,
+    number,
+    settings_of,
+    status_words,
+    why_no_value,
+)
+from creamtea.papers.catalogue import Column as PaperColumn
+from creamtea.papers.catalogue import Row as PaperRow
+from creamtea.papers.catalogue import number as printed_number
+from creamtea.report import text, vega
+from creamtea.report.model import Cell, Document, Fact, Facts, Figure, Notes, Row, Section, Table, Warnings
 from creamtea.report.papers.ours import Reports, StudyReport, our_values
-from creamtea.report.papers.ran import what_ran
 from creamtea.report.papers.verdict import (
     RULE,
     Judgement,
-    Ours,
+    OurValue,
     Outcome,
     comparable,
     direction_of,
     judge,
 )
 from creamtea.store.database import Database
+from creamtea.wording import counted
+
+
+def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Figure | Table, ...]:
+    """Return one figure for each study; an empty one with the reason if the study is not in the database."""
+    figures: list[Figure | Table] = []
+    for drawing in drawings:
+        collection = reports.paper.collections[drawing.collection]
+        if collection.size != size:
+            continue
+        for member in drawing.members:
+            study = collection.members[member].name
+            report = reports.read(drawing.collection, member)
+            own = _figure_of(report.document, drawing) if isinstance(report, StudyReport) else None
+            key = f"{study}-{len(figures)}"
+            title = f"{drawing.title}: {study}"
+            if own is None:
+                why = "not run" if report is None else "no such figure"
+                figures.append(Figure(key, title, {}, (), (f"{study} ({why})",)))
+            else:
+                drawn = with_curves(own, drawing.curves) if isinstance(own, Figure) else own
+                figures.append(replace(drawn, key=key, title=title))
+    return tuple(figures)
+
+
+def _figure_of(document: Document, drawing: Drawing) -> Figure | Table | None:
+    for path, block in document.walk():
+        of_it = not drawing.analysis or f"/{drawing.analysis}/" in path
+        if of_it and isinstance(block, Figure | Table) and block.title == drawing.title:
+            return block
+    return None
+
+
+def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
+    """Add the curves that the paper prints to a figure of curves by group."""
+    if not curves or not figure.rows:
+        return figure
+    rows = [*figure.rows, *(row for curve in curves for row in _points(curve))]
+    published = vega.greys(curve.name for curve in curves)
+    spec = deepcopy(figure.spec)
+    for layer in spec["layer"]:
+        for channel, added in vega.by_style("group", published, "color", "shape", "strokeDash").items():
+            if own := layer["encoding"].get(channel):
+                # a new one, since the layers of a figure share theirs
+                scale = {end: [*own["scale"][end], *added["scale"][end]] for end in ("domain", "range")}
+                legend = (own["legend"] or {}) | {"values": scale["domain"]}
+                layer["encoding"][channel] = own | {"scale": scale, "legend": legend}
+    return replace(figure, spec=spec, rows=tuple(rows))
+
+
+def _points(curve: Curve) -> list[dict[str, Any]]:
+    return [
+        {"group": curve.name, "x": printed_number(x), "y": printed_number(y), "low": None, "high": None}
+        | {"label": "published"}
+        for x, y in curve.points.items()
+    ]
+
+
+UNFINISHED = "none has finished"
+SHOWN = 3  # settings that a warning names
+# of whose entries those that two studies both have are compared: what one lacks, its tables lack
+_ENTRIES = ("corpora", "subwords", "variants", "systems", "test_sets", "analyses")
+
+
+def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Warnings, ...]:
+    """List the trainings of each study of this size in the database; empty if there is none.
+
+    Warns of studies whose settings differ from the published study of that name.
+    """
+    facts, warnings = [], []
+    for name, member in members_of(reports.paper, exhibit):
+        collection = reports.paper.collections[name]
+        report = reports.read(name, member) if collection.size == size else None
+        if not isinstance(report, StudyReport):
+            continue
+        study = f"{report.spec.name}, number {report.number}"
+        facts.append(Fact(f"trained here by {study}", trained(report.document) or UNFINISHED))
+        ours = settings_of(collection.file, tuple(collection.members[member].overrides))
+        apart = settings_apart(report.spec.model_dump(mode="json"), ours) if ours else []
+        if apart:
+            more = f" and {counted(len(apart) - SHOWN, 'other')}" if len(apart) > SHOWN else ""
+            found = f"it is not as in {collection.file}: {', '.join(apart[:SHOWN])}{more}"
+            remedy = f"Its values may be of another size. `{collection.command(member)}` runs ours."
+            warnings.append(StudyWarning("other-settings", study, found, remedy))
+    told = (Warnings("warnings", tuple(warnings)),) if warnings else ()
+    return (*told, Facts("ran", "", tuple(facts))) if facts else ()
+
+
+def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the settings in which two studies differ, among the entries that both have, in order.
+
+    As "variants.softmax.training.max_updates".
+    """
+    apart = []
+    for section in _ENTRIES:
+        mine, theirs = own.get(section) or {}, other.get(section) or {}
+        for entry in [name for name in theirs if name in mine]:
+            values, others = (dict(_leaves(of[entry], f"{section}.{entry}.")) for of in (mine, theirs))
+            places = dict.fromkeys((*others, *values))
+            apart += [place for place in places if values.get(place) != others.get(place)]
+    return apart
+
+
+def _leaves(values: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value
+
+
+def trained(document: Document) -> str:
+    """Summarise trainings: "30 models, 1,000 to 9,000 updates, 11,213,824 parameters; 54,000 training pairs".
+
+    Empty while no training has finished.
+    """
+    updates = list(_values(document, "trainings", "updates"))
+    if not updates:
+        return ""
+    parts = [
+        f"{counted(len(updates), 'model')}",
+        f"{_range(updates)} updates",
+        f"{_range(list(_values(document, 'trainings', 'parameters')))} parameters",
+    ]
+    pairs = list(_values(document, "corpora", "train_kept"))
+    return ", ".join(parts) + (f"; {_range(pairs)} training pairs" if pairs else "")
+
+
+def _values(document: Document, table: str, column: str) -> Iterator[float]:
+    for row in document.table(f"provenance/{table}").rows:
+        if (cell := row.cells.get(column)) is not None and cell.value is not None:
+            yield cell.value
+
+
+def _range(values: list[float]) -> str:
+    bounds = dict.fromkeys(text.number(bound, Column("n", "n", 0)) for bound in (min(values), max(values)))
+    return " to ".join(bounds)
+
 
 NO_VALUE = "–"  # neither the paper nor we have one
 DOCUMENTED = "in creamtea's documentation"  # what its authors have run, whatever the database has
@@ -41,24 +196,24 @@ NOT_IN_COPY = "no copy of the paper that we have prints this value"
 
 @dataclass(frozen=True)
 class Values:
-    """Ours of a table, by the titles of a row and a column. Of several studies the first is shown."""
+    """Our values of a table, by the titles of a row and a column. Of several studies the first is shown."""
 
-    cells: Mapping[tuple[str, str], Sequence[Ours]]
+    cells: Mapping[tuple[str, str], Sequence[OurValue]]
 
     def note(self, study: str) -> str:
-        """Which study it is, where the table's first value is of another."""
+        """Name the study, if the table's first value is of another."""
         first = next((ours[0].study for ours in self.cells.values() if ours and ours[0].study), study)
         return "" if study in ("", first) else f"of {study}"
 
 
 def build_exhibit(database: Database, paper: str, kind: Kind, asked: int) -> Document:
-    """A table or figure of a paper beside our studies in the database. InputError for an unknown one."""
+    """Build a table or figure of a paper beside our studies. Raises InputError for an unknown one."""
     found, exhibit = find_paper(paper), find_exhibit(paper, kind, asked)
     return exhibit_document(Reports(database, found), exhibit)
 
 
 def exhibit_document(reports: Reports, exhibit: Exhibit) -> Document:
-    """As `build_exhibit`, with reports that several exhibits share."""
+    """Build an exhibit's document from reports that several exhibits share."""
     found, members = reports.paper, members_of(reports.paper, exhibit)
     sections = [_size_section(reports, exhibit, size) for size in _sizes(reports, exhibit)]
     reading = [*exhibit.differs, *([exhibit.missing] if exhibit.missing else [])]
@@ -137,7 +292,7 @@ def build_list(database: Database, paper: str) -> Document:
 
 
 def _sizes(reports: Reports, exhibit: Exhibit) -> list[Size]:
-    """Those with a study in the database; while there is none, the one to run first."""
+    """Return the sizes with a study in the database; else the size to run first."""
     members = members_of(reports.paper, exhibit)
     sizes = [reports.paper.collections[name].size for name, _ in members]
     here = [size for size, member in zip(sizes, members, strict=True) if reports.has(*member)]
@@ -182,7 +337,7 @@ def _row(title: str, setting: str, columns: tuple[Column, ...], cells: Iterator[
 
 
 def _published(printed: str | None) -> Cell:
-    """As printed."""
+    """Return the cell of a value as printed."""
     if printed is None:
         return Cell("ok", NOT_IN_COPY, words="lost")
     return Cell("ok", value=number(printed), words=printed or NO_VALUE)
@@ -203,7 +358,7 @@ def _ours(
 
 
 def _verdicts(exhibit: Exhibit, row: PaperRow, columns: tuple[Column, ...], values: Values) -> Iterator[Row]:
-    """A row for each of the claims about this row."""
+    """Yield a row for each claim about this row."""
     for claim in exhibit.claims:
         if row.title == claim.against or row.title not in (claim.rows or [row.title]):
             continue

@@ -18,10 +18,10 @@ from pydantic import Field, TypeAdapter, model_validator
 from creamtea.contract.columns import Column
 from creamtea.document.document import read_document
 from creamtea.document.values import Positive, Strict
-from creamtea.papers.model import Direction
+from creamtea.papers.catalogue import Direction
 from creamtea.report import text
 from creamtea.report.model import Cell, Delta
-from creamtea.report.papers.verdict import RULE, Judgement, Ours, judge, margin_of
+from creamtea.report.papers.verdict import RULE, Judgement, OurValue, judge, margin_of
 from creamtea.stats.paired import SIGNIFICANT
 
 NUMBER = r"([+−±]?[\d,]*\.?\d+)"
@@ -126,9 +126,9 @@ def judged(comparison: Comparison, claim: PaperClaim, seeds: int) -> tuple[Judge
     return judgement, ", ".join(shown)
 
 
-def _ours(words: str, seeds: int) -> Ours:
+def _ours(words: str, seeds: int) -> OurValue:
     value, deviation, low, high = map(_number, _match(VALUE, words).groups())
-    return Ours(Cell("ok", "", value, low, high, deviation, seeds if deviation is not None else 1))
+    return OurValue(Cell("ok", "", value, low, high, deviation, seeds if deviation is not None else 1))
 
 
 def _delta(words: str) -> tuple[Delta, str]:

@@ -1,19 +1,21 @@
-"""Our cells of a paper's table: found in the reports of our studies, in the units of the paper."""
+"""Find our cells of a paper's table in the reports of our studies, in the units of the paper."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
 from creamtea.contract.columns import Column
 from creamtea.errors import InputError
+from creamtea.methods.architectures import Layered
+from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.orders.specs import spec_of
-from creamtea.papers.cells import Wanted, wanted_cells
-from creamtea.papers.model import (
+from creamtea.papers.catalogue import (
     Column as PaperColumn,
 )
-from creamtea.papers.model import (
+from creamtea.papers.catalogue import (
     Exhibit,
     OfAnalysis,
     OfCorpus,
@@ -24,21 +26,93 @@ from creamtea.papers.model import (
     Paper,
     Place,
     Size,
+    Wanted,
+    wanted_cells,
 )
-from creamtea.papers.model import Row as PaperRow
+from creamtea.papers.catalogue import Row as PaperRow
 from creamtea.report import text
-from creamtea.report.analysis_differences import BASELINES, SETTINGS
+from creamtea.report.analyses import BASELINES, MISSED, SETTINGS
 from creamtea.report.build import build_report
-from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
-from creamtea.report.papers.means import mean_of
-from creamtea.report.papers.units import per_second, percent_of, scaled, scaled_deltas, selection_size
-from creamtea.report.papers.verdict import Ours
+from creamtea.report.papers.verdict import OurValue, mean_of
 from creamtea.report.tables import FURTHER
 from creamtea.stats.seeds import spread_of_mean
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def scaled(cell: Cell, factor: float) -> Cell:
+    """Scale a cell, and drop what belongs to the study's own table only."""
+    return replace(
+        cell,
+        value=_times(cell.value, factor),
+        low=_times(cell.low, factor),
+        high=_times(cell.high, factor),
+        deviation=_times(cell.deviation, factor),
+        percents={},
+        delta=None,
+    )
+
+
+def scaled_delta(delta: Delta, factor: float) -> Delta:
+    return replace(
+        delta,
+        value=_times(delta.value, factor),
+        low=_times(delta.low, factor),
+        high=_times(delta.high, factor),
+        seeds_low=_times(delta.seeds_low, factor),
+        seeds_high=_times(delta.seeds_high, factor),
+        spread=delta.spread and replace(delta.spread, square=delta.spread.square * factor**2),
+    )
+
+
+def scaled_deltas(deltas: Mapping[str, Delta], factor: float) -> dict[str, Delta]:
+    return {other: scaled_delta(delta, factor) for other, delta in deltas.items()}
+
+
+def percent_of(cell: Cell, of: str) -> Cell:
+    if cell.value is None:
+        return replace(cell, percents={}, delta=None)
+    percent = cell.percents.get(of)
+    if percent is None:
+        return Cell("absent", f"the study gives no percentage of {of}", words="none")
+    return Cell("ok", value=percent.value, low=percent.low, high=percent.high)
+
+
+def per_second(cell: Cell) -> Cell:
+    """Convert milliseconds per sentence to sentences per second."""
+
+    def rate(milliseconds: float | None) -> float | None:
+        return 1000.0 / milliseconds if milliseconds else None
+
+    return replace(
+        cell, value=rate(cell.value), low=rate(cell.high), high=rate(cell.low), deviation=None, percents={}
+    )
+
+
+def selection_size(spec: Study, system: str) -> int | None:
+    """Count the numbers that a system's selection holds (NVS paper, Table 7).
+
+    A lexicon has k for each of V subwords; an NVS head of a model of width d has V × d + V. None if the study
+    has no such system, or the paper counts none of its kind.
+    """
+    chosen = spec.systems.get(system)
+    if chosen is None or not chosen.variant:
+        return None
+    variant = spec.variants[chosen.variant]
+    vocabulary = int(spec.subwords[variant.subwords].vocabulary)
+    match chosen.selection, variant.architecture:
+        case LexiconSelection(k=k), _:
+            return k * vocabulary
+        case NvsSelection(), Layered(width=width):
+            return vocabulary * (width + 1)
+    return None
+
 
 SHOWN = ("ok", "partial")  # states of a cell with a value
 
@@ -52,8 +126,10 @@ class StudyReport:
 
 
 class Reports:
-    """The newest finished report of each study that a paper's collections name, built once; of one that was
-    never finished the newest."""
+    """The newest finished report of each study that a paper's collections name, built once.
+
+    A study that was never finished has its newest report.
+    """
 
     def __init__(self, database: Database, paper: Paper) -> None:
         self.paper = paper
@@ -94,11 +170,13 @@ class Reports:
 
 def our_values(
     reports: Reports, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
-) -> list[Ours]:
-    """Of each source whose studies are all in the database, those that have the value first; where there is
-    none of these, what the first source lacks. Empty where no study of this size has the cell."""
-    known: list[Ours] = []
-    not_run: list[Ours] = []
+) -> list[OurValue]:
+    """Return our values for a cell, one per source whose studies are all in the database, known values first.
+
+    If no source is complete, says what the first source lacks. Empty if no study of this size has the cell.
+    """
+    known: list[OurValue] = []
+    not_run: list[OurValue] = []
     for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
         collection = reports.paper.collections[wanted.collection]
         values = {
@@ -111,32 +189,32 @@ def our_values(
             continue
         missing = [study for study, value in values.items() if value is None]
         note = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in this database"
-        not_run.append(Ours(Cell("absent", note, words="not run")))
+        not_run.append(OurValue(Cell("absent", note, words="not run")))
     return sorted(known, key=lambda ours: ours.cell.state not in SHOWN) or not_run[:1]
 
 
-def _of_member(reports: Reports, wanted: Wanted, member: str, factor: float | None) -> Ours | None:
-    """None where the database has no such study."""
+def _of_member(reports: Reports, wanted: Wanted, member: str, factor: float | None) -> OurValue | None:
+    """Return a study's value; None if the database has no such study."""
     study = reports.paper.collections[wanted.collection].members[member].name
     report = reports.read(wanted.collection, member)
     if isinstance(report, str):
-        return Ours(Cell("unavailable", report), study)
+        return OurValue(Cell("unavailable", report), study)
     return None if report is None else _value(report, study, wanted.place, factor)
 
 
-def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> Ours:
+def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> OurValue:
     chosen_of = ""
     if isinstance(place, OfSelection):
         size = selection_size(report.spec, place.selection_of)
-        return _absent(report, study) if size is None else Ours(Cell("ok", value=float(size)), study)
+        return _absent(report, study) if size is None else OurValue(Cell("ok", value=float(size)), study)
     if isinstance(place, OfSystem) and place.chosen_on:
         chosen = _best(report.document, place)
         if isinstance(chosen, Cell):
-            return Ours(chosen, study)
+            return OurValue(chosen, study)
         chosen_of = f"{chosen.system}, the best on {place.chosen_on}"
         place = chosen
         if place.choice and isinstance(place.system, str):
-            return Ours(Cell("ok", words=place.choice[place.system]), study)
+            return OurValue(Cell("ok", words=place.choice[place.system]), study)
     found = find_cell(report.document, place)
     if found is None:
         return _absent(report, study, "not listed" if isinstance(place, OfIdiom) else "none")
@@ -146,25 +224,27 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
         cell = replace(cell, note=chosen_of)
     scale = own.scale if factor is None else factor
     if isinstance(place, OfSystem) and place.percent_of:
-        return Ours(percent_of(cell, place.percent_of), study)
+        return OurValue(percent_of(cell, place.percent_of), study)
     if isinstance(place, OfSystem) and place.per_second:
-        return Ours(per_second(cell), study)
+        return OurValue(per_second(cell), study)
     compared = _measures_compared(report.document, path, row, own)
     if compared is not None:
         return replace(
             compared, cell=scaled(cell, scale), study=study, deltas=scaled_deltas(compared.deltas, scale)
         )
     deltas = scaled_deltas(_deltas(report.document, path, row, own), scale)
-    return Ours(scaled(cell, scale), study, f"{path}/{own.key}", _place(row), deltas)
+    return OurValue(scaled(cell, scale), study, f"{path}/{own.key}", _place(row), deltas)
 
 
-def _absent(report: StudyReport, study: str, words: str = "none") -> Ours:
-    return Ours(Cell("absent", f"{study}, number {report.number}, has no such cell", words=words), study)
+def _absent(report: StudyReport, study: str, words: str = "none") -> OurValue:
+    return OurValue(Cell("absent", f"{study}, number {report.number}, has no such cell", words=words), study)
 
 
-def _measures_compared(document: Document, path: str, row: Row, own: Column) -> Ours | None:
-    """Of a measure that a third column of the same row compares with another: where it stands, and its
-    paired difference."""
+def _measures_compared(document: Document, path: str, row: Row, own: Column) -> OurValue | None:
+    """Return a measure's place and its paired difference from another measure of the same row.
+
+    A third column of the row holds that difference.
+    """
     columns = [column for _, table in _at(document, path) for column in table.columns]
     for column in columns:
         if column.less is None or own.key not in column.less or column.key not in row.cells:
@@ -175,7 +255,7 @@ def _measures_compared(document: Document, path: str, row: Row, own: Column) -> 
             delta = delta.with_seeds(spread_of_mean(cell.deviation, cell.seeds))
         delta = replace(delta, significant=delta.excludes_zero)
         place, other = (f"{row.name} {row.setting} {key}" for key in (own.key, column.less[1]))
-        return Ours(cell, "", path, place, {other: delta} if place != other else {})
+        return OurValue(cell, "", path, place, {other: delta} if place != other else {})
     return None
 
 
@@ -184,8 +264,11 @@ def _place(row: Row) -> str:
 
 
 def _deltas(document: Document, path: str, row: Row, column: Column) -> dict[str, Delta]:
-    """A row's differences in a column, by the row that it is compared with: those of its table, of the table
-    of further comparisons beside it, and of an analysis' tables of differences."""
+    """Return a row's differences in a column, by the row that it is compared with.
+
+    They come from its table, from the table of further comparisons beside it, and from an analysis' tables of
+    differences.
+    """
     beside = (path, f"{path.rpartition('/')[0]}/{FURTHER}", f"{path}-{BASELINES}", f"{path}-{SETTINGS}")
     return {
         compared.against: delta
@@ -243,8 +326,7 @@ def _of_analysis(document: Document, name: str) -> list[tuple[str, Table]]:
 
 
 def _best(document: Document, place: OfSystem) -> OfSystem | Cell:
-    """The best of its systems on the test set that it is chosen on; or, while one of them lacks its value, a
-    cell that says so."""
+    """Return the best of a place's systems on `chosen_on`, or a cell that says which value is missing."""
     scores: dict[str, float] = {}
     for system in [place.system] if isinstance(place.system, str) else place.system:
         found = find_cell(document, place.model_copy(update={"test_set": place.chosen_on, "system": system}))

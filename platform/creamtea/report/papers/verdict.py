@@ -1,14 +1,16 @@
-"""What our numbers say of a comparison that a paper makes. This is the only place that decides it."""
+"""Judge by our numbers a comparison that a paper makes. No other module decides it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from creamtea.papers.model import Direction
-from creamtea.report.model import ONE_SEED, Cell, Delta
-from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, widened
+from creamtea.papers.catalogue import Direction
+from creamtea.report.cells import NO_MARK
+from creamtea.report.model import ONE_SEED, UNMARKED, Cell, Delta
+from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, together, widened
 
 MARGIN = 0.02  # of the value compared with: how far apart two that are alike may lie
 
@@ -44,9 +46,8 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ours:
-    """A value of ours in the unit of the paper's column, and its paired differences from the rows that the
-    study has compared it with."""
+class OurValue:
+    """A value of ours in the unit of the paper's column, and its paired differences from other rows."""
 
     cell: Cell
     study: str = ""  # empty where no study is in the database
@@ -76,7 +77,7 @@ class Judgement:
     note: str = ""  # what else decided it
 
 
-def comparable(own: Ours, other: Ours) -> bool:
+def comparable(own: OurValue, other: OurValue) -> bool:
     """Whether both are known, and of one study, so of one size."""
     known = own.cell.value is not None and other.cell.value is not None
     return known and own.study == other.study
@@ -89,7 +90,7 @@ def direction_of(own: float | None, other: float | None, stated: Direction) -> D
     return "higher" if own > other else "lower"
 
 
-def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
+def judge(own: OurValue, other: OurValue, direction: Direction) -> Judgement:
     """Whether our `own` value lies in this direction of our `other`, or is like it."""
     difference = _difference(own, other)
     if difference is None:
@@ -110,8 +111,8 @@ def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
     return Judgement(outcome, value, low, high, note if decided_by_note else "")
 
 
-def margin_of(other: Ours) -> float:
-    """How far from `other` a value that is like it may lie."""
+def margin_of(other: OurValue) -> float:
+    """Return how far from `other` a value may lie that is still alike."""
     return MARGIN * abs(other.cell.value or 0.0)
 
 
@@ -123,8 +124,8 @@ def _alike(low: float | None, high: float | None, margin: float) -> Outcome:
     return Outcome.OPPOSITE if low >= margin or high <= -margin else Outcome.UNDECIDED
 
 
-def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | None, bool, str] | None:
-    """Value, interval, whether it differs from 0, and the study's note on it."""
+def _difference(own: OurValue, other: OurValue) -> tuple[float, float | None, float | None, bool, str] | None:
+    """Return value, interval, whether it differs from 0, and the study's note on it."""
     a, b = own.cell, other.cell
     if not comparable(own, other) or a.value is None or b.value is None:
         return None
@@ -140,3 +141,92 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
     if min(a.seeds, b.seeds) == 1 < max(a.seeds, b.seeds):
         return a.value - b.value, low, high, False, ONE_SEED
     return a.value - b.value, low, high, low > 0 or high < 0, ""
+
+
+def mean_of(values: Sequence[OurValue], study: str) -> OurValue:
+    """Return the mean over studies (a macro-average) as a value of the whole `study`.
+
+    Every study has a test set of its own, so that the errors are independent. Each side of the 95 % interval
+    is that of a mean of independent normal errors:
+
+        1/n √Σ d_i²,   d_i the distance of a study's bound from its value
+
+    The intervals cover the choice of segments, not the choice of studies; a difference has one over seeds,
+    too, and a value their standard deviation, where every study has several. A difference is significant
+    where its interval excludes 0, unless a study has withheld its mark because BLEU is near zero. A value
+    that one study lacks makes the mean unavailable, with that reason; one that lacks seeds makes it partial.
+    """
+    cells = [value.cell for value in values]
+    for value in values:
+        if value.cell.value is None:
+            note = f"{value.study}: {value.cell.note or value.cell.words}"
+            return OurValue(Cell(value.cell.state, note, words=value.cell.words), study)
+    first = values[0]
+    mean, low, high = _interval((cell.value, cell.low, cell.high) for cell in cells)
+    lacking = [f"{value.study}: {value.cell.note}" for value in values if value.cell.state == "partial"]
+    same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
+    deviations = [cell.deviation for cell in cells if cell.deviation is not None]
+    deviation = math.hypot(*deviations) / len(cells) if len(deviations) == len(cells) else None
+    return OurValue(
+        Cell(
+            "partial" if lacking else "ok",
+            "; ".join(lacking),
+            value=mean,
+            low=low,
+            high=high,
+            deviation=deviation,
+            seeds=min(cell.seeds for cell in cells),
+        ),
+        study,
+        first.table if same_place else "",
+        first.row if same_place else "",
+        _mean_deltas(values) if same_place else {},
+        _mean_spread([_spread(cell) for cell in cells]),
+    )
+
+
+def _spread(cell: Cell) -> Spread | None:
+    return None if cell.deviation is None else spread_of_mean(cell.deviation, cell.seeds)
+
+
+def _mean_spread(spreads: Sequence[Spread | None]) -> Spread | None:
+    """Return the spread of a mean of independent values; None if one is unknown."""
+    known = [spread for spread in spreads if spread is not None]
+    if len(known) < len(spreads):
+        return None
+    return together([replace(spread, square=spread.square / len(known) ** 2) for spread in known])
+
+
+def _mean_deltas(values: Sequence[OurValue]) -> dict[str, Delta]:
+    """Return the means of the comparisons that every study has made."""
+    means = {
+        other: _mean_delta([value.deltas[other] for value in values])
+        for other in values[0].deltas
+        if all(other in value.deltas for value in values)
+    }
+    return {other: mean for other, mean in means.items() if mean is not None}
+
+
+def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
+    if any(delta.value is None for delta in deltas):
+        return None
+    mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
+    found = Delta("ok", value=mean, low=low, high=high)
+    spread = _mean_spread([delta.spread for delta in deltas])
+    if spread is not None:
+        found = found.with_seeds(spread)
+    unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, *UNMARKED)), "")
+    return replace(found, significant=found.excludes_zero and not unmarked, note=unmarked)
+
+
+def _interval(
+    triples: Iterable[tuple[float | None, float | None, float | None]],
+) -> tuple[float, float | None, float | None]:
+    """Return mean, low and high of several values with theirs."""
+    values, lows, highs = zip(*triples, strict=True)
+    mean = math.fsum(values) / len(values)
+    if None in lows or None in highs:
+        return mean, None, None
+    below = math.hypot(*(value - low for value, low in zip(values, lows, strict=True))) / len(values)
+    above = math.hypot(*(high - value for value, high in zip(values, highs, strict=True))) / len(values)
+    return mean, mean - below, mean + above

@@ -11,12 +11,12 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.errors import InputError
+from creamtea.files import MAX_UNPACKED, unpack
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
-from creamtea.unzip import MAX_UNPACKED, unpack
 from creamtea.wording import counted, option, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show

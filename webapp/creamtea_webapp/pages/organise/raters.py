@@ -8,11 +8,11 @@ import streamlit as st
 
 from creamtea.access import rights, sessions
 from creamtea.errors import InputError
+from creamtea.files import lines_of
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.quality import RaterReport, described_in_words
 from creamtea.human.rating import invitations, raters
 from creamtea.human.rating.raters import RaterProgress
-from creamtea.regular import lines_of
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, ItemKind

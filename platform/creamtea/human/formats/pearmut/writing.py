@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
+from creamtea.files import write_texts
 from creamtea.human.formats.losses import written_category
 from creamtea.human.formats.pearmut.layout import (
     ANSWERS,
@@ -25,7 +26,6 @@ from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.direct_assessment import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
-from creamtea.new_folder import write_texts
 from creamtea.store.tables import ItemKind, shown_of
 from creamtea.wording import option
 

@@ -1,4 +1,4 @@
-"""Systems of several studies in one table, on a test set that they have in common, and tests between them."""
+"""Compare systems of several studies on a test set that the studies have in common."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from sqlalchemy.orm import Session
 from creamtea.contract.columns import Column
 from creamtea.methods.metrics import Metric, Significance
 from creamtea.orders.specs import spec_of
-from creamtea.report.cells import Material, absent, correct, tested_delta
+from creamtea.report.cells import (
+    NO_MARK,
+    Scores,
+    StudyResults,
+    absent_cell,
+    correct,
+    near_zero,
+    scores_by_model,
+    tested_delta,
+    with_seeds,
+)
 from creamtea.report.configuration import spec_table
 from creamtea.report.model import Cell, Delta, Row, Table
-from creamtea.report.scores import NO_MARK, near_zero
-from creamtea.report.seeds import Scores, scores_by_model, with_seeds
 from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
@@ -31,7 +39,7 @@ ABOUT = (
 
 @dataclass(frozen=True)
 class OfStudy:
-    """A study, and what it calls the test set."""
+    """A study, and its name for the test set."""
 
     number: int
     name: str  # as rows show it: with its number where two have one name
@@ -39,8 +47,11 @@ class OfStudy:
 
 
 def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str, list[OfStudy]]:
-    """The test sets that all of these studies have, by the key of their step: the same text, whatever it is
-    called. Of two names in one study, the first: the outputs of both are the same."""
+    """Return the test sets that all of these studies have, by the key of their step.
+
+    The same key means the same text, whatever its name. If a study has two names for one text, the first is
+    used: the outputs on both are the same.
+    """
     names = [study.name for study in studies]
     found: dict[str, dict[int, OfStudy]] = {}  # by key, then by study
     for study in studies:
@@ -54,8 +65,10 @@ def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str,
 
 @dataclass(frozen=True)
 class Tested:
-    """What a system's score in one column is tested by: `params` of a step of kind `compare`, and the keys of
-    the steps whose outputs, or segment scores, are compared."""
+    """The inputs of the test of a system's score: `params` of a step of kind `compare`, and step keys.
+
+    The keys are of the steps whose outputs, or segment scores, are compared.
+    """
 
     params: dict[str, Any]
     keys: tuple[str, ...]
@@ -75,7 +88,7 @@ class Compared:
     low: frozenset[str]  # rows whose BLEU is near zero
 
     def comparisons(self, baseline: str) -> dict[tuple[str, str], Comparison]:
-        """What is to be tested, by row and column, for each other row's difference from this one."""
+        """Return the comparisons to run, by row and column, for each other row against this one."""
         return {
             (row, column): {
                 "params": own.params,
@@ -90,8 +103,10 @@ class Compared:
         }
 
     def against(self, baseline: str, found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Table:
-        """The table with the differences from this row; `found` are the results of the comparisons. Holm's
-        correction is over the rows of a column."""
+        """Return the table with differences from this row. `found`: the results of the comparisons.
+
+        Holm's correction is over the rows of a column.
+        """
         deltas: dict[tuple[str, str], Delta] = {}
         for column in dict.fromkeys(column for _, column in found):
             places = [place for place in found if place[1] == column]
@@ -130,13 +145,16 @@ def _delta(found: Mapping[str, Any]) -> Delta:
 
 
 def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:
-    """Of the test set of this key. A metric is one column where its signature is the same. InputError for a
-    study that this version cannot read."""
-    material = {
-        study: Material(session, study.number, spec_of(session.get_one(StudyRow, study.number)))
+    """Build the table of all systems on the test set of this key.
+
+    A metric is one column if its signature is the same. Raises InputError for a study that this version
+    cannot read.
+    """
+    results = {
+        study: StudyResults(session, study.number, spec_of(session.get_one(StudyRow, study.number)))
         for study in studies
     }
-    tables = {study: systems_table(own, study.test_set) for study, own in material.items()}
+    tables = {study: systems_table(own, study.test_set) for study, own in results.items()}
     columns: dict[tuple[str, str], Column] = {}
     for table in tables.values():
         for column in (column for column in table.columns if column.group in COMPARED):
@@ -155,13 +173,13 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
                 for place, column in shown.items()
             }
             rows.append(Row(names[row.name], cells, description=row.description))
-        systems = material[study].spec.systems
+        systems = results[study].spec.systems
         references |= {name for system, name in names.items() if systems[system].reference is not None}
-        low |= {names[name] for name in near_zero(material[study], study.test_set)}
-        for metric in material[study].spec.metrics_on(study.test_set):
+        low |= {names[name] for name in near_zero(results[study], study.test_set)}
+        for metric in results[study].spec.metrics_on(study.test_set):
             column = next(column for column in table.columns if column.key == metric.name())
             for system, name in names.items():
-                if (found := _tested(material[study], study.test_set, system, metric)) is not None:
+                if (found := _tested(results[study], study.test_set, system, metric)) is not None:
                     tested[name, shown[column.key, column.signature].key] = found
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
     return Compared(ranked(table, references), test_set, tested, frozenset(low))
@@ -173,23 +191,25 @@ def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None
     return spec_table(specs, "Settings in which the studies differ")
 
 
-def _tested(material: Material, test_set: str, system: str, metric: Metric) -> Tested | None:
-    """None for a reference, and where the outputs, or the scores, of a seed are not there. All studies are
-    tested alike, whatever their own `significance` says."""
-    if material.spec.systems[system].reference is not None:
+def _tested(results: StudyResults, test_set: str, system: str, metric: Metric) -> Tested | None:
+    """Return what to test a system's score with; None for a reference, or if a seed's outputs are missing.
+
+    All studies are tested in the same way, whatever their own `significance` says.
+    """
+    if results.spec.systems[system].reference is not None:
         return None
     if metric.compares == "segment scores":
-        steps = material.of("score", system=system, test_set=test_set, metric=metric.name())
+        steps = results.of("score", system=system, test_set=test_set, metric=metric.name())
     else:
-        steps = material.outputs(system, test_set)
+        steps = results.outputs(system, test_set)
     if not steps or any(step.node.state != "succeeded" for step in steps):
         return None
     params = CompareParams(
-        metric=metric.of_step(), significance=Significance(), languages=material.spec.languages
+        metric=metric.of_step(), significance=Significance(), languages=results.spec.languages
     )
-    scores = scores_by_model(material, system, test_set, metric)
+    scores = scores_by_model(results, system, test_set, metric)
     return Tested(params.to_json(), tuple(step.node.key for step in steps), scores)
 
 
 def _not_there(study: OfStudy) -> Cell:
-    return absent(f"study {study.name} does not measure this, or not with these settings")
+    return absent_cell(f"study {study.name} does not measure this, or not with these settings")

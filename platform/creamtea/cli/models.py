@@ -1,0 +1,324 @@
+"""Commands that use a trained model: translate and export."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from creamtea.cli import workplace
+from creamtea.cli.printing import hand_over, say
+from creamtea.errors import InputError
+from creamtea.files import check_new, unpacked
+from creamtea.wording import counted
+
+if TYPE_CHECKING:
+    from creamtea.methods.searches import Search
+
+
+def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Yield strictly UTF-8 lines without their ends, LF or CR LF; a byte-order mark is not text. `before` is
+    called before each is read. InputError names the line that is not UTF-8; `name` is what people call the
+    stream."""
+    for number in count(1):
+        before()
+        line = stream.readline()
+        if not line:
+            return
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            yield text.removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None
+
+
+MAX_SYMBOLS = 10  # symbols of a warning
+TRANSLATE_EXAMPLES = """Examples:
+
+`creamtea translate demo softmax-beam4`
+
+`creamtea translate demo softmax-beam4 --nbest 4`
+
+`creamtea translate demo softmax-nvs --selected --json < sentences.en`
+
+`creamtea translate demo softmax-nvs --word Regen < sentences.en`
+"""
+
+
+def translate(
+    name: workplace.StudyName,
+    system: Annotated[str, typer.Argument(metavar="SYSTEM", help="One of the study's systems.")],
+    seed: Annotated[
+        int | None, typer.Option(help="Which of its variant's models; by default the first.")
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="The model's score before each translation.")
+    ] = False,
+    selected: Annotated[
+        bool, typer.Option("--selected", help="Also the subwords that the selection allowed.")
+    ] = False,
+    best: Annotated[
+        int,
+        typer.Option("--nbest", metavar="N", min=1, help="The N best translations per line, with scores."),
+    ] = 1,
+    word: Annotated[
+        str | None,
+        typer.Option(metavar="WORD", help="Also whether the selection allows its subwords, or what would."),
+    ] = None,
+    as_json: workplace.AsJson = False,
+) -> None:
+    """Translate lines from standard input with a system that a study has trained, here and now.
+
+    Selection, search and precision are the system's. Translations go to standard output, a line each; at a
+    terminal there is a prompt, which Ctrl-D ends. JSON has an object for each line: source, text, score (of
+    the model; a log-probability for softmax), length in subwords, the size of the allowed vocabulary, and
+    what of the source the model has never seen (`unknown`), of which there is also a warning.
+
+    A line for a system of words is written as its sources are, with the language as a symbol and the tags of
+    the form, if it has any: `<ady>абан`, `<zulu>hamba<V><PST>`.
+
+    With --nbest N a line of output has the number of the line that it translates, a score and a translation,
+    separated by tabs, in the order of the search (by score / length, say); JSON has them as `best`. N is at
+    most the width of the system's beam search, which may find fewer. Different subwords can make the same
+    text.
+    """
+    from creamtea.engine.runner import load_module
+    from creamtea.engine.trained_systems import opened, translating_step
+    from creamtea.steps.systems import DecodeParams
+
+    if word is not None and not word.strip():
+        raise InputError("--word: no word was given; write one of the target language")
+    if sys.stdin is None:
+        raise InputError("standard input is closed; give it the lines to translate")
+    store = workplace.artefact_store(writable=False)
+    with workplace.existing_database() as database:
+        task = translating_step(database, store, name, system, seed).task
+    _check_best(best, DecodeParams.model_validate(task.params).search, system)
+    with opened(task, store) as context:
+        lines = load_module("creamtea_workers.search.translator", context.cpus)
+        opened_system = lines.OpenSystem.of_step(context)
+        prompt = sys.stdin.isatty()
+        if prompt:
+            say(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
+        number, doubts = 0, Doubts(opened_system.example)
+        given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
+        while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
+            for row in opened_system.translate(batch, selected, best, word or ""):
+                number += 1
+                doubts.add(row)
+                hand_over(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores, number))
+            sys.stdout.flush()
+            if prompt:
+                doubts.tell()
+        doubts.tell()
+
+
+@dataclass
+class Doubts:
+    """Lines whose translations mean little, counted until they are told."""
+
+    example: str  # a source of the system with its language; "" for a system whose sources have none
+    unknown: Counter[str] = field(default_factory=Counter)
+    with_unknown: int = 0  # [lines]
+    otherwise: int = 0  # [lines] without the language, or the tags
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self.unknown.update(row["unknown"])
+        self.with_unknown += bool(row["unknown"])
+        ends = [(line.startswith("<"), line.endswith(">")) for line in (row["source"], self.example)]
+        self.otherwise += bool(self.example) and ends[0] != ends[1]
+
+    def tell(self) -> None:
+        """On standard error, each kind once."""
+        if self.otherwise:
+            tags = " and its tags last" if self.example.endswith(">") else ""
+            say(
+                f"creamtea: {_lines(self.otherwise, 'is', 'are')} not written like this system's sources, "
+                f"the language first{tags}, as in {self.example}",
+                err=True,
+            )
+        if self.with_unknown:
+            symbols = ", ".join(
+                f"{symbol} ({count})" for symbol, count in self.unknown.most_common(MAX_SYMBOLS)
+            )
+            more = (
+                f" and {counted(len(self.unknown) - MAX_SYMBOLS, 'other')}"
+                if len(self.unknown) > MAX_SYMBOLS
+                else ""
+            )
+            say(
+                f"creamtea: {_lines(self.with_unknown, 'has', 'have')} what the model has never seen: "
+                f"{symbols}{more}",
+                err=True,
+            )
+        self.unknown.clear()
+        self.with_unknown = self.otherwise = 0
+
+
+def _lines(count: int, one: str, several: str) -> str:
+    return f"{counted(count, 'line')} {one if count == 1 else several}"
+
+
+def _prompt() -> None:
+    say("> ", nl=False, err=True)
+
+
+def _check_best(count: int, search: Search, system: str) -> None:
+    if count > search.most_hypotheses:
+        most = search.most_hypotheses
+        found = "only one translation" if most == 1 else f"at most {most} translations"
+        raise InputError(
+            f"--nbest {count}: {search.title} of {system} ({search.describe()}) finds {found} per line; "
+            f"{'take a system with a beam search' if most == 1 else 'lower N, or take a wider beam'}"
+        )
+
+
+def _shown(row: dict[str, Any], scores: bool, number: int) -> str:
+    """A line, or several with the number of theirs."""
+    after = []
+    if "selected" in row:
+        allowed = row["selected"]
+        after.append("the full vocabulary" if allowed is None else " ".join(allowed))
+    after += [
+        f"{part['subword']} {'allowed' if part['allowed'] else part['needs']}" for part in row.get("word", [])
+    ]
+    if "best" in row:
+        return "\n".join(
+            "\t".join([str(number), f"{best['score']:.4f}", best["text"], *after]) for best in row["best"]
+        )
+    return "\t".join([*([f"{row['score']:.4f}"] if scores else []), row["text"], *after])
+
+
+FORMATS = ("ctranslate2", "safetensors")
+QUANTIZATIONS = (("ctranslate2", "int8"),)
+EXPORT_EXAMPLES = """Examples:
+
+`creamtea export demo softmax-greedy --to ctranslate2 softmax-model`
+
+`creamtea export demo softmax-beam4 --to ctranslate2 --quantize int8 small-model`
+
+`creamtea export demo scones-greedy --to safetensors --seed 1 --proof held-out.en scones-model`
+"""
+
+
+def export(
+    name: workplace.StudyName,
+    system: Annotated[str, typer.Argument(metavar="SYSTEM", help="One of the study's systems.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for the model.")],
+    to: Annotated[str, typer.Option("--to", metavar="|".join(FORMATS), help="What will load the model.")],
+    seed: Annotated[
+        int | None, typer.Option(help="Which of its variant's models; by default the first.")
+    ] = None,
+    quantize: Annotated[
+        str | None,
+        typer.Option(metavar="int8", help="For ctranslate2: smaller and faster, in 8-bit integers."),
+    ] = None,
+    proof: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Prove it on these sentences, one per line, not on a test set."),
+    ] = None,
+    as_json: workplace.AsJson = False,
+) -> None:
+    """Write a trained model that other tools load, with a model card, and prove that it is the same model.
+
+    The folder has the weights, the subwords, and README.md: what the model is and was trained on, its scores,
+    Python that loads it, and the proof. For that, creamtea and the exported model both translate the system's
+    first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. A vocabulary
+    selection is not exported.
+
+    Weights are in fp32, with `--quantize int8` in 8-bit integers. With these, outputs may differ: how many
+    are identical is measured, and the card says it, as it does of the beam search of a system that has one.
+
+    CTranslate2 has Transformers with subwords, trained with any objective; it needs
+    `pip install 'creamtea[export]'`. safetensors has every model, for `creamtea_workers.export.load`.
+
+    Exit code 0: every greedy output is identical, or the model is quantized; 1: some differ (the folder is
+    written, and its card says so); 2: wrong input, or a model that the format cannot express.
+    """
+    if to not in FORMATS:
+        raise InputError(f"--to {to}: unknown format; use {' or '.join(FORMATS)}")
+    if quantize is not None and (to, quantize) not in QUANTIZATIONS:
+        raise InputError(f"--quantize {quantize}: unknown for {to}; use --to ctranslate2 --quantize int8")
+    check_new(folder, "FOLDER")
+    sentences = None if proof is None else _sentences(proof)
+
+    from creamtea.engine.runner import load_module
+    from creamtea.engine.trained_systems import opened, translating_step
+    from creamtea.report.model_card import (
+        SHOWN,
+        Export,
+        beam_words,
+        difference_words,
+        model_card,
+        proof_words,
+    )
+
+    store = workplace.artefact_store(writable=False)
+    with ExitStack() as stack:
+        database = stack.enter_context(workplace.existing_database())
+        step = translating_step(database, store, name, system, seed)
+        if "variant" not in step.node.labels:
+            raise InputError(
+                f"system {system}: its model was not trained here, and is in its own folder already; "
+                "export a system with a variant"
+            )
+        stack.enter_context(_writing(folder))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))
+        with opened(step.task, store) as context:
+            exporting = load_module("creamtea_workers.export.exporting", context.cpus)
+            made = exporting.export(context, to, place, sentences, quantize)
+        proved_on = f"test set {step.node.labels['test_set']}" if proof is None else f"the file {proof.name}"
+        done = Export(to, step.node, proved_on, made)
+        (place / "README.md").write_text(model_card(database, done, name), encoding="utf-8")
+        folder.mkdir(exist_ok=True)
+        for file in place.iterdir():
+            shutil.move(file, folder / file.name)
+    differences = done.proof["differences"]
+    if as_json:
+        say(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
+    else:
+        also = f"; {beam_words(done)}" if made["beam"] else ""
+        say(f"{folder}: {step.node.name} for {to}; {proof_words(done)}{also}")
+    if differences and not quantize:
+        say(
+            f"creamtea: {len(differences):,} of {done.proof['sentences']:,} outputs differ from creamtea's; "
+            f"{difference_words(differences[0])}. {folder}/README.md lists the first {SHOWN}",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"{folder}: cannot be written ({reason}); free some space, or give another folder"
+        ) from None
+
+
+def _sentences(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as stream:
+            lines = list(iterate_lines(unpacked(stream), str(path)))
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"--proof {path}: cannot be read ({getattr(error, 'strerror', None) or error})"
+        ) from None
+    if not lines:
+        raise InputError(f"--proof {path}: no sentence in it; give a text file with one per line")
+    return lines

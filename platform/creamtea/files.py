@@ -1,0 +1,285 @@
+"""Files and folders that people name: text, gzip and ZIP files, new folders, temporary folders.
+
+A text is UTF-8, with or without a byte-order mark. A line of it ends with LF or CR LF and with nothing else:
+U+2028, U+0085 and their like are characters of a line, which Python's `splitlines` would end it at.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import lzma
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from creamtea.errors import InputError
+from creamtea.printable import is_utf8
+
+HEAD = 262  # bytes, by which a file is told from a text
+_SHEET = "unpack it, or save the sheet as CSV"
+_UNPACK = "unpack it first"
+_OTHERS = (  # place and first bytes, what the file is, what to do
+    (0, b"\x1f\x8b", "a gzip file", "unpack it first, with gunzip"),
+    (0, b"PK\x03\x04", "a ZIP file, as .xlsx and .ods are", _SHEET),
+    (0, b"PK\x05\x06", "an empty ZIP file", "choose another"),
+    (0, b"BZh", "a bzip2 file", _UNPACK),
+    (0, b"\xfd7zXZ\x00", "an xz file", _UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "a Zstandard file", _UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip file", _UNPACK),
+    (257, b"ustar", "a tar archive", _UNPACK),
+    (0, b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
+    (0, b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
+    (0, b"%PDF-", "a PDF file", "give a text file"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file, as .xls is", "save the sheet as CSV"),
+)
+
+
+def open_regular(path: Path) -> io.BufferedReader:
+    """The file, to be read. OSError for a pipe or a device, too, whose end may never come."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` refuses a folder in words of its own
+        raise OSError(errno.EINVAL, "a pipe or a device, not a file")
+    return path.open("rb")
+
+
+def other_than_text(head: bytes) -> tuple[str, str]:
+    """Say by its first HEAD bytes what a file is, and what to do; ("", "") for what may be text."""
+    found = ((what, remedy) for at, magic, what, remedy in _OTHERS if head[at:].startswith(magic))
+    return next(found, ("", ""))
+
+
+def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
+    """Decode the bytes of a file, without a byte-order mark and with every line end as it is.
+
+    InputError that begins with `where`: for what is not text, and for bytes that are not UTF-8, with the
+    line and the `remedy`.
+    """
+    what, instead = other_than_text(content[:HEAD])
+    if what:
+        raise InputError(f"{where} is {what}: {instead}")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{where}, line {line:,}: not UTF-8 text: {remedy}") from None
+
+
+def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8") -> str:
+    """Read a text file as `decode` does; InputError as there, and for a file that cannot be read or has more
+    than `most` bytes."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{where}: {error.strerror or error}") from None
+    if len(content) > most:
+        raise InputError(f"{where}: more than {most:,} bytes: make it smaller")
+    return decode(content, where, remedy)
+
+
+def lines_of(text: str) -> list[str]:
+    """Split a text into its lines, without their ends."""
+    lines = text.split("\n")
+    if lines[-1] == "":  # behind the last line's end
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def unpacked(file: BinaryIO) -> BinaryIO:
+    """The bytes of an opened file, unpacked where it is gzip. Reading may then raise EOFError, zlib.error and
+    gzip.BadGzipFile, an OSError."""
+    is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    file.seek(0)
+    return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+
+
+MAX_NAME = 100  # characters of the file's own name: many file systems allow 255 bytes
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A new path beside `target`; what the block writes there takes its place, and its mode where it exists.
+
+    A block that raises leaves nothing, and `target` as it was.
+    """
+    beside = target.with_name(f".{target.name[:MAX_NAME]}.{uuid.uuid4().hex[:8]}")
+    try:
+        yield beside
+        if target.exists():
+            beside.chmod(target.stat().st_mode & 0o777)
+        beside.replace(target)
+    finally:
+        with suppress(OSError):  # it has taken its place, or was never written
+            beside.unlink()
+
+
+def check_new(path: Path, option: str) -> None:
+    """InputError, of the option that names it, for a folder with something in it: nothing is overwritten; and
+    for a name that is not UTF-8."""
+    if not is_utf8(str(path)):
+        raise InputError(f"{option} {path}: the name is not UTF-8; give another")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        what = "it is not empty" if path.is_dir() else "it is a file"
+        raise InputError(f"{option} {path}: {what}; give a new folder or an empty one")
+
+
+@contextmanager
+def new_folder(path: Path, option: str) -> Iterator[Path]:
+    """The folder, to be filled. InputError as `check_new`, and where something cannot be written; whatever
+    ends it early, the folder is as it was, so that the next try finds nothing in it."""
+    made: list[Path] = []
+    try:
+        check_new(path, option)
+        made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            yield path
+        except BaseException:
+            _clear(path)
+            raise
+    except BaseException as error:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise InputError(f"{option} {path}: {_reason(error, path)}") from None
+        raise
+
+
+def _clear(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+
+
+def _reason(error: OSError, path: Path) -> str:
+    """As "scores.csv: No space left on device"."""
+    name = Path(error.filename) if isinstance(error.filename, str) else path
+    within = f"{name.relative_to(path)}: " if name != path and name.is_relative_to(path) else ""
+    return f"{within}{error.strerror or error}"
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Each text as the file of its name, in folders within this one where the name has some, as UTF-8 with
+    its line ends as they are. Returns the files."""
+    files = [folder / name for name in texts]
+    for file, text in zip(files, texts.values(), strict=True):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    return files
+
+
+# creamtea-WHAT-HOST-PID-…: containers that share a folder do not share their process numbers
+_NAME = re.compile(r"creamtea-[a-z]+-(?P<host>[0-9a-f]{8})-(?P<pid>\d{1,9})-")
+
+
+def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:
+    """A new temporary folder of this process; `what` in lower-case letters."""
+    return tempfile.TemporaryDirectory(prefix=f"creamtea-{what}-{host_id()}-{os.getpid()}-")
+
+
+def clear_abandoned() -> None:
+    """Remove the temporary folders of this machine's processes that are gone."""
+    for folder in Path(tempfile.gettempdir()).glob("creamtea-*"):
+        name = _NAME.match(folder.name)
+        if name and name["host"] == host_id() and not is_running(int(name["pid"])):
+            shutil.rmtree(folder, ignore_errors=True)  # another process may be removing it, too
+
+
+def host_id() -> str:
+    """This machine, in eight letters and digits."""
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
+MAX_FILES = 20_000
+MAX_UNPACKED = 512_000_000  # bytes; more is for the command line, which reads folders
+CHUNK = 1 << 16  # bytes
+# what Python's zipfile raises for a file that is none, is damaged or has a password
+UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, UnicodeDecodeError)
+
+
+def unpack(packed: Path, folder: Path) -> Path:
+    """Unpack into the new `folder`; the folder in it where all is in one, as in a zip of a folder.
+
+    InputError for what is no ZIP file, holds more than MAX_FILES files or unpacks to more than MAX_UNPACKED
+    bytes (counted while it is written: sizes in a ZIP file may be lies), and for names that lead elsewhere,
+    links and files with a password.
+    """
+    folder.mkdir()
+    try:
+        with zipfile.ZipFile(packed) as archive:
+            members = [member for member in archive.infolist() if not _is_left_out(member)]
+            if len(members) > MAX_FILES:
+                raise InputError(f"{packed.name}: more than {MAX_FILES:,} files; use the command line")
+            left = MAX_UNPACKED
+            for member in members:
+                target = folder.joinpath(*_parts(packed, member))
+                left -= _write(packed, archive, member, target, left)
+    except UNREADABLE:
+        raise InputError(f"{packed.name}: not a zip file that can be read, or one with a password") from None
+    except OSError as error:
+        raise InputError(f"{packed.name}: cannot be unpacked ({error.strerror or error})") from None
+    inside = list(folder.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+
+
+def _is_left_out(member: zipfile.ZipInfo) -> bool:
+    """Folders, and what macOS adds. Not by `is_dir`, which fails at a name without a letter."""
+    return (
+        member.filename.endswith("/")
+        or member.filename.startswith("__MACOSX/")
+        or member.filename.endswith(".DS_Store")
+    )
+
+
+def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
+    name = member.filename
+    parts = PurePosixPath(name).parts
+    link = stat.S_ISLNK(member.external_attr >> 16)
+    if not parts or name.startswith("/") or ".." in parts or set("\\:\0") & set(name) or link:
+        raise InputError(f"{packed.name}: {name[:80]!r} is not a plain file: zip the folder again")
+    return parts
+
+
+def _write(packed: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, left: int) -> int:
+    """How many bytes were written; InputError once they are more than `left`."""
+    if target.exists():
+        raise InputError(f"{packed.name}: {member.filename[:80]!r} is there twice")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with archive.open(member) as source, target.open("wb") as copy:
+        while chunk := source.read(CHUNK):
+            written += len(chunk)
+            if written > left:
+                raise InputError(
+                    f"{packed.name}: unpacks to more than {MAX_UNPACKED // 10**6} MB; use the command line"
+                )
+            copy.write(chunk)
+    return written

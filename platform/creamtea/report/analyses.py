@@ -1,0 +1,450 @@
+"""The analyses of a study as tables, figures and lists of idioms, as their classes declare them.
+
+Tables of differences compare each row with a baseline at the same setting, and with the base setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from creamtea.contract.columns import Column
+from creamtea.methods.analysis import BLEU, DIFFERENCES, Analysis, IdiomList, Measure, RowSetting, TableLayout
+from creamtea.report import text
+from creamtea.report.analysis_figures import MANY_ROWS, Groups, analysis_figure, bucket_tables, found_buckets
+from creamtea.report.cells import (
+    ENSEMBLE,
+    NEAR_ZERO,
+    NO_MARK,
+    SEEDS_ALLOW,
+    WITH_SEEDS,
+    Measured,
+    Scores,
+    StudyResults,
+    absent_cell,
+    correct,
+    few_segments,
+    idioms_of,
+    known_count,
+    model_of,
+    read_cell,
+    read_delta,
+    with_seeds,
+)
+from creamtea.report.model import Cell, Delta, Figure, Notes, Row, Section, Table, column_meanings
+from creamtea.report.vega import styles_of
+from creamtea.stats.estimate import wilson_interval
+from creamtea.store.queries import MetricValue
+
+MISSED = IdiomList(
+    "Idioms whose subwords are missed",
+    "recall",
+    "missed",
+    "Subwords of the idiom's translation that are not selected from the idiom's words alone (NVS paper, "
+    "Figure 1).",
+)
+
+
+def missed_idioms(results: StudyResults, test_set: str) -> tuple[Table, ...]:
+    """Build the table of missed idioms, with a column for each system that selects."""
+    systems = results.spec.systems_on(test_set)
+    steps = {system: results.of("recall", system=system, test_set=test_set) for system in systems}
+    return idiom_table(
+        MISSED,
+        {system: seeds[0].find(MISSED.metric, "idiom_words") for system, seeds in steps.items() if seeds},
+    )
+
+
+def idiom_table(listed: IdiomList, metrics: Mapping[str, MetricValue | None]) -> tuple[Table, ...]:
+    """Build a table of idioms, those with the most subwords first. `metrics`: by the title of their column.
+
+    Returns no table if no idiom is listed.
+    """
+    lists = {
+        title: metric.detail[listed.detail]
+        for title, metric in metrics.items()
+        if metric is not None and listed.detail in metric.detail
+    }
+    rows: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for title, found in lists.items():
+        for idiom in found["idioms"]:
+            place = f" (segment {idiom['segment'] + 1})" if "segment" in idiom else ""
+            rows.setdefault((idiom["source"], idiom["target"] + place), {})[title] = idiom[listed.detail]
+    if not rows:
+        return ()
+    ordered = sorted(rows.items(), key=lambda row: -max(map(len, row[1].values())))
+    counts = "; ".join(f"{title}: {found['count']} of {found['of']}" for title, found in lists.items())
+    table = Table(
+        text.key_of(listed.title),
+        listed.title,
+        "idiom",
+        tuple(Column(title, title, 0) for title in lists),
+        tuple(
+            Row(
+                source,
+                {
+                    title: _subwords_cell(own.get(title, []), len(found["idioms"]), found["count"])
+                    for title, found in lists.items()
+                },
+                description=target,
+            )
+            for (source, target), own in ordered
+        ),
+        f"{listed.about} ▁ begins a word. Of several seeds the first. With such subwords: {counts}.",
+        folded=True,
+    )
+    return (table,)
+
+
+def _subwords_cell(subwords: list[str], shown: int, count: int) -> Cell:
+    if subwords or shown == count:
+        return Cell("ok", words=", ".join(subwords) or "none")
+    return Cell("absent", f"not among the {shown} that were listed, those with the most subwords", words="—")
+
+
+BASELINES, SETTINGS = "baselines", "settings"  # ends of the keys of tables of differences
+Rows = Sequence[tuple[RowSetting, Row]]
+
+NOT_COMPARED = (
+    "No row of this analysis is compared with another: it was made by an earlier version of creamtea, which "
+    "kept no statistics of its sentences. Run the study again to compare them; models and translations are "
+    "used again."
+)
+ABOUT = (
+    "Tables of differences have below each value its difference, paired over sentences, with a 95 % "
+    "interval. p: paired bootstrap ({samples} resamples), two-sided, after Holm's correction over the rows "
+    f"of a column; * marks where it is below 0.05{SEEDS_ALLOW}. What is measured over some sentences only "
+    "(those with a proved best, say) is over each row's own. "
+    f"{text.sentence(WITH_SEEDS)}"
+)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A row, the row that it is compared with, and the step that compared them."""
+
+    row: Row
+    setting: RowSetting
+    against: Row
+    step: Measured
+
+
+def differences(
+    results: StudyResults, name: str, spec: Analysis, layouts: Sequence[Rows]
+) -> tuple[list[Table], list[Notes]]:
+    """Build the tables of differences of an analysis, and a note on how to read them or why there are none.
+
+    `layouts`: the rows of each of the analysis' tables.
+    """
+    if not spec.paired:
+        return [], []
+    steps = results.of(DIFFERENCES.name, analysis=name)
+    tables = [
+        table
+        for layout, rows in zip(spec.tables, layouts, strict=True)
+        for table in (
+            _against_baselines(results, name, spec, layout, rows, steps),
+            _over_settings(results, name, spec, layout, rows, steps),
+        )
+        if table is not None
+    ]
+    if tables:
+        samples = " or ".join(f"{n:,}" for n in sorted({step.node.params["samples"] for step in steps}))
+        return tables, [Notes("differences", (ABOUT.format(samples=samples),))]
+    settings = max(len(rows) for rows in layouts) > 1 and spec.base_setting
+    several = settings or len({row.name for rows in layouts for _, row in rows}) > 1
+    return [], [Notes("differences", (NOT_COMPARED,))] if several else []
+
+
+def _against_baselines(
+    results: StudyResults,
+    name: str,
+    spec: Analysis,
+    layout: TableLayout,
+    rows: Rows,
+    steps: Sequence[Measured],
+) -> Table | None:
+    by_place = {(row.name, setting.parts): row for setting, row in rows}
+    compared = [
+        _Compared(row, setting, by_place[step.node.labels["baseline"], setting.parts], step)
+        for step in steps
+        if "baseline" in step.node.labels
+        for setting, row in rows
+        if row.name == step.node.labels[spec.rows]
+    ]
+    baselines = list(dict.fromkeys(pair.against.name for pair in compared))
+    title = f"Differences from {' and '.join(baselines)}"
+    return _differences_table(results, name, spec, layout, compared, BASELINES, title)
+
+
+def _over_settings(
+    results: StudyResults,
+    name: str,
+    spec: Analysis,
+    layout: TableLayout,
+    rows: Rows,
+    steps: Sequence[Measured],
+) -> Table | None:
+    base = (spec.base_setting,)
+    bases = {row.name: row for setting, row in rows if setting.parts == base}
+    compared = [
+        _Compared(row, setting, bases[row.name], step)
+        for step in steps
+        if "baseline" not in step.node.labels
+        for setting, row in rows
+        if row.name == step.node.labels[spec.rows] and row.name in bases and setting.parts != base
+    ]
+    title = f"Differences from {compared[0].against.setting}" if compared else ""
+    return _differences_table(results, name, spec, layout, compared, SETTINGS, title)
+
+
+def _differences_table(
+    results: StudyResults,
+    name: str,
+    spec: Analysis,
+    layout: TableLayout,
+    compared: Sequence[_Compared],
+    key: str,
+    title: str,
+) -> Table | None:
+    measures = [measure for measure in layout.measures if measure.column.key in spec.paired]
+    if not compared or not measures:
+        return None
+    models = {
+        group: _models(results, name, spec, group)
+        for pair in compared
+        for group in (pair.row.name, pair.against.name)
+    }
+    deltas = {measure.column.key: _column(measure, compared, models) for measure in measures}
+    rows = [
+        Row(
+            pair.row.name,
+            {column: replace(pair.row.cells[column], delta=own[place]) for column, own in deltas.items()},
+            setting=against(pair.row, pair.against),
+            against=text.row_name(pair.against),
+        )
+        for place, pair in enumerate(compared)
+    ]
+    return Table(
+        f"{text.key_of(layout.heading)}-{key}",
+        title,
+        layout.heading,
+        tuple(measure.column for measure in measures),
+        tuple(rows),
+        folded=True,
+    )
+
+
+def against(row: Row, other: Row) -> str:
+    """Tell rows of differences apart: "beam 4 against softmax", "beam 64 against beam 4"."""
+    return f"{row.setting} against {other.setting if row.name == other.name else other.name}".strip()
+
+
+def _column(
+    measure: Measure, compared: Sequence[_Compared], models: Mapping[str, Sequence[str]]
+) -> Sequence[Delta | None]:
+    """The differences in a column, corrected together; None where a row does not have the measure."""
+    there = [not set(pair.setting.parts) & measure.undefined.keys() for pair in compared]
+    deltas = []
+    for pair, is_there in zip(compared, there, strict=True):
+        if is_there:
+            subject = "/".join(filter(None, (measure.column.key, measure.subject(pair.setting))))
+            delta = read_delta(pair.step, subject)
+            metric = pair.step.find("delta", subject)
+            scores = metric.detail.get("scores", {}) if metric is not None else {}
+            own, other = (
+                _by_model(models[row.name], scores.get(role, ()))
+                for row, role in ((pair.row, "system"), (pair.against, "baseline"))
+            )
+            deltas.append(with_seeds(delta, own, other))
+    corrected = iter(correct(deltas))
+    return [
+        _marked(measure, pair, next(corrected)) if is_there else None
+        for pair, is_there in zip(compared, there, strict=True)
+    ]
+
+
+def _marked(measure: Measure, pair: _Compared, delta: Delta) -> Delta:
+    """Remove the mark if BLEU of both is near zero: which of them is better then means nothing."""
+    values = [row.cells[measure.column.key].value for row in (pair.row, pair.against)]
+    low = measure.column.key == BLEU.key and all(value is not None and value < NEAR_ZERO for value in values)
+    return replace(delta, significant=False, note=NO_MARK) if low and delta.significant else delta
+
+
+def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> list[str]:
+    """Return the models of the seeds, in the order of the analysis' steps."""
+    if spec.rows == "system" and results.spec.systems[group].ensemble:
+        return [ENSEMBLE]
+    steps = results.of(spec.step.name, analysis=name, **{spec.rows: group})
+    labels = [step.node.labels for step in steps]
+    return [model_of(results, own["variant"], own["seed"]) for own in labels]
+
+
+def _by_model(models: Sequence[str], scores: Sequence[float]) -> Scores:
+    return dict(zip(models, scores, strict=True)) if scores else {}
+
+
+Counts = Callable[[Mapping[str, Any]], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class AnalysisResults:
+    """The tables and figures of one analysis of the study."""
+
+    name: str
+    spec: Analysis
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    notes: tuple[Notes, ...] = ()
+    segments: int | None = None  # of the test set that are analysed, or of the smallest bucket with a score
+
+
+def build_analyses(results: StudyResults) -> tuple[AnalysisResults, ...]:
+    """Build all analyses in the study's order. Cells say why a step has not run or has failed."""
+    return tuple(_results(results, name, spec) for name, spec in results.spec.analyses.items())
+
+
+def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResults:
+    groups: dict[str, list[Measured]] = {}  # the seeds of a variant or system
+    for measured in results.of(spec.step.name, analysis=name):
+        groups.setdefault(str(measured.node.labels[spec.rows]), []).append(measured)
+    given = idioms_of(results, spec.test_set).needs
+    rows = [
+        [
+            (setting, Row(group, _cells(table.measures, setting, seeds), setting.words))
+            for group, seeds in groups.items()
+            for setting in _settings(table, spec, groups)
+            if setting.needs in given
+        ]
+        for table in spec.tables
+    ]
+    tables = tuple(
+        table
+        for layout, its_rows in zip(spec.tables, rows, strict=True)
+        for table in bucket_tables(layout, its_rows) or [_table(layout, [row for _, row in its_rows])]
+    )
+    lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
+    styles = styles_of(results.spec)
+    figures = (analysis_figure(plot, rows, results.points, groups, styles) for plot in spec.plots)
+    compared, notes = differences(results, name, spec, rows)
+    return AnalysisResults(
+        name,
+        spec,
+        (*tables, *lists, *compared),
+        tuple(filter(None, figures)),
+        tuple(notes),
+        _fewest_segments(results, spec, groups),
+    )
+
+
+def _fewest_segments(results: StudyResults, spec: Analysis, groups: Groups) -> int | None:
+    buckets = [
+        int(metric.detail["bucket"]["segments"])
+        for seeds in groups.values()
+        for step in seeds
+        for metric in step.metrics
+        if "bucket" in metric.detail and metric.value is not None
+    ]
+    available = known_count(results.of("test_set", test_set=spec.test_set), "segments")
+    limits = [limit for limit in (*buckets, available, spec.first_sentences) if limit is not None]
+    return min(limits, default=None)
+
+
+def _settings(layout: TableLayout, spec: Analysis, groups: Groups) -> Sequence[RowSetting]:
+    """Return the rows of a table: measured buckets, as soon as there are some, else the declared settings."""
+    return (found_buckets(groups) if layout.buckets else []) or layout.settings(spec)
+
+
+def _table(layout: TableLayout, rows: Sequence[Row]) -> Table:
+    return Table(
+        text.key_of(layout.heading),
+        "",
+        layout.heading,
+        tuple(measure.column for measure in layout.measures),
+        tuple(rows),
+        folded=len(rows) >= MANY_ROWS,
+    )
+
+
+def _idioms(listed: IdiomList, spec: Analysis, groups: Mapping[str, Sequence[Measured]]) -> tuple[Table, ...]:
+    """Build a list of idioms with a column for each group and setting of the first table."""
+    metrics = {
+        f"{group}, {setting.words}": seeds[0].find(listed.metric, "/".join(setting.parts))
+        for group, seeds in groups.items()
+        for setting in spec.tables[0].settings(spec)
+    }
+    return idiom_table(listed, metrics)
+
+
+def analyses_section(analyses: Sequence[AnalysisResults]) -> Section | None:
+    """Group analyses by kind, so that a kind is explained once. None for a study without analyses."""
+    kinds: dict[str, list[AnalysisResults]] = {}
+    for analysis in analyses:
+        kinds.setdefault(analysis.spec.kind, []).append(analysis)
+    sections = tuple(_kind_section(kind, alike) for kind, alike in kinds.items())
+    return Section("analyses", "Analyses", sections) if sections else None
+
+
+def _kind_section(kind: str, alike: Sequence[AnalysisResults]) -> Section:
+    columns = [column for table in alike[0].tables for column in table.columns]
+    sections = tuple(
+        Section(
+            analysis.name,
+            analysis.name,
+            (
+                *analysis.figures,
+                *analysis.tables,
+                *few_segments(f"{analysis.name} on {analysis.spec.test_set}", analysis.segments),
+                *analysis.notes,
+            ),
+            facts=(_analysed(analysis.spec),),
+            test_set=analysis.spec.test_set,
+        )
+        for analysis in alike
+    )
+    spec = alike[0].spec
+    return Section(kind, spec.title, (*sections, *column_meanings(columns)), about=spec.about())
+
+
+def _analysed(spec: Analysis) -> str:
+    """As "newstest" or "the first 200 sentences of newstest"."""
+    if spec.first_sentences is None:
+        return spec.test_set
+    return f"the first {spec.first_sentences:,} sentences of {spec.test_set}"
+
+
+# ---------------------------------------------------------------- cells
+
+
+def _cells(measures: Iterable[Measure], setting: RowSetting, measured: Sequence[Measured]) -> dict[str, Cell]:
+    return {measure.column.key: _cell(measure, setting, measured) for measure in measures}
+
+
+def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -> Cell:
+    for part in setting.parts:
+        if reason := measure.undefined.get(part):
+            return absent_cell(reason)
+    subject = measure.subject(setting)
+
+    def read(step: Measured) -> MetricValue | None:
+        metric = step.find(measure.name, subject)
+        if metric is not None and measure.counts is not None:
+            return _counted(metric, measure.counts)
+        if metric is None or not measure.detail:
+            return metric
+        value = metric.detail.get(measure.detail)
+        note = measure.no_detail if value is None and metric.value is not None else metric.note
+        return replace(metric, value=value, low=None, high=None, note=note)
+
+    return read_cell(measured, read, "the plan has no such step")
+
+
+def _counted(metric: MetricValue, counts: Counts) -> MetricValue | None:
+    """Return the share that the detail counts, with its Wilson interval; None without counts."""
+    try:
+        count, of = counts(metric.detail)
+    except KeyError:
+        return None
+    low, high = wilson_interval(count, of)
+    return replace(metric, value=count / of, low=low, high=high)

@@ -1,0 +1,264 @@
+"""Parameter sweeps: systems that differ in one number, and figures over that number."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from creamtea.contract.columns import Column
+from creamtea.report import text, vega
+from creamtea.report.analyses import AnalysisResults
+from creamtea.report.analysis_figures import curve_layers, mark
+from creamtea.report.figures import SystemsOn
+from creamtea.report.model import Cell, Choice, Figure
+from creamtea.study.spec import Study
+
+Path = tuple[str, ...]
+_WORDS = re.compile("([-+=])")  # between the words of a name
+
+
+@dataclass(frozen=True)
+class SweepGroup:
+    """Systems that differ in one number only, sorted by that number."""
+
+    name: str  # what their names have in common: "nvs+positive_weight=…"
+    systems: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    parameter: str  # "variant.nvs.positive_weight"
+    title: str  # "nvs positive weight"
+    groups: tuple[SweepGroup, ...]
+
+
+def sweeps(study: Study) -> tuple[Sweep, ...]:
+    """Return each number that takes several values while all else of a system stays the same.
+
+    Covers numbers of a variant, a selection or a search, in the study's order.
+    """
+    settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
+    groups: dict[Path, list[SweepGroup]] = {}
+    numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
+    for path in dict.fromkeys(path for own in numbers.values() for path in own):
+        alike: dict[str, list[tuple[float, str]]] = {}
+        for name, setting in settings.items():
+            value = numbers[name].get(path)
+            if value is not None:
+                alike.setdefault(_without(setting, path), []).append((value, name))
+        for members in alike.values():
+            if len({value for value, _ in members}) > 1:
+                names = in_common([name for _, name in members])
+                groups.setdefault(path, []).append(SweepGroup(names, tuple(sorted(members))))
+    return tuple(
+        Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(_distinct(alike)))
+        for path, alike in groups.items()
+    )
+
+
+def _distinct(groups: list[SweepGroup]) -> Iterator[SweepGroup]:
+    """Make group names unique by listing their systems."""
+    often = Counter(group.name for group in groups)
+    for group in groups:
+        listed = ", ".join(system for _, system in group.systems)
+        yield group if often[group.name] == 1 else replace(group, name=listed)
+
+
+def _settings(study: Study, name: str) -> dict[str, Any]:
+    """Return all settings that an output may depend on, with names of variants resolved."""
+    about_others = {"batch_size", "test_sets", "baseline", "more_baselines"}
+    system = study.systems[name].model_dump(mode="json", exclude=about_others)
+    chosen = study.systems[name].variant
+    return {**system, "variant": _variant(study, chosen) if chosen else None}
+
+
+def _variant(study: Study, name: str) -> dict[str, Any]:
+    variant = study.variants[name]
+    start: Any = variant.start_from
+    start = _variant(study, start) if isinstance(start, str) else start and start.model_dump()
+    corpus = study.corpora[variant.corpus]
+    return {
+        **variant.model_dump(mode="json", exclude={"seeds"}),
+        "start_from": start,
+        # texts that are sampled have numbers of their own: the temperature
+        "corpus": corpus.model_dump(mode="json") if corpus.sampled else variant.corpus,
+    }
+
+
+def _numbers(value: Any, path: Path = ()) -> Iterator[tuple[Path, float]]:
+    """The numbers in nested dictionaries, each with its path."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _numbers(item, (*path, key))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, float(value)
+
+
+def _without(setting: dict[str, Any], path: Path) -> str:
+    """The rest of a setting, to compare."""
+    rest = json.loads(json.dumps(setting, sort_keys=True))
+    inner = rest
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return json.dumps(rest, sort_keys=True)
+
+
+def in_common(names: list[str]) -> str:
+    """The words that all names begin and end with: "nvs+positive_weight=…"; all names if none."""
+    words = [_WORDS.split(name) for name in names]
+    start = _shared(words)
+    end = _shared([name[len(start) :][::-1] for name in words])[::-1]
+    return f"{''.join(start)}…{''.join(end)}" if start or end else ", ".join(names)
+
+
+def _shared(sequences: list[list[str]]) -> list[str]:
+    """Return the longest common prefix."""
+    together = itertools.takewhile(lambda items: len(set(items)) == 1, zip(*sequences, strict=False))
+    return [items[0] for items in together]
+
+
+OF_A_CORPUS = "variant.corpus."
+LOGARITHMIC_FROM = 30.0  # the largest value over the smallest, both above 0
+Member = tuple[float, str, Cell]  # the number, what it is of, and what is drawn
+
+
+def sweep_choice(
+    systems: SystemsOn,
+    everywhere: Sequence[SystemsOn],
+    analyses: Sequence[AnalysisResults],
+    sweeps: Sequence[Sweep],
+    variants: Mapping[str, str],
+) -> Choice | None:
+    """Draw a figure for each parameter and each column of the systems' table or measure of an analysis.
+
+    None if no systems differ in one number only. `variants`: by system.
+    """
+    if not sweeps:
+        return None
+    figures: list[Figure | None] = []
+    for sweep in sweeps:
+        figures += [
+            score_over_parameter(systems, everywhere, column, sweep) for column in systems.table.columns
+        ]
+        figures += [
+            analysis_over_parameter(analyses, kind, key, sweep, variants)
+            for kind, key in dict.fromkeys(
+                (analysis.spec.kind, key) for analysis in analyses for key in analysis.spec.over
+            )
+        ]
+    return Choice(
+        "parameters",
+        "Parameter sweeps",
+        ("Parameter", "Value"),
+        tuple(figure for figure in figures if figure is not None),
+        "no parameter sweep yet",
+    )
+
+
+def score_over_parameter(
+    systems: SystemsOn, everywhere: Sequence[SystemsOn], column: Column, sweep: Sweep
+) -> Figure | None:
+    """Draw a column of a test set's table over a number, one curve per group of systems.
+
+    None without a point. Systems that differ in a number of their corpus (the temperature of a sampled one)
+    have a test set each: a system that does not translate this one is drawn by the only test set that it
+    translates.
+    """
+    cells = {row.name: row.cells[column.key] for row in systems.table.rows}
+    place = systems.test_set
+    if sweep.parameter.startswith(OF_A_CORPUS):
+        elsewhere = _own_test_sets(everywhere, column.key)
+        place = systems.test_set if elsewhere.keys() <= cells.keys() else "each on the test set of its corpus"
+        cells = {**elsewhere, **cells}
+    members = [
+        (group.name, [(value, system, cells.get(system, Cell("absent"))) for value, system in group.systems])
+        for group in sweep.groups
+    ]
+    return _over(sweep, members, column, place, column.key, column.title)
+
+
+def analysis_over_parameter(
+    analyses: Sequence[AnalysisResults], kind: str, key: str, sweep: Sweep, variants: Mapping[str, str]
+) -> Figure | None:
+    """Draw a column of an analysis over a number in which systems differ by their variants.
+
+    One curve for each group of systems and setting of the analysis ("beam 4", "exact"). None without a point.
+    All analyses of a kind count as one, since variants that differ in their corpus are analysed on a test set
+    each. A variant that is analysed several times is not drawn.
+    """
+    alike = [analysis for analysis in analyses if analysis.spec.kind == kind]
+    measured: dict[tuple[str, str], list[Cell]] = {}  # by variant or system, and setting
+    for row in (row for analysis in alike for row in analysis.tables[0].rows):
+        measured.setdefault((row.name, row.setting), []).append(row.cells[key])
+    cells = {place: own[0] for place, own in measured.items() if len(own) == 1}
+    if not cells:
+        return None
+    # by what is analysed: each once, however many systems decode with it
+    members: dict[tuple[str, ...], tuple[str, list[Member]]] = {}
+    for group in sweep.groups:
+        for setting in dict.fromkeys(setting for _, setting in cells):
+            named = [
+                (value, system if alike[0].spec.rows == "system" else variants.get(system, system))
+                for value, system in group.systems
+            ]
+            own = [(value, name, cells.get((name, setting), Cell("absent"))) for value, name in named]
+            names = tuple(name for _, name in named)
+            if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in own):
+                curve = ", ".join(filter(None, [in_common(list(names)), setting]))
+                members.setdefault((*names, setting), (curve, own))
+    often = Counter(curve for curve, _ in members.values())
+    curves = [
+        (curve if often[curve] == 1 else ", ".join(filter(None, names)), own)
+        for names, (curve, own) in members.items()
+    ]
+    column = next(column for column in alike[0].tables[0].columns if column.key == key)
+    title = alike[0].spec.title
+    words = f"{title}: {column.title}"
+    return _over(sweep, curves, column, title.lower(), f"{kind}-{key}", words)
+
+
+def _over(
+    sweep: Sweep,
+    curves: Sequence[tuple[str, list[Member]]],
+    y: Column,
+    about: str,
+    key: str,
+    choice: str,
+) -> Figure | None:
+    rows = [
+        mark(curve, value, cell, y, name)
+        for curve, members in curves
+        for value, name, cell in members
+        if cell.value is not None
+    ]
+    if not rows:
+        return None
+    missing = dict.fromkeys(
+        text.not_drawn(name, cell.state)
+        for _, members in curves
+        for _, name, cell in members
+        if cell.value is None
+    )
+    values = [value for _, members in curves for value, *_ in members]
+    logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+    x = Column("x", f"{sweep.title} (log scale)" if logarithmic else sweep.title, 2)
+    layer = curve_layers(vega.styles(curve for curve, _ in curves), x, y, "system", rows, logarithmic)
+    title = f"{y.title} over {sweep.title} ({about})"
+    drawn = vega.figure(f"{sweep.parameter}-{key}", title, rows, layer, list(missing))
+    return replace(drawn, choice=(sweep.title, choice))
+
+
+def _own_test_sets(everywhere: Sequence[SystemsOn], key: str) -> dict[str, Cell]:
+    """Return a column's cell for each system that translates exactly one test set."""
+    measured: dict[str, list[Cell]] = {}
+    for systems in everywhere:
+        if key in {column.key for column in systems.table.columns}:
+            for row in systems.table.rows:
+                measured.setdefault(row.name, []).append(row.cells[key])
+    return {system: cells[0] for system, cells in measured.items() if len(cells) == 1}
