@@ -12,7 +12,12 @@ import creamtea
 from creamtea.languages import language
 from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Measured, StudyResults, read_cell
-from creamtea.report.configuration import describe_architecture, describe_imported, describe_system, describe_variant
+from creamtea.report.configuration import (
+    describe_architecture,
+    describe_imported,
+    describe_system,
+    describe_variant,
+)
 from creamtea.report.markdown import paragraphs, plain, sections_to_markdown
 from creamtea.report.model import Block, Fact, Facts, Notes, Row, Section, Table
 from creamtea.report.tables import corpora_table, trainings_table
