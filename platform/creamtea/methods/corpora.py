@@ -231,7 +231,7 @@ class WordCorpus(Corpus):
         return []
 
     def made_up(self) -> int:
-        """How many training words are made up besides."""
+        """Number of training words that are made up in addition."""
         return 0
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:

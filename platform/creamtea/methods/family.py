@@ -138,7 +138,7 @@ class Family(Generic[M]):
         )
 
     def hint(self, kind: object) -> str:
-        """What to add to the mistake that there is no such kind."""
+        """Return what to add to the message that there is no such kind."""
         for broken in self.added.broken:
             if broken.kind == kind:
                 return f"; the plug-in {broken.plugin} has this {self.noun}, and is broken: {broken.reason}"

@@ -124,7 +124,8 @@ class Bleu(Metric):
         return self if self.tokenize else self.model_copy(update={"tokenize": bleu_tokenizer(language)})
 
     def _unusual(self, lowercase: str) -> list[str]:
-        """What differs from sacreBLEU's defaults; `lowercase` says that of the letters' case."""
+        """List the settings that differ from sacreBLEU's defaults. `lowercase` names the one about letter
+        case."""
         other = [self.tokenize] if self.tokenize not in (None, "13a") else []
         return [*filter(None, other), *[lowercase] * self.lowercase]
 

@@ -84,7 +84,7 @@ def ticks(pid: int) -> str | None:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is a process of this number, of whatever user. Never on Windows: there this ends it."""
+    """Return whether a process of any user has this number. Not for Windows, where the call would end it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -314,8 +314,8 @@ def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, floa
     effective cluster then counts as five cases at most. In simulations with one idiom a third of the cases
     the interval so covers 94 to 100 %, where it was 63 to 99 %.
 
-    From 0 to 1 where one cluster outweighs the others so far that nothing is known of another choice of them.
-    ValueError without cases, or where a count exceeds its size.
+    Returns (0, 1) if a single cluster dominates: the sample then says nothing about other clusters.
+    ValueError without cases, or if a count exceeds its size.
     """
     count, size = np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     if len(size) == 0 or bool((size <= 0).any()) or bool((count < 0).any()) or bool((count > size).any()):

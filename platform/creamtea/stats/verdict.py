@@ -143,7 +143,7 @@ def judge_in_blocks(
 def _for_these_raters(
     comparison: PairedComparison, difference: float, delta: float, p_value: float | None
 ) -> tuple[bool, bool]:
-    """Whether there is a difference, and none larger than δ, by the items alone.
+    """Return whether the items alone show a difference, and whether they show none larger than δ.
 
     Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
     and the difference lies within δ where it does and n items (documents, where the tests are over these) on
@@ -170,7 +170,7 @@ def _outcome(differs: bool, within: bool, difference: float) -> Outcome:
 def _for_other_raters(
     crossed: CrossedComparison | None, p_value: float | None, delta: float
 ) -> tuple[bool, bool]:
-    """Whether, with raters as a sample too, there is a difference, and none larger than δ."""
+    """Return the same with raters as a sample, too: a difference, and none larger than δ."""
     if crossed is None:
         return True, True
     difference = crossed.difference

@@ -261,7 +261,7 @@ class ArtefactStore:
         self._write_report("live", step_key, fence, asdict(view))
 
     def read_live(self, step_key: str, fence: int) -> LiveView | None:
-        """What the attempt with this fence shows of itself; None if there is nothing that can be read."""
+        """Read what the attempt with this fence shows while it runs; None if nothing can be read."""
         return self._read_report("live", step_key, fence, _LIVE)
 
     def write_room(self, step_key: str, fence: int, workers: int) -> None:

@@ -281,7 +281,7 @@ class ByDifference:
 
 @dataclass(frozen=True)
 class PageQuery:
-    """Which segments to show, with the outputs and scores of which steps; by step keys."""
+    """The segments to show, and the keys of the steps whose outputs and scores stand beside them."""
 
     test_set: str
     decodes: Sequence[str]

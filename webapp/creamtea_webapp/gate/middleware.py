@@ -246,7 +246,7 @@ class Gate:
             await (await asset(scope) or self.app)(scope, receive, send)
 
     def _admit_origin(self, scope: Scope) -> bool:
-        """Whether a WebSocket comes from a page of this server: browsers send cookies with those of any page.
+        """Return whether a WebSocket comes from a page of this server. Browsers send cookies from any page.
 
         The header is then removed. Streamlit would accept any port of this host, and for another host it
         asks an address outside, during which nobody else is answered.

@@ -88,7 +88,7 @@ SHOWN_SUBWORDS = 3000
 
 @dataclass(frozen=True)
 class Trained:
-    """What there is to try: the systems whose outputs on some test set are there, in the study's order."""
+    """The systems that can be tried, in the study's order: those with outputs on some test set."""
 
     systems: list[str]
     target_language: str

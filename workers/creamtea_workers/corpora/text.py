@@ -97,7 +97,8 @@ class UserFile:
             yield self._decoded(row, number)
 
     def lines_within(self, longest: int) -> Iterator[str | None]:
-        """The same; None for a line of more than `longest` characters, of which no more is ever held."""
+        """Yield the lines as `lines` does, but None for a line of more than `longest` characters, which is
+        never held whole."""
         for number, row in enumerate(self._rows(longest), start=1):
             too_long = len(row) > _CHARACTER * longest
             line = None if too_long else self._decoded(row, number)

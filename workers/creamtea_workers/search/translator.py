@@ -117,8 +117,8 @@ class Translator:
 
     @torch.inference_mode()
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
-        """What `translate` returns, by position, as it is found: an exact search may take an hour. Empty
-        lists in between let the caller report progress and stop."""
+        """Yield what `translate` returns, by position, as it is found: an exact search may take an hour.
+        Empty lists in between let the caller report progress and stop."""
         if not self.model.may_pad or not all(sources):
             texts = [n for n, source in enumerate(sources) if source] if self.model.may_pad else []
             rest = [n for n in range(len(sources)) if n not in texts]

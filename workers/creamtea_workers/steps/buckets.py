@@ -58,7 +58,7 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
 
 
 def _numbered(divided: Sequence[Bucket]) -> Iterator[tuple[Bucket, str, int]]:
-    """Each bucket with its subject and its position among those of its kind, from 1."""
+    """Yield each bucket with its subject and its position (from 1) among the buckets of its kind."""
     counts: dict[str, int] = {}
     for bucket in divided:
         counts[bucket.kind] = counts.get(bucket.kind, 0) + 1
