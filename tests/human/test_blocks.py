@@ -212,7 +212,11 @@ def test_documents_are_given_out_evenly_too(many: Database) -> None:
 
 def test_comparisons_count_the_segments_that_both_systems_share(many: Database) -> None:
     make(many, name="c")
-    assert preview(many, "c").units == pytest.approx(8)  # 11, of which 12·2/(3·11) tell of a difference
+    plan = preview(many, "c")
+    assert plan.units == pytest.approx(8)  # 11, of which 12·2/(3·11) tell of a difference
+    make(many, name="whole", systems=NAMES[:3])
+    # 44 segments are worth 8: as many segments of three systems alone need 44/8 times as many
+    assert plan.units_needed == pytest.approx(44 / 8 * (preview(many, "whole").units_needed or 0), abs=1)
     rate(many, people=1)
     with many.session() as session:
         ratings = load_ratings(session, find_campaign(session, "c"))

@@ -169,7 +169,10 @@ def create(
         request = loaded.request(database, artefact_store())
         made = campaigns.create_campaign(database, name, request, replace=replace)
         doubt = preview(database, name).doubt
-    every_system = find_protocol(request.protocol).max_outputs >= len(made.systems)
+    every_system = (
+        find_protocol(request.protocol).max_outputs >= len(made.systems)
+        and request.settings.block_size(len(made.systems)) is None
+    )
     shown = "×" if every_system else "of"  # an item has an output of each system, or of some
     kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in made.kinds.items())
     lines = (

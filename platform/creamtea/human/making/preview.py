@@ -118,7 +118,8 @@ def preview(database: Database, name: str) -> Preview:
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     ratings = items * campaign.ratings_per_item
     systems = len(campaign.systems)
-    minutes = settings.minutes_per_item or protocol.minutes(settings.block_size(systems) or systems)
+    shown = settings.block_size(systems)
+    minutes = settings.minutes_per_item or protocol.minutes(shown or systems)
     # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells
     checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
     beside = (kinds.get(ItemKind.TUTORIAL, 0) + checks) * campaign.ratings_per_item
@@ -130,6 +131,8 @@ def preview(database: Database, name: str) -> Preview:
     whole = max(1, int(tested + _SAME))
     deviation = spread.deviation * math.sqrt(tested / sample.effective) if in_documents else spread.deviation
     segments_each = sample.units / sample.documents if in_documents else 1.0
+    if shown is not None:  # of which k/n show a system, each with the efficiency n(k − 1)/(k(n − 1))
+        segments_each *= (systems - 1) / (shown - 1)
     needed = items_needed(delta, deviation)
     return Preview(
         campaign=campaign.name,
