@@ -173,3 +173,7 @@ def test_twice_as_many_members_take_about_twice_the_work(key: str, values: Calla
 
     calls(10)  # what is imported and cached once
     assert calls(200) < 2.5 * calls(100)
+
+
+def test_an_entry_that_is_no_block_stays_as_it_is() -> None:
+    assert expand({"variants": {"plain": 3}}).data["variants"] == {"plain": 3}
