@@ -45,9 +45,7 @@ names = {
     state: ("_connect_and_get_accessor",),
     gcs_service_pb2: ("GetClusterIdRequest",),
     gcs_service_pb2_grpc: ("NodeInfoGcsServiceStub",),
-    PlacementGroupTableData: (
-        "creator_actor_dead", "creator_job_id", "placement_group_id", "state", "REMOVED", "FromString"
-    ),
+    PlacementGroupTableData: ("REMOVED", "FromString"),
     TorchTrainer: ("_create_default_callbacks", "_initialize_and_run_controller"),
     TrainController: ("run", "get_result"),
     FixedScalingPolicy: ("after_controller_start", "_maybe_send_resource_request"),
@@ -56,6 +54,11 @@ for owner, wanted in names.items():
     for name in wanted:
         if not hasattr(owner, name):
             print(owner, "has no", name)
+# of a message: which of protobuf's implementations makes them attributes of the class is its own affair
+fields = PlacementGroupTableData.DESCRIPTOR.fields_by_name
+for name in ("creator_actor_dead", "creator_job_id", "placement_group_id", "state"):
+    if name not in fields:
+        print("PlacementGroupTableData has no", name)
 parameters = {
     AuthenticationTokenLoader.has_token: "ignore_auth_mode",
     maybe_enable_token_auth_if_token_available: "warn_if_disabled",

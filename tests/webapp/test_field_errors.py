@@ -151,7 +151,7 @@ OF_COMMANDS = {
     "human": {"--batch-info"},  # of Appraise's command
     "document.document": {"--set"},  # pages override nothing
     "orders.submission": {"--make-anew"},
-    "papers.model": {"--set", "--data"},
+    "papers.catalogue": {"--set", "--data"},
     "report.export": {"--export"},
     "settings": {"--url"},  # checked before the server begins
     "server": {"--host", "--port"},
