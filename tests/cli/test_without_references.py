@@ -64,7 +64,8 @@ def test_outputs_are_compared_with_each_other(creamtea, files: list[str], tmp_pa
     assert least.startswith("c (")
     page = (tmp_path / "r.html").read_text()
     assert "Agreement of every two systems" in page
-    assert '<th scope="row">reference' not in page
+    assert "<dt>source</dt>" in page
+    assert "<dt>reference</dt>" not in page
 
 
 def test_a_scorer_that_needs_no_references_decides(

@@ -98,11 +98,6 @@ def kind_of(block: Any) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def is_without_references(test_set: Block) -> bool:
-    """Whether a raw test set is of files and names no reference."""
-    return kind_of(test_set) == "files" and test_set.get("target") is None
-
-
 def parsed(model: type[T] | Any, value: Any) -> T | None:
     """The value as a model of that type or a kind of that family of methods; None if it is malformed."""
     try:

@@ -14,10 +14,11 @@ from pydantic import Field
 from creamtea.contract.columns import Column
 from creamtea.contract.step import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy, is_without_references
+from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import Inputs, Key, Labels, Planner
+from creamtea.methods.test_sets import is_without_references
 
 
 class RowSetting(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.raw import Block, RawStudy, kind_of
 from creamtea.document.values import MadeUp, Name, Positive, Seed, Share, Strict
 from creamtea.methods.corpora import (
     FilesCorpus,
@@ -115,7 +115,7 @@ class FilesTestSet(OfFile):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        if block.get("target") is None:
+        if is_without_references(block):
             for key in ("more_references", "idioms", "itds"):
                 if block.get(key):
                     found = f"{key} of a test set without references"
@@ -125,6 +125,11 @@ class FilesTestSet(OfFile):
             yield from needs_corpus((*path, "itds", "corpus"), itds.get("corpus"), study, FilesCorpus)
             if block.get("idioms") is not None:
                 yield Mistake((*path, "idioms"), "idioms beside itds", "one of the two")
+
+
+def is_without_references(test_set: Block) -> bool:
+    """Whether a raw test set is of files and names no reference."""
+    return kind_of(test_set) == "files" and test_set.get("target") is None
 
 
 class MadeUpTestSet(TestSet):

@@ -12,8 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.document.raw import is_without_references
 from creamtea.errors import InputError
+from creamtea.methods.test_sets import is_without_references
 from creamtea.orders.specs import spec_of
 from creamtea.report import text
 from creamtea.report.cells import StudyResults, near_zero

@@ -394,14 +394,13 @@ def _length_ratio(results: StudyResults, system: str, test_set: str) -> dict[str
 
 
 def _agreement(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
-    measured = results.of("agreement", test_set=test_set)
-    names = [name for step in measured for name in step.node.labels["systems"]]
-    subject = str(names.index(system)) if system in names else "none"
+    measured = [
+        step for step in results.of("agreement", test_set=test_set) if system in step.node.labels["systems"]
+    ]
+    subject = str(measured[0].node.labels["systems"].index(system)) if measured else ""
     return {
-        column.key: read_cell(
-            measured, partial(Measured.find, name=column.key, subject=subject), NOT_TRANSLATED
-        )
-        for column in AGREEMENT
+        key: read_cell(measured, partial(Measured.find, name=key, subject=subject), NOT_TRANSLATED)
+        for key in (column.key for column in AGREEMENT)
     }
 
 

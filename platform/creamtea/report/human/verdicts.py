@@ -174,15 +174,13 @@ def compared(
     ]
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     several = max(1, len(positions))
-    found = judged.estimates
     verdicts = [
-        judge_in_blocks(found, *place, judged.delta, UNCONNECTED)
+        judge_in_blocks(judged.estimates, baseline, system, judged.delta, UNCONNECTED)
         if judged.in_blocks
         else judge_state(states[system], judged.delta, crossed[i], crossed_p[i])
         if system in states
         else judge(comparisons[i], judged.delta, decisive[i], several, crossed[i], crossed_p[i])
-        for i, place in enumerate(positions)
-        for system in place[1:]
+        for i, (baseline, system) in enumerate(positions)
     ]
     t = [
         None if comparison.t_test.p_value is None else decisive[i] for i, comparison in enumerate(comparisons)
@@ -217,7 +215,7 @@ def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
 
 def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int, int]]:
     """Of all pairs those with a better and a worse system, the better one first."""
-    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=True, known=known)
+    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=False, known=known)
     found = {(pair.system, pair.baseline): pair.verdict.outcome for pair in pairs}
     return {pair for pair, outcome in found.items() if outcome is Outcome.BETTER} | {
         (other, one) for (one, other), outcome in found.items() if outcome is Outcome.WORSE

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, is_without_references, parsed, target_language
+from creamtea.document.raw import Block, RawStudy, parsed, target_language
 from creamtea.methods.metrics import METRICS, Latency, Metric, OfWords
 from creamtea.methods.selections import SELECTIONS
-from creamtea.methods.test_sets import TEST_SETS, WordTestSet
+from creamtea.methods.test_sets import TEST_SETS, WordTestSet, is_without_references
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:

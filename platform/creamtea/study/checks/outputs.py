@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy, is_without_references, kind_of
+from creamtea.document.raw import Block, RawStudy, kind_of
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.selections import SELECTIONS
+from creamtea.methods.test_sets import is_without_references
 
 ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size")
