@@ -19,8 +19,8 @@ from creamtea.document.values import Strict
 from creamtea.human.making.settings import CampaignDocument
 from creamtea.reference.commands import commands
 from creamtea.reference.environment import SECTIONS
-from creamtea.reference.fields import parts_of
 from creamtea.reference.pages import PAGES
+from creamtea.reference.tables import parts_of
 from creamtea.study.spec import Study
 
 ROOT = Path(__file__).parents[2]

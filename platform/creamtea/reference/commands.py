@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from typer.main import get_command
 
 from creamtea.cli.main import NOUNS, type_of_one
-from creamtea.reference.markup import GENERATED, cell, code, table
+from creamtea.reference.tables import GENERATED, cell, code, table
 
 INTRODUCTION = f"""\
 # Commands
@@ -23,31 +23,26 @@ any more (`| head`). `creamtea --traceback COMMAND` shows where an error came fr
 `creamtea --version` prints the version."""
 
 
-def markdown() -> str:
+def commands_page() -> str:
     from creamtea.cli.main import app
 
     lines = [INTRODUCTION, ""]
     for name, command in commands(get_command(app)):
-        lines += [f"## {name}", "", *_help(command), *_parameters(command), *_examples(command)]
+        lines += [f"## {name}", ""]
+        lines += [cell(part) for part in (command.help or "").split("\n\n") for part in (part, "")]
+        shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+        lines += table(("argument or option", "value", "default", "meaning"), map(_row, shown))
+        lines += [*(command.epilog or "").strip().splitlines(), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def commands(command: Any, name: str = "creamtea") -> Iterator[tuple[str, Any]]:
-    """("creamtea campaign create", command) of every command below a group."""
+    """Yield every command below a group with its full name, such as "creamtea campaign create"."""
     for key, inner in getattr(command, "commands", {}).items():
         if hasattr(inner, "commands"):
             yield from commands(inner, f"{name} {key}")
         else:
             yield f"{name} {key}", inner
-
-
-def _help(command: Any) -> list[str]:
-    return [cell(part) for part in (command.help or "").split("\n\n") for part in (part, "")]
-
-
-def _parameters(command: Any) -> list[str]:
-    rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
-    return table(("argument or option", "value", "default", "meaning"), [row for row in rows if row])
 
 
 def _row(parameter: Any) -> tuple[str, str, str, str]:
@@ -91,7 +86,3 @@ def _default(parameter: Any) -> str:
     if getattr(parameter, "is_flag", False):
         return code(parameter.opts[0])
     return code(default.value if isinstance(default, Enum) else str(default))
-
-
-def _examples(command: Any) -> list[str]:
-    return [*(command.epilog or "").strip().splitlines(), ""]

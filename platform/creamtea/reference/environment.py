@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from creamtea.reference.markup import GENERATED, table
+from creamtea.reference.tables import GENERATED, table
 from creamtea.settings import CHECKPOINT_PART_MB, Serving
 
 INTRODUCTION = f"""\
@@ -145,7 +145,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
 }
 
 
-def markdown() -> str:
+def environment_page() -> str:
     lines = [INTRODUCTION]
     for title, variables in SECTIONS.items():
         rows = [

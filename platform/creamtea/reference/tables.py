@@ -1,8 +1,11 @@
-"""The fields of a block of a study as a table: what may stand there, by default what, in which unit."""
+"""Markdown of the reference: tables, escaped text, and the keys of a pydantic model as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -11,7 +14,40 @@ from creamtea.document.mistakes import fields_by_key, number
 from creamtea.document.values import FILE, NAME_CHARACTERS, Strict
 from creamtea.methods.family import Family
 from creamtea.methods.plugins import FAMILIES
-from creamtea.reference.markup import cell, code, table
+
+GENERATED = "This page is generated from the code (`make docs`), and a test keeps it true."
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table between blank lines; nothing if there are no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if not lines:
+        return []
+    return ["", f"| {' | '.join(headings)} |", "|" + ":--|" * len(headings), *lines, ""]
+
+
+def cell(text: str) -> str:
+    return escaped(" ".join(text.split())).replace("|", "\\|")
+
+
+def escaped(text: str) -> str:
+    """Escape all Markdown of a text except `code`."""
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([*<\[\]])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def code(value: Any) -> str:
+    """Mark a value as code, written as in YAML: `true`, `0.5`, `[1, 2]`, `adam`."""
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    return f"`{text}`"
+
+
+def paragraphs(docstring: str | None) -> list[str]:
+    return escaped(inspect.cleandoc(docstring or "")).splitlines()
+
+
+# ---------------------------------------------------------------- keys of a model
 
 Schema = dict[str, Any]
 HEADINGS = ("key", "value", "default", "unit", "meaning")
@@ -33,8 +69,10 @@ class Part(NamedTuple):
 
 
 def fields_table(model: type[Strict], links: dict[str, str]) -> list[str]:
-    """A row for each key. `links` has the address of each block's and family's description, by the name of
-    its model or of its family's base."""
+    """Build a table with a row for each key of a model.
+
+    `links`: where each block and family is described, by the name of its model or of the family's base class.
+    """
     schema = model.model_json_schema()
     meanings, required = descriptions(model), schema.get("required", ())
     rows = []
@@ -59,10 +97,17 @@ def default_words(field: Schema) -> str:
 
 
 def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
-    """ "whole number, 1 to 4,096"."""
+    """Say which values a key takes: "whole number, 1 to 4,096"."""
     if "discriminator" in value:
-        name = family_of(value).base.__name__
-        return f"[{name_words(name)}]({links[name]})"
+        mapping = value["discriminator"]["mapping"].values()
+        kinds = {reference.removeprefix(REFERENCE) for reference in mapping}
+        name = next(
+            family.base.__name__
+            for family in FAMILIES
+            if kinds == {method.__name__ for method in family.kinds.values()}
+        )
+        words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
+        return f"[{words}]({links[name]})"  # "TestSet": "test set"
     if "$ref" in value:
         name = value["$ref"].removeprefix(REFERENCE)
         return f"[block]({links[name]})" if name in links else value_words(blocks[name], blocks, links)
@@ -105,22 +150,8 @@ def _range(value: Schema) -> str:
     return f", {' and '.join(words)}" if words else ""
 
 
-def name_words(base: str) -> str:
-    """ "TestSet": "test set"."""
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in base).strip()
-
-
-def family_of(value: Schema) -> Family[Any]:
-    """The family whose kinds a schema's union tells apart."""
-    models = {reference.removeprefix(REFERENCE) for reference in value["discriminator"]["mapping"].values()}
-    for family in FAMILIES:
-        if models == {method.__name__ for method in family.kinds.values()}:
-            return family
-    raise LookupError(f"no family has {models}")
-
-
 def parts_of(model: type[Strict], place: str = "") -> Iterator[Part]:
-    """The blocks and methods below a block, each as often as it stands somewhere, depth first."""
+    """Yield the blocks and methods below a block, depth first, once for each place where they may stand."""
     for key, field in fields_by_key(model).items():
         for part in _parts(field.annotation, f"{place}.{key}".lstrip(".")):
             yield part
