@@ -33,7 +33,7 @@ from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
 from creamtea.human.media import GivenFile, add_media, add_to_written, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
-from creamtea.human.rating.page import leads
+from creamtea.human.rating.page import is_first_of_page
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
@@ -344,7 +344,7 @@ def count_pages(session: Session, campaign_id: int) -> int:
     pages = (
         select(func.count())
         .select_from(Item)
-        .where(Item.campaign_id == campaign_id, Item.kind.not_in(WRITTEN_KINDS), leads())
+        .where(Item.campaign_id == campaign_id, Item.kind.not_in(WRITTEN_KINDS), is_first_of_page())
     )
     return session.scalar(pages) or 0
 

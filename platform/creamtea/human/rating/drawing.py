@@ -14,18 +14,18 @@ from creamtea.human.rating.aiming import take_turns
 from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
 from creamtea.human.rating.page import (
     LEASE,
-    OwnPage,
-    Whole,
+    DocumentScore,
+    RaterPage,
     Work,
     active_rater,
     campaign_of,
+    document_score_of,
+    is_first_of_page,
     items_of_page,
-    leads,
     lock_campaign,
     page_of,
     protocol_of,
     to_show,
-    whole_of,
 )
 from creamtea.human.rating.places import (
     Outlook,
@@ -62,8 +62,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         active_rater(session, campaign, rater_id)
         outlook = load_outlook(session, campaign, rater_id, now)
         held = _held(session, campaign, rater_id, now)
-        if held is not None and held.first.lease_until > now + lease / 2:
-            return as_work(campaign, held, outlook, whole_of(session, campaign, held))
+        if held is not None and held.first_assignment.lease_until > now + lease / 2:
+            return as_work(campaign, held, outlook, document_score_of(session, campaign, held))
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         rater = active_rater(session, campaign, rater_id)
@@ -79,8 +79,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
             return None
         for assignment in held.assignments:
             assignment.lease_until = now + lease
-        whole = whole_of(session, campaign, held)
-    return as_work(campaign, held, outlook, whole)
+        document_score = document_score_of(session, campaign, held)
+    return as_work(campaign, held, outlook, document_score)
 
 
 def others_have_items(database: Database, rater_id: int) -> bool:
@@ -92,7 +92,7 @@ def others_have_items(database: Database, rater_id: int) -> bool:
         return bool(session.scalar(on_loan(), values))
 
 
-def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
+def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> RaterPage | None:
     """The rater's oldest unfinished page that is still theirs: one that they are on before one whose lease
     had ended, and whose place came back."""
     unfinished = session.execute(_unfinished(), {"rater": rater_id}).all()
@@ -111,7 +111,7 @@ def _unfinished() -> Select[Assignment, Item]:
             Assignment.rater_id == bindparam("rater"),
             Assignment.submitted_at.is_(None),
             Assignment.skipped_at.is_(None),
-            leads(),
+            is_first_of_page(),
         )
         .order_by(Assignment.id)
     )
@@ -119,7 +119,7 @@ def _unfinished() -> Select[Assignment, Item]:
 
 def _draw(
     session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime
-) -> OwnPage | None:
+) -> RaterPage | None:
     """New assignments of the first candidate that this rater can have at this moment."""
     lead_id = _choose(session, campaign, rater.id, outlook, now)
     if lead_id is None:
@@ -146,7 +146,7 @@ def _draw(
     ]
     session.add_all(assignments)
     session.flush()
-    return OwnPage(assignments, items)
+    return RaterPage(assignments, items)
 
 
 def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
@@ -192,9 +192,9 @@ def _had() -> Select[int]:
 
 def as_work(
     campaign: Campaign,
-    page: OwnPage,
+    page: RaterPage,
     outlook: Outlook,
-    whole: Whole | None,
+    document_score: DocumentScore | None,
     *,
     draft: list[Any] | None = None,
     document: list[int | None] | None = None,
@@ -206,37 +206,39 @@ def as_work(
 
     `in_work`: items of another page that the rater is on.
     """
-    tutorial = page.lead.kind == ItemKind.TUTORIAL
+    tutorial = page.first_item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
-    if page.first.submitted_at is None:  # what was drawn before is not among those to come
-        drawn = any(past.assignment_id == page.first.id for past in outlook.past)
+    if page.first_assignment.submitted_at is None:  # what was drawn before is not among those to come
+        drawn = any(past.assignment_id == page.first_assignment.id for past in outlook.past)
         left += len(page.items) if drawn else 0
     return Work(
-        assignment_id=page.first.id,
+        assignment_id=page.first_assignment.id,
         protocol=protocol_of(campaign),
         tutorial=tutorial,
-        document=page.lead.page is not None,
+        document=page.first_item.page is not None,
         segments=page.segments(),
         draft=page.drafted() if draft is None else draft,
-        document_letters=[] if whole is None else whole.letters,
-        document_draft=_of_whole(whole, page, document),
-        document_before=[] if whole is None else whole.before,
+        document_letters=[] if document_score is None else document_score.letters,
+        document_draft=_document_draft(document_score, page, document),
+        document_before=[] if document_score is None else document_score.before,
         comment=page.drafted_comment() if comment is None else comment,
         revision=revision,
         done=done,
         left=left,
-        total=done + left if tutorial else max(done + left, outlook.whole),
+        total=done + left if tutorial else max(done + left, outlook.items_at_start),
         seconds_left=None if tutorial else outlook.seconds_left(left),
         source_language=campaign.source_language,
         target_language=campaign.target_language,
     )
 
 
-def _of_whole(whole: Whole | None, page: OwnPage, document: list[int | None] | None) -> list[int | None]:
-    if whole is None:
+def _document_draft(
+    document_score: DocumentScore | None, page: RaterPage, document: list[int | None] | None
+) -> list[int | None]:
+    if document_score is None:
         return []
-    return whole.drafted(page) if document is None else document
+    return document_score.drafted(page) if document is None else document
 
 
 def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None:
@@ -261,9 +263,9 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
         Assignment(id=item.id, item_id=item.id, order=order_on(order, of_item), comment="")
         for item, of_item in zip(items, groups, strict=True)
     ]
-    page = OwnPage(assignments, items)
+    page = RaterPage(assignments, items)
     outlook = Outlook([], [], [], [], [], 0, items_in_all(session, campaign))
-    work = as_work(campaign, page, outlook, whole_of(session, campaign, page))
+    work = as_work(campaign, page, outlook, document_score_of(session, campaign, page))
     practice = sum(row.kind == ItemKind.TUTORIAL for row in rows)
     done, total = (at, practice) if work.tutorial else (at - practice, work.total)
     return replace(work, done=done, left=total - done, total=total)

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from creamtea.access import audit, sessions
 from creamtea.errors import InputError
 from creamtea.human.rating import raters
-from creamtea.human.rating.page import leads
+from creamtea.human.rating.page import is_first_of_page
 from creamtea.human.rating.places import takes_place
 from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
@@ -109,7 +109,7 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
             Item.kind.in_(SYSTEM_KINDS),
             Item.drawn.is_not(False),  # a campaign that aims has passed it over
             left > 0,
-            leads(),
+            is_first_of_page(),
         )
     )
     begun = select(Assignment.rater_id).where(takes_place())

@@ -165,19 +165,21 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class OwnPage:
-    """The items of a page in their order, each with its rater's assignment. The first stands for all: it is
-    what takes a place, and its assignment names the page."""
+class RaterPage:
+    """A page as its rater sees it: its items in their order, each with the rater's assignment.
+
+    The first assignment names the page and takes the rater's place.
+    """
 
     assignments: list[Assignment]
     items: list[Item]
 
     @property
-    def first(self) -> Assignment:
+    def first_assignment(self) -> Assignment:
         return self.assignments[0]
 
     @property
-    def lead(self) -> Item:
+    def first_item(self) -> Item:
         return self.items[0]
 
     def segments(self) -> list[ShownSegment]:
@@ -209,7 +211,7 @@ class OwnPage:
         ]
 
     def drafted_comment(self) -> str:
-        return str((self.first.draft or {}).get("comment", ""))
+        return str((self.first_assignment.draft or {}).get("comment", ""))
 
     def split(self, answers: Sequence[Answer]) -> list[list[Answer]]:
         """The answers about the shown outputs, by item. RatingRefused where their number is wrong."""
@@ -243,8 +245,8 @@ def shown_proposals(item: Item, order: Order) -> list[list[dict[str, Any]]]:
     return [(item.proposals or {}).get(str(group[0]), []) for group in order]
 
 
-def leads() -> ColumnElement[bool]:
-    """Of a query: only the first item of each page."""
+def is_first_of_page() -> ColumnElement[bool]:
+    """Condition of a query that keeps the first item of each page."""
     return or_(Item.page.is_(None), Item.page == Item.position)
 
 
@@ -255,32 +257,32 @@ def items_of_page(session: Session, lead: Item) -> list[Item]:
     return list(session.scalars(of_page.order_by(Item.position)))
 
 
-def own(session: Session, rater_id: int, assignment_id: int) -> OwnPage:
-    """The rater's own page with this assignment; RatingRefused for any other's."""
-    rows = _own(session, rater_id, Assignment.id, assignment_id)
+def load_page(session: Session, rater_id: int, assignment_id: int) -> RaterPage:
+    """Load the rater's page with this assignment. RatingRefused if the page is another rater's."""
+    rows = _load_items(session, rater_id, Assignment.id, assignment_id)
     if not rows:
         raise RatingRefused("this item is not yours to rate")
     return page_of(session, *rows[0])
 
 
-def page_of(session: Session, assignment: Assignment, item: Item) -> OwnPage:
+def page_of(session: Session, assignment: Assignment, item: Item) -> RaterPage:
     """The page on which an assignment's item is shown."""
     if item.page is None:
-        return OwnPage([assignment], [item])
+        return RaterPage([assignment], [item])
     same = select(Item.id).where(Item.campaign_id == item.campaign_id, Item.page == item.page)
-    rows = _own(session, assignment.rater_id, Assignment.item_id, *session.scalars(same))
-    return OwnPage([row[0] for row in rows], [row[1] for row in rows])
+    rows = _load_items(session, assignment.rater_id, Assignment.item_id, *session.scalars(same))
+    return RaterPage([row[0] for row in rows], [row[1] for row in rows])
 
 
-def _own(
+def _load_items(
     session: Session, rater_id: int, column: InstrumentedAttribute[Any], *values: int
 ) -> list[tuple[Assignment, Item]]:
-    rows = session.execute(_own_with(column), {"values": values, "rater": rater_id})
+    rows = session.execute(_load_items_by(column), {"values": values, "rater": rater_id})
     return [(row[0], row[1]) for row in rows]
 
 
 @cache
-def _own_with(column: InstrumentedAttribute[Any]) -> Select[Assignment, Item]:
+def _load_items_by(column: InstrumentedAttribute[Any]) -> Select[Assignment, Item]:
     return (
         select(Assignment, Item)
         .join(Item, Item.id == Assignment.item_id)
@@ -343,33 +345,36 @@ def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """`groups`: the systems of each text; `letters`: what each is called, "" where there is one; `before`:
-    the segments on earlier pages with an output for each text."""
+class DocumentScore:
+    """The scores of the whole document that a page asks for, one per distinct text.
+
+    `groups`: the systems with each text; `letters`: each text's letter on the page, "" if there is one text;
+    `before`: the document's segments on earlier pages, with an output of each text.
+    """
 
     groups: Order
     letters: list[str]
     before: list[ReadBefore]
 
-    def drafted(self, page: OwnPage) -> list[int | None]:
-        """The scores that were begun, one for each text."""
-        steps = (page.first.draft or {}).get("document") or []
+    def drafted(self, page: RaterPage) -> list[int | None]:
+        """Return the draft's scores, one per text."""
+        steps = (page.first_assignment.draft or {}).get("document") or []
         return list(steps) if len(steps) == len(self.groups) else [None] * len(self.groups)
 
-    def stored(self, session: Session, page: OwnPage, revision: int) -> list[int | None]:
-        """The scores of a revision, one for each text."""
+    def stored(self, session: Session, page: RaterPage, revision: int) -> list[int | None]:
+        """Load the scores of a revision, one per text."""
         rows = session.execute(
             select(Rating.system, Rating.document_step).where(
-                Rating.assignment_id == page.first.id, Rating.revision == revision
+                Rating.assignment_id == page.first_assignment.id, Rating.revision == revision
             )
         )
         steps = {row[0]: row[1] for row in rows}
         return [steps.get(group[0]) for group in self.groups]
 
 
-def whole_of(session: Session, campaign: Campaign, page: OwnPage) -> Whole | None:
-    """What is asked for of the whole document on this page; None where nothing is."""
-    lead = page.lead
+def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> DocumentScore | None:
+    """Return the document's score that this page asks for; None if it asks for none."""
+    lead = page.first_item
     if not campaign.settings.get("document_score") or lead.page is None:
         return None
     rows = session.execute(
@@ -399,4 +404,4 @@ def whole_of(session: Session, campaign: Campaign, page: OwnPage) -> Whole | Non
         ReadBefore(source, [texts.get((segment, group[0]), "") for group in groups])
         for segment, source in sources.items()
     ]
-    return Whole(groups, letters, before)
+    return DocumentScore(groups, letters, before)

@@ -9,7 +9,7 @@ tutorial item, an attention check after every so many answers, and each control 
 rated.
 
 Items of one page are given out together, so that what is said of an item here holds for pages: the first
-item of a page stands for it (`page.leads`).
+item of a page stands for it (`page.is_first_of_page`).
 
 Each statement is written once, with names for what differs (`rater`, `campaign`, `now`, `k` ...): writing
 one takes SQLAlchemy longer than most of them take the database.
@@ -31,7 +31,7 @@ from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, bindparam, ca
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.human.rating.orders import Order, joint_order
-from creamtea.human.rating.page import leads
+from creamtea.human.rating.page import is_first_of_page
 from creamtea.store.tables import (
     CONTROL_KINDS,
     SYSTEM_KINDS,
@@ -74,7 +74,7 @@ class Outlook:
     shortlist: list[int]  # the first open items
     later: list[int]  # controls that come when nothing else is left
     at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
-    whole: int  # the same at the beginning, as if nobody else rated
+    items_at_start: int  # the same at the beginning, as if nobody else rated
 
     def done(self, *, tutorial: bool) -> int:
         """How many items of the tutorial, or beside it, the rater has submitted."""
@@ -148,7 +148,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
         shortlist=shortlist,
         later=later,
         at_most=to_come + min(len(attention), to_come // every),
-        whole=items_in_all(session, campaign),
+        items_at_start=items_in_all(session, campaign),
     )
 
 
@@ -159,7 +159,7 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
     It says of all raters at once what `load_outlook` says of one.
     """
     own = select(Item.id, Item.kind, Item.original_id).where(
-        Item.campaign_id == campaign.id, leads(), Item.drawn.is_not(False)
+        Item.campaign_id == campaign.id, is_first_of_page(), Item.drawn.is_not(False)
     )
     items = session.execute(own).all()
     counts = select(Assignment.item_id, func.count()).where(takes_place()).group_by(Assignment.item_id)
@@ -470,7 +470,7 @@ def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]
         .where(
             Item.campaign_id == bindparam("campaign"),
             Item.kind.in_(SYSTEM_KINDS),
-            leads(),
+            is_first_of_page(),
             Item.id.not_in(_mine()),
             func.coalesce(taken.c.count, 0) < bindparam("k"),
             Item.drawn.is_not(False),  # a campaign that aims has passed it over
@@ -489,7 +489,7 @@ def _begun_documents() -> Subquery:
         .where(
             Item.campaign_id == bindparam("campaign"),
             Item.kind.in_(SYSTEM_KINDS),
-            leads(),
+            is_first_of_page(),
             Assignment.rater_id != bindparam("rater"),
             takes_place(),
         )
@@ -532,7 +532,7 @@ def _open_controls() -> Select[int, int, int, int]:
         .join(held, held.item_id == original.id)
         .outerjoin(sizes, sizes.c.page == Item.page)
         .where(
-            leads(),
+            is_first_of_page(),
             held.rater_id == bindparam("rater"),
             held.skipped_at.is_(None),
             Item.campaign_id == bindparam("campaign"),

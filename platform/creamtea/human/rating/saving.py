@@ -26,22 +26,22 @@ from creamtea.human.protocols.spans import ExpectedSpan, as_expected, spans_of, 
 from creamtea.human.rating.drawing import as_work
 from creamtea.human.rating.page import (
     LEASE,
+    DocumentScore,
     Earlier,
     Guidance,
-    OwnPage,
+    RaterPage,
     RatingRefused,
     Submitted,
     TryAgain,
-    Whole,
     Work,
     active_rater,
     campaign_of,
+    document_score_of,
+    load_page,
     lock_campaign,
-    own,
     protocol_of,
     shown_outputs,
     shown_proposals,
-    whole_of,
 )
 from creamtea.human.rating.places import keeps_place, load_outlook
 from creamtea.store.database import Database
@@ -72,7 +72,7 @@ def save_draft(
     lost = False
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
-        page = own(session, rater_id, assignment_id)
+        page = load_page(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored_answers(session, page)) + 1:
@@ -82,14 +82,14 @@ def save_draft(
         for assignment, item, drafted in _by_item(page, answers):
             check_draft(protocol, drafted, shown_outputs(item, assignment.order))
             _check_proposed(drafted, item, assignment)
-            kept = comment if assignment is page.first else ""
+            kept = comment if assignment is page.first_assignment else ""
             assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
-        _check_document(protocol, document, whole_of(session, campaign, page), drafted=True)
+        _check_document(protocol, document, document_score_of(session, campaign, page), drafted=True)
         if document:
-            page.first.draft = {**(page.first.draft or {}), "document": list(document)}
+            page.first_assignment.draft = {**(page.first_assignment.draft or {}), "document": list(document)}
         now = database.now(session)
-        if page.first.submitted_at is None:
-            lost = not keeps_place(session, campaign, page.lead, rater_id, now)
+        if page.first_assignment.submitted_at is None:
+            lost = not keeps_place(session, campaign, page.first_item, rater_id, now)
             for assignment in page.assignments if not lost else ():
                 assignment.lease_until = now + LEASE
     if lost:
@@ -107,7 +107,7 @@ def submit(
     document: Sequence[Any] = (),
 ) -> Submitted:
     """Store one answer for each system, once: `answers` has one for each shown output of the page, and
-    `document`, where the campaign asks for it, a step for each system's text as a whole.
+    `document`, where the campaign asks for it, a step for each system's text as a document_score.
 
     Submitting a stored revision again stores nothing and returns what is stored, whatever the new answers
     are, so a double click or a repeated request does no harm. The next revision adds rows and keeps the
@@ -135,17 +135,17 @@ def _store(
 ) -> Submitted | TryAgain:
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
-        page = own(session, rater_id, assignment_id)
+        page = load_page(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
         if revision in stored[0]:
-            whole = whole_of(session, campaign, page)
+            document_score = document_score_of(session, campaign, page)
             # the same again is a second click; other values come from a second tab, whose rater is told
             differs = _answers_differ(page, protocol_of(campaign), stored, revision, answers)
             if revision == newest_revision(stored):  # of older revisions no comment is kept
-                differs |= comment != (page.first.comment or "")
-            if whole is not None:
-                differs |= list(document) != whole.stored(session, page, revision)
-            found = _submitted(session, page, revision, stored, whole)
+                differs |= comment != (page.first_assignment.comment or "")
+            if document_score is not None:
+                differs |= list(document) != document_score.stored(session, page, revision)
+            found = _submitted(session, page, revision, stored, document_score)
             return replace(found, differs=bool(answers) and differs)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
@@ -156,28 +156,28 @@ def _store(
         for assignment, item, given in _by_item(page, answers):
             scored.append(read_answers(protocol, given, shown_outputs(item, assignment.order)))
             _check_proposed(given, item, assignment)
-        whole = whole_of(session, campaign, page)
-        _check_document(protocol, document, whole, drafted=False)
+        document_score = document_score_of(session, campaign, page)
+        _check_document(protocol, document, document_score, drafted=False)
         _check_text(comment, "comment")
         now = database.now(session)
-        if page.first.submitted_at is None:
-            if not keeps_place(session, campaign, page.lead, rater_id, now):
+        if page.first_assignment.submitted_at is None:
+            if not keeps_place(session, campaign, page.first_item, rater_id, now):
                 raise RatingRefused(GIVEN_AWAY)
             if (warning := _warning(page, scored[0])) is not None:
-                page.first.warned += 1
+                page.first_assignment.warned += 1
                 return TryAgain(warning)
-            spent = _shared(page, _bounded(active_ms, now - page.first.created_at))
+            spent = _shared(page, _bounded(active_ms, now - page.first_assignment.created_at))
             for assignment, own_ms in zip(page.assignments, spent, strict=True):
                 assignment.submitted_at = now
                 assignment.active_ms = own_ms
-        page.first.comment = comment
-        _insert_ratings(session, page, scored, revision, _by_system(whole, document), now)
+        page.first_assignment.comment = comment
+        _insert_ratings(session, page, scored, revision, _document_steps(document_score, document), now)
         session.flush()
-        return _submitted(session, page, revision, stored_answers(session, page), whole)
+        return _submitted(session, page, revision, stored_answers(session, page), document_score)
 
 
 def _answers_differ(
-    page: OwnPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
+    page: RaterPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
 ) -> bool:
     """Whether other answers were sent than are stored as this revision."""
     try:
@@ -198,13 +198,13 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
-        page = own(session, rater_id, assignment_id)
+        page = load_page(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
-        if page.first.skipped_at is not None:
+        if page.first_assignment.skipped_at is not None:
             return
-        if page.first.submitted_at is not None:
+        if page.first_assignment.submitted_at is not None:
             raise RatingRefused("this item is already saved; change its scores instead")
-        if page.lead.kind == ItemKind.TUTORIAL:
+        if page.first_item.kind == ItemKind.TUTORIAL:
             raise RatingRefused("practice items cannot be skipped: answer to go on")
         if not reason.strip():
             raise RatingRefused("say why you skip this item")
@@ -218,7 +218,7 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
 Stored = dict[int, dict[int, ScoredAnswer]]  # revision → system's position → answer
 
 
-def stored_answers(session: Session, page: OwnPage) -> list[Stored]:
+def stored_answers(session: Session, page: RaterPage) -> list[Stored]:
     """What is stored for each item of the page."""
     of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
     rows = session.execute(_ratings_of(), {"assignments": list(of_assignment)})
@@ -239,7 +239,7 @@ def newest_revision(stored: list[Stored]) -> int:
     return max(stored[0], default=0)
 
 
-def _by_item(page: OwnPage, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
+def _by_item(page: RaterPage, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
     return list(zip(page.assignments, page.items, page.split(answers), strict=True))
 
 
@@ -277,9 +277,11 @@ def _check_proposed(answers: Sequence[Any], item: Item, assignment: Assignment) 
         raise RatingRefused(str(error)) from None
 
 
-def _check_document(protocol: Protocol, given: Sequence[Any], whole: Whole | None, *, drafted: bool) -> None:
+def _check_document(
+    protocol: Protocol, given: Sequence[Any], document_score: DocumentScore | None, *, drafted: bool
+) -> None:
     """RatingRefused for scores of the whole document that are too many, too few, or not on the scale."""
-    texts = 0 if whole is None else len(whole.groups)
+    texts = 0 if document_score is None else len(document_score.groups)
     if len(given) != texts and not (drafted and not given):
         raise RatingRefused(f"{counted(len(given), 'score')} of the whole document instead of {texts}")
     try:
@@ -290,8 +292,8 @@ def _check_document(protocol: Protocol, given: Sequence[Any], whole: Whole | Non
         raise RatingRefused(f"the score of the whole document: {error}") from None
 
 
-def _check_not_skipped(page: OwnPage) -> None:
-    if page.first.skipped_at is not None:
+def _check_not_skipped(page: RaterPage) -> None:
+    if page.first_assignment.skipped_at is not None:
         raise RatingRefused("you have skipped this item")
 
 
@@ -315,17 +317,21 @@ def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
     return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
 
 
-def _warning(page: OwnPage, scored: Sequence[ScoredAnswer]) -> str | None:
+def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
     """What a loud attention check, alone on its page, says to this first answer; None where it is stored."""
-    guidance = page.lead.guidance
-    if page.lead.kind != ItemKind.ATTENTION or guidance is None or page.first.warned >= MAX_WARNINGS:
+    guidance = page.first_item.guidance
+    if (
+        page.first_item.kind != ItemKind.ATTENTION
+        or guidance is None
+        or page.first_assignment.warned >= MAX_WARNINGS
+    ):
         return None
-    answers = {group[0]: answer for group, answer in zip(page.first.order, scored, strict=True)}
+    answers = {group[0]: answer for group, answer in zip(page.first_assignment.order, scored, strict=True)}
     warning: str | None = guidance["warning"]
     return None if is_right(guidance, answers) else warning
 
 
-def _shared(page: OwnPage, active_ms: int | None) -> list[int | None]:
+def _shared(page: RaterPage, active_ms: int | None) -> list[int | None]:
     """The time on the page by item, in proportion to the characters to read; a page's clock cannot tell who
     read all before scoring from who did not."""
     if active_ms is None:
@@ -338,15 +344,17 @@ def _shared(page: OwnPage, active_ms: int | None) -> list[int | None]:
     return [end - start for start, end in pairwise(ends)]
 
 
-def _by_system(whole: Whole | None, document: Sequence[int]) -> dict[int, int]:
-    if whole is None:
+def _document_steps(document_score: DocumentScore | None, document: Sequence[int]) -> dict[int, int]:
+    if document_score is None:
         return {}
-    return {system: step for group, step in zip(whole.groups, document, strict=True) for system in group}
+    return {
+        system: step for group, step in zip(document_score.groups, document, strict=True) for system in group
+    }
 
 
 def _insert_ratings(
     session: Session,
-    page: OwnPage,
+    page: RaterPage,
     scored: Sequence[Sequence[ScoredAnswer]],
     revision: int,
     document: Mapping[int, int],
@@ -360,7 +368,7 @@ def _insert_ratings(
             "revision": revision,
             "step": answer.step,
             "payload": answer.payload,
-            "document_step": document.get(system) if assignment is page.first else None,
+            "document_step": document.get(system) if assignment is page.first_assignment else None,
             "created_at": now,
         }
         for assignment, answers in zip(page.assignments, scored, strict=True)
@@ -378,12 +386,22 @@ def _insert(dialect: str) -> Insert:
 
 
 def _submitted(
-    session: Session, page: OwnPage, revision: int, stored: list[Stored], whole: Whole | None
+    session: Session,
+    page: RaterPage,
+    revision: int,
+    stored: list[Stored],
+    document_score: DocumentScore | None,
 ) -> Submitted:
-    of_texts = [] if whole is None else zip(whole.groups, whole.stored(session, page, revision), strict=True)
+    of_texts = (
+        []
+        if document_score is None
+        else zip(document_score.groups, document_score.stored(session, page, revision), strict=True)
+    )
     document = {system: step for group, step in of_texts if step is not None for system in group}
     steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
-    return Submitted(page.first.id, revision, steps, guidance_of(page, stored[0][revision]), document)
+    return Submitted(
+        page.first_assignment.id, revision, steps, guidance_of(page, stored[0][revision]), document
+    )
 
 
 def earlier(database: Database, rater_id: int) -> list[Earlier]:
@@ -437,7 +455,7 @@ def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None
     """
     with database.transaction() as session:
         lock_campaign(session, rater_id)
-        page = own(session, rater_id, assignment_id)
+        page = load_page(session, rater_id, assignment_id)
         newest = newest_revision(stored_answers(session, page))
         if newest == 0:
             return
@@ -455,28 +473,28 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         active_rater(session, campaign, rater_id)
-        page = own(session, rater_id, assignment_id)
+        page = load_page(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
-        if page.first.submitted_at is None or not stored[0]:
+        if page.first_assignment.submitted_at is None or not stored[0]:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
-        whole = whole_of(session, campaign, page)
+        document_score = document_score_of(session, campaign, page)
         answers, document, comment = None, None, None
-        if page.first.draft is None or page.first.draft.get("revision") != revision + 1:
+        if page.first_assignment.draft is None or page.first_assignment.draft.get("revision") != revision + 1:
             answers = [
                 of_item[revision][group[0]].answer
                 for assignment, of_item in zip(page.assignments, stored, strict=True)
                 for group in assignment.order
             ]
-            document = None if whole is None else whole.stored(session, page, revision)
-            comment = page.first.comment
+            document = None if document_score is None else document_score.stored(session, page, revision)
+            comment = page.first_assignment.comment
         now = database.now(session)
         outlook = load_outlook(session, campaign, rater_id, now)
     return as_work(
         campaign,
         page,
         outlook,
-        whole,
+        document_score,
         draft=answers,
         document=document,
         comment=comment,
@@ -490,18 +508,18 @@ def practice_guidance(
 ) -> Guidance | None:
     """Return what a practice item teaches about a stored answer; None for other items and answers."""
     with database.session() as session:
-        page = own(session, rater_id, assignment_id)
+        page = load_page(session, rater_id, assignment_id)
         answers = stored_answers(session, page)[0].get(revision)
         return None if answers is None else guidance_of(page, answers)
 
 
-def guidance_of(page: OwnPage, answers: Mapping[int, ScoredAnswer]) -> Guidance | None:
+def guidance_of(page: RaterPage, answers: Mapping[int, ScoredAnswer]) -> Guidance | None:
     """Of a tutorial item, which is on a page of its own; None of others. `answers` by system."""
-    guidance = page.lead.guidance
-    if guidance is None or page.lead.kind != ItemKind.TUTORIAL:
+    guidance = page.first_item.guidance
+    if guidance is None or page.first_item.kind != ItemKind.TUTORIAL:
         return None
     told = Guidance([], [], guidance["explanation"], [], [], [])
-    for group in page.first.order:
+    for group in page.first_assignment.order:
         system, answer = str(group[0]), answers[group[0]]
         steps, expected = guidance["steps"].get(system), guidance.get("spans", {}).get(system)
         told.accepted.append(None if steps is None else (steps[0], steps[1]))

@@ -52,9 +52,12 @@ LABELS = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What came of an action: `fields` has what is wrong with each field, by its option or key; `place` is
-    where on the page the message stands; "" is below the head."""
+class ActionNotice:
+    """The message that an action leaves on the page.
+
+    `place`: where on the page it stands ("" is below the heading); `fields`: what is wrong with each field,
+    by its option or key.
+    """
 
     kind: str  # "done" or "error"
     message: str
@@ -70,69 +73,76 @@ def act(
     done_at: str = "",
     usual_field: str = "",
 ) -> None:
-    """Run `do` if whoever sent this may; for callbacks of widgets, which write here and nowhere else.
+    """Run `do` if the person who clicked has the right. Every callback of a widget writes through this.
 
-    The right is looked up again at the moment of the click: a page that was drawn is not an authorisation.
-    `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
-    `usual_field`: what an error is about that does not say it.
+    The right is looked up at the moment of the click: a page that was drawn is not an authorisation.
+    `errors_at` and `done_at`: the places of `show_notice` for the message, in view of what was pressed.
+    `usual_field`: the field that an error concerns if it does not name one.
     """
     for key in (FRESH_LINK, FRESH_FILE):
         st.session_state.pop(key, None)
     who = session.identity()
     if who is None or not rights.may(who, right, campaign_id):
-        _tell(Told("error", "You may not do this, or your link has been withdrawn. Nothing was changed."))
+        _show_after_run(
+            ActionNotice(
+                "error", "You may not do this, or your link has been withdrawn. Nothing was changed."
+            )
+        )
         return
     try:
         with on_page(LABELS | titles()):
-            _tell(Told("done", do(session.database(), actor(who)), done_at))
+            _show_after_run(ActionNotice("done", do(session.database(), actor(who)), done_at))
     except InfrastructureError as error:  # a full disk, say, or one that may not be written
-        _tell(Told("error", str(error), errors_at))
+        _show_after_run(ActionNotice("error", str(error), errors_at))
     except InputError as error:
         fields = getattr(error, "by_key", None) or {error.about or usual_field: str(error)}
-        _tell(Told("error", str(error), errors_at, fields))
+        _show_after_run(ActionNotice("error", str(error), errors_at, fields))
 
 
 def actor(who: Identity) -> str:
-    """How the log names an organiser: sessions have no names."""
+    """Return the organiser's name in the log. Sessions have no names of their own."""
     return f"organiser, session {who.session_id}"
 
 
-def _tell(told: Told) -> None:
-    st.session_state[NOTICE] = told
+def _show_after_run(notice: ActionNotice) -> None:
+    st.session_state[NOTICE] = notice
 
 
 def show_notice(place: str = "") -> None:
-    """What the last action did, where it belongs, and links that it made: until the next action.
+    """Show the last action's message, and the links that it made, if they belong to this `place`.
 
-    What went away when a field is left would move the button below from under the press that left it.
+    They stay until the next action: if they went when a field loses its focus, the button below would move
+    away under the press that took the focus.
     """
-    told = st.session_state.get(NOTICE)
-    if told is not None and told.place == place:
-        show(TEMPLATE, "notice", kind=told.kind, message=told.message)
+    notice = st.session_state.get(NOTICE)
+    if notice is not None and notice.place == place:
+        show(TEMPLATE, "notice", kind=notice.kind, message=notice.message)
     if st.session_state.get(LINKS_AT, "") == place:
         _show_links()
 
 
 def is_wrong(*options: str) -> bool:
-    """Whether the last action said that one of these fields is wrong."""
-    told = st.session_state.get(NOTICE)
-    return told is not None and told.kind == "error" and any(option in told.fields for option in options)
+    """Return True if the last action found one of these fields wrong."""
+    notice = st.session_state.get(NOTICE)
+    return (
+        notice is not None and notice.kind == "error" and any(option in notice.fields for option in options)
+    )
 
 
 def field_error(*options: str) -> None:
-    """Below a field, or some beside each other: what is wrong with it, if the last action said so."""
+    """Show below a field, or a row of fields, what the last action found wrong with it."""
     if is_wrong(*options):
         said = st.session_state[NOTICE].fields
         show(TEMPLATE, "field_error", message="; ".join(said[option] for option in options if option in said))
 
 
 def fresh_link(address: str, advice: str = "") -> dict[str, object]:
-    """For the session: a link to show. `advice` goes on after "Copy the link now"."""
+    """Return the session's entry for a link to show. `advice` follows "Copy the link now"."""
     return {FRESH_LINK: (address, advice)}
 
 
 def fresh_file(name: str, data: str) -> dict[str, object]:
-    """For the session: a file of links to download."""
+    """Return the session's entry for a file of links to download."""
     return {FRESH_FILE: (name, data)}
 
 
