@@ -70,7 +70,7 @@ def published(path: Path, protocol: str, statistics: Path | None) -> Published:
     with tempfile.TemporaryDirectory(prefix="creamtea-aiming-") as folder:
         database = open_database(f"sqlite:///{Path(folder) / 'scratch.db'}")
         try:
-            facts = ImportFacts(name="published", protocol=protocol, statistics=statistics)
+            facts = ImportFacts(name="published", protocol=protocol, rater_statistics=statistics)
             exchange.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
             with database.session() as session:
                 ratings = load_ratings(session, session.scalars(select(Campaign)).one())

@@ -171,7 +171,7 @@ def import_page(visit: Visit, kind: str, outputs: list[tuple[str, bytes]]) -> Ap
     app.file_uploader(key="import-file").set_value([("scores.csv", SCORES, "text/csv")])
     for name, (file, text) in TEXTS.items():
         app.file_uploader(key=f"import-{name}").set_value([(file, text, "text/plain")])
-    app.file_uploader(key="import-outputs").set_value([(*one, "text/plain") for one in outputs])
+    app.file_uploader(key="import-output_of").set_value([(*one, "text/plain") for one in outputs])
     return ran(app.button[0].click().run())
 
 
@@ -252,7 +252,7 @@ def test_pearmuts_download_is_imported_with_its_campaign(ready: Database, visit:
     app.text_input(key="import-name").set_value("fox")
     app.selectbox(key="import-kind").set_value("pearmut")
     app.selectbox(key="import-protocol").set_value("esa")
-    for key, name in (("file", "annotations.json"), ("campaign", "campaign.json")):
+    for key, name in (("file", "annotations.json"), ("campaign_file", "campaign.json")):
         content = (PEARMUT / name).read_bytes()
         app.file_uploader(key=f"import-{key}").set_value([(name, content, "application/json")])
     ran(app.button[0].click().run())
@@ -264,7 +264,7 @@ def test_a_file_of_statistics_goes_with_the_crowds_scores(ready: Database, visit
     app = visit(campaigns="import")
     app.text_input(key="import-name").set_value("crowd")
     app.file_uploader(key="import-file").set_value([("x.csv", b"rater,segment,system,value\n", "text/csv")])
-    app.file_uploader(key="import-statistics").set_value([("trk.txt", b'[1] "M03"\n', "text/plain")])
+    app.file_uploader(key="import-rater_statistics").set_value([("trk.txt", b'[1] "M03"\n', "text/plain")])
     ran(app.button[0].click().run())
     assert "“Means and deviations of raters” is only for “Kind of file” appraise" in shown(app)
     assert campaigns.summaries(ready) == []

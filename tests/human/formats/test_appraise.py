@@ -146,7 +146,7 @@ def test_places_are_indices_of_a_javascript_string_without_outer_white_space(
     (tmp_path / "A.txt").write_text("\u2003\ufeff🦊 läuft 🦊.\n", encoding="utf-8")
     errors = ERRORS.replace('""start_i"": 0, ""end_i"": 1', '""start_i"": 9, ""end_i"": 10')
     file = written(tmp_path, f"ann,A,1,TGT,eng,deu,60,news,False,{errors},3,4\n")
-    facts = options(protocol="esa", outputs={"A": tmp_path / "A.txt"})
+    facts = options(protocol="esa", output_of={"A": tmp_path / "A.txt"})
     import_campaign(database, file, "appraise", facts, "test")
     [row] = rows_of(collect(database, "wmt"))
     assert row.payload is not None
@@ -198,7 +198,7 @@ def test_texts_come_from_files(tmp_path: Path) -> None:
     (tmp_path / "source").write_text("s0\ns1\ns2\n")
     (tmp_path / "a").write_bytes(b"a0\r\na1\r\na2\r\n")  # as Windows ends lines
     (tmp_path / "docs").write_text("news\tnews.2\nnews\tnews.1\nnews\tnews.1\n")
-    texts: dict[str, Any] = {"sources": tmp_path / "source", "outputs": {"A": tmp_path / "a"}}
+    texts: dict[str, Any] = {"sources": tmp_path / "source", "output_of": {"A": tmp_path / "a"}}
     content = campaign(tmp_path, BY_DOCUMENT, **texts, documents=tmp_path / "docs")
     assert [(item.segment, item.source, item.outputs) for item in content.items] == [
         (1, "s1", ("a1",)),
@@ -359,7 +359,7 @@ def test_what_is_left_out_is_of_the_language_pair(database: Database, tmp_path: 
     ("fields", "message"),
     [
         ({"protocol": "preference"}, "--protocol preference: Appraise's scores are of da or da-sqm"),
-        ({"outputs": {"B": "a"}}, "--output-of B: the file has no such system; it has A"),
+        ({"output_of": {"B": "a"}}, "--output-of B: the file has no such system; it has A"),
         (
             {"sources": "two"},
             "segment 1 is not in the test set, of which --sources has 1 line: --first-segment says",
@@ -376,8 +376,8 @@ def test_options_that_do_not_fit(tmp_path: Path, fields: dict[str, Any], message
     for option in ("sources", "documents"):
         if option in fields:
             fields = {**fields, option: tmp_path / fields[option]}
-    if "outputs" in fields:
-        fields = {"outputs": {"B": tmp_path / "a"}}
+    if "output_of" in fields:
+        fields = {"output_of": {"B": tmp_path / "a"}}
     if fields.get("sources") == tmp_path / "two":
         fields["first_segment"] = 0
     with pytest.raises(InputError) as error:

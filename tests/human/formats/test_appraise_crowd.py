@@ -59,7 +59,7 @@ def test_standardised_scores_of_the_crowd(database: Database, tmp_path: Path) ->
             lines.append(f'3ABC\t{rater} lv\ten ad 13 "A.0"\t1003221 {kind} 121 {z:.14f} 1503.0')
     statistics += ['[1] "M03"', "[1] 1", "[1] NA"]
     (tmp_path / "trk.txt").write_text("\n".join(statistics).replace("M02", "M02\u200b"))  # looks alike
-    content = campaign(tmp_path, "\n".join(lines), protocol="da", statistics=tmp_path / "trk.txt")
+    content = campaign(tmp_path, "\n".join(lines), protocol="da", rater_statistics=tmp_path / "trk.txt")
     steps = {
         rater: [answer.scores[0].step for answer in content.answers if answer.rater == rater]
         for rater in given
@@ -67,7 +67,7 @@ def test_standardised_scores_of_the_crowd(database: Database, tmp_path: Path) ->
     assert steps == given
     assert content.settings == {"references": ["reference"], "wmt": "crowd"}
 
-    facts = options(protocol="da", statistics=tmp_path / "trk.txt", baseline="A.0", delta=3.0)
+    facts = options(protocol="da", rater_statistics=tmp_path / "trk.txt", baseline="A.0", delta=3.0)
     import_campaign(database, tmp_path / "scores.csv", "appraise", facts, "test")
     report = to_values(build_human(database, "wmt"))
     wmt = the_table(report)
@@ -101,4 +101,4 @@ def the_table(report: dict[str, Any]) -> dict[str, Any]:
 def test_statistics_that_do_not_fit(tmp_path: Path, statistics: str, said: str) -> None:
     (tmp_path / "trk.txt").write_text(statistics)
     with pytest.raises(InputError, match=re.escape(said)):
-        campaign(tmp_path, MTURK, protocol="da", statistics=tmp_path / "trk.txt")
+        campaign(tmp_path, MTURK, protocol="da", rater_statistics=tmp_path / "trk.txt")

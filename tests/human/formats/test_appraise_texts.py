@@ -31,11 +31,11 @@ ann,B,4,TGT,eng,deu,12,d#B,False,[],16,25
 
 def texts(folder: Path, docs: str | None, **files: str) -> dict[str, Any]:
     """Options with these files in the folder; of systems by their names in capitals."""
-    found: dict[str, Any] = {"protocol": "esa", "outputs": {}}
+    found: dict[str, Any] = {"protocol": "esa", "output_of": {}}
     for name, text in {**files, **({"documents": docs} if docs else {})}.items():
         (folder / name).write_text(text, encoding="utf-8")
         if name.isupper():
-            found["outputs"][name] = folder / name
+            found["output_of"][name] = folder / name
         else:
             found[name] = folder / name
     return found
@@ -248,7 +248,7 @@ def test_names_are_found_however_a_keyboard_writes_them(tmp_path: Path) -> None:
     line = f"ann,{decomposed},1,TGT,eng,deu,70,d,False,0.0,9.0"
     (tmp_path / "out.txt").write_text("Haus\n")
     content = campaign(
-        tmp_path, f"{line}\n", outputs={composed: tmp_path / "out.txt"}, baseline=composed, protocol="da"
+        tmp_path, f"{line}\n", output_of={composed: tmp_path / "out.txt"}, baseline=composed, protocol="da"
     )
     assert content.systems == (decomposed,)
     assert content.settings["baseline"] == decomposed

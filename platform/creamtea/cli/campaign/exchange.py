@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, names, show, with_options
+from creamtea.cli.campaign.shared import ACTOR, Name, names, show
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human.formats import exchange
-from creamtea.human.formats.base import ImportFacts, NotKept
-from creamtea.human.protocols.taxonomy import read_taxonomy
+from creamtea.human.formats.base import ImportFacts, NotKept, import_options
+from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.wording import counted
+
+# how facts are written on the command line whose type is another one
+WRITTEN: dict[Any, Any] = {
+    Taxonomy | None: Path | None,
+    tuple[str, ...]: str | None,
+    Mapping[str, Path]: list[str] | None,
+}
 
 
 def register(commands: typer.Typer) -> None:
@@ -34,7 +42,7 @@ def register(commands: typer.Typer) -> None:
         "`creamtea campaign import ted --from mqm_ted_zhen.tsv` · "
         "`creamtea campaign import wmt23 --from wmt23 --scores mqm --dry-run` · "
         "`creamtea campaign import fox --from fox.jsonl --campaign-file fox.json`",
-    )(import_)
+    )(_with_facts(import_))
 
 
 def export(
@@ -68,13 +76,44 @@ def _table(title: str, not_kept: Sequence[NotKept]) -> list[str]:
     return [f"{title}:", *(f"{part.number:>9}  {part.what}" for part in not_kept)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
-    """The options of `import`, as they are written."""
+def _with_facts(command: Callable[..., None]) -> Callable[..., None]:
+    """Give the command an option for each of the `ImportFacts`, as they declare it.
 
+    typer reads a command's options from its signature.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind != inspect.Parameter.VAR_KEYWORD
+    ]
+    only = {
+        field: f" Only for {kind}." for kind, found in exchange.BUILT_IN.items() for field in found.options
+    }
+    options = []
+    for field, (declared, option) in import_options().items():
+        number = {"min": option.lowest, "max": option.highest} if option.lowest is not None else {}
+        described = typer.Option(metavar=option.value, help=option.help + only.get(field, ""), **number)
+        written = WRITTEN.get(declared, declared)
+        options.append(
+            inspect.Parameter(
+                field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[written, described]
+            )
+        )
+
+    @functools.wraps(command)
+    def call(**values: Any) -> None:
+        command(**values)
+
+    call.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return call
+
+
+def import_(
+    name: Name,
     origin: Annotated[
         Path, typer.Option("--from", metavar="PATH", help="An export's folder, or a file of ratings.")
-    ]
+    ],
     kind: Annotated[
         str | None,
         typer.Option(
@@ -82,122 +121,42 @@ class ImportOptions:
             metavar="|".join(exchange.BUILT_IN),
             help="The format of the file; recognised if omitted.",
         ),
-    ] = None
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The protocol, where the file does not say it.")
-    ] = None
-    test_set: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The name of the test set; the campaign's if omitted.")
-    ] = None
-    source_language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="The source language, where the file does not say it.")
-    ] = None
-    target_language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="The target language, where the file does not say it.")
-    ] = None
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="SYSTEM", help="The system that others are compared with; else the first."),
-    ] = None
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            metavar="POINTS", min=0.0, help="The smallest difference that matters; else the protocol's."
-        ),
-    ] = None
-    scores: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="mt-metrics-eval: which scores of people, where there are several."
-        ),
-    ] = None
-    campaign_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="pearmut: the campaign's JSON, which says the protocol."),
-    ] = None
-    taxonomy: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="For ratings with marked errors: the taxonomy that weights them."),
-    ] = None
-    rater_statistics: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="appraise: raters' means and deviations, where scores are z."),
-    ] = None
-    sources: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="appraise: the source texts, a line per segment.")
-    ] = None
-    output_of: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SYSTEM=FILE", help="appraise: a system's texts, a line per segment. Repeatable."
-        ),
-    ] = None
-    documents: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="appraise: DOMAIN TAB DOCUMENT, a line per segment.")
-    ] = None
-    segment_scores: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="appraise: SYSTEM SCORE per segment, as published; tells which lines of --documents the "
-            "campaign has.",
-        ),
-    ] = None
-    first_segment: Annotated[
-        int | None,
-        typer.Option(min=0, max=1, help="appraise: the number of a first segment; 0 where the file has a 0."),
-    ] = None
-    leave_out: Annotated[
-        str | None,
-        typer.Option(metavar="SYSTEM[,…]", help="Systems to leave out, with their ratings and pairs."),
-    ] = None
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be stored and what not, and store nothing.")
-    ] = False
-    as_json: AsJson = False
-
-
-@with_options(ImportOptions)
-def import_(name: str, options: ImportOptions) -> None:
+    ] = False,
+    as_json: AsJson = False,
+    **given: Any,
+) -> None:
     """Read a campaign: an export, a file of ratings made elsewhere, or files of Appraise, Google's MQM,
     mt-metrics-eval and Pearmut.
 
     All of it is stored or nothing, and what cannot be kept is counted and named. The campaign is closed and
     belongs to no study. docs/exchange.md says which columns a file of ratings needs.
     """
-    if not options.origin.exists():
-        raise InputError(f"--from {options.origin}: nothing is there")
+    if not origin.exists():
+        raise InputError(f"--from {origin}: nothing is there")
     facts = ImportFacts(
         name,
-        options.protocol,
-        options.test_set,
-        options.source_language,
-        options.target_language,
-        baseline=options.baseline,
-        delta=options.delta,
-        leave_out=tuple(names("--leave-out", options.leave_out)) if options.leave_out is not None else (),
-        scores=options.scores,
-        campaign_file=options.campaign_file,
-        taxonomy=None if options.taxonomy is None else read_taxonomy(options.taxonomy),
-        statistics=options.rater_statistics,
-        sources=options.sources,
-        outputs=_files(options.output_of or []),
-        documents=options.documents,
-        segment_scores=options.segment_scores,
-        first_segment=options.first_segment,
+        **given
+        | {
+            "leave_out": ()
+            if given["leave_out"] is None
+            else tuple(names("--leave-out", given["leave_out"])),
+            "taxonomy": None if given["taxonomy"] is None else read_taxonomy(given["taxonomy"]),
+            "output_of": _files(given["output_of"] or []),
+        },
     )
-    kind = options.kind or exchange.recognise(options.origin)
+    kind = kind or exchange.recognise(origin)
     with opened_database() as database:
-        done = exchange.import_campaign(
-            database, options.origin, kind, facts, ACTOR, options.dry_run, artefact_store()
-        )
+        done = exchange.import_campaign(database, origin, kind, facts, ACTOR, dry_run, artefact_store())
     stored = (
         f"campaign {done.campaign}: {counted(done.ratings, 'rating')} of {counted(done.systems, 'system')}, "
         f"{counted(done.items, 'item')}, {counted(done.raters, 'rater')}, read as {kind}"
     )
-    nothing = ["--dry-run: nothing is stored"] if options.dry_run else []
+    nothing = ["--dry-run: nothing is stored"] if dry_run else []
     tables = (*_table("not kept", done.not_kept), *_table("note", done.notices))
-    show(options.as_json, done, (stored, *tables, *nothing))
+    show(as_json, done, (stored, *tables, *nothing))
 
 
 def _files(options: list[str]) -> dict[str, Path]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -20,8 +18,6 @@ from creamtea.errors import InputError
 from creamtea.files import read_text
 from creamtea.printable import printable
 
-Options = TypeVar("Options")
-
 ACTOR = audit.COMMAND_LINE
 MAX_BYTES = 5_000_000  # of a file given to a command
 
@@ -30,36 +26,6 @@ RaterNames = Annotated[
     list[str], typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym. Repeatable.")
 ]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the campaign's log keeps it.")]
-
-
-def with_options(
-    options: type[Options],
-) -> Callable[[Callable[[str, Options], None]], Callable[..., None]]:
-    """A command of a campaign's name that takes the fields of a dataclass as its options.
-
-    typer reads a command's options from its signature: this gives it one with a parameter for each field.
-    """
-    hints = get_type_hints(options, include_extras=True)
-    parameters = [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Name)]
-    parameters += [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(options)  # type: ignore[arg-type]  # a dataclass
-    ]
-
-    def decorate(command: Callable[[str, Options], None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def call(name: str, **values: Any) -> None:
-            command(name, options(**values))
-
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return call
-
-    return decorate
 
 
 def text_of(option: str, path: Path | None) -> str:

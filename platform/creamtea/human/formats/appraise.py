@@ -634,7 +634,7 @@ class _Texts:
     def __init__(
         self, facts: ImportFacts, systems: Sequence[str], file: AppraiseFile, ratings: Sequence[Rated]
     ) -> None:
-        if unknown := sorted(set(facts.outputs) - set(systems)):
+        if unknown := sorted(set(facts.output_of) - set(systems)):
             raise InputError(
                 f"{option('output-of')} {unknown[0]}: the file has no such system; it has "
                 f"{', '.join(systems)}",
@@ -657,7 +657,7 @@ class _Texts:
         self.sources = self._read_lines("sources", option("sources"), facts.sources)
         self.outputs = {
             system: self._read_lines("output-of", f"{option('output-of')} {system}", path)
-            for system, path in facts.outputs.items()
+            for system, path in facts.output_of.items()
         }
         self.numbering = self._numbered()
         self._check_inside()
@@ -841,7 +841,7 @@ class Appraise(Format):
     name = APPRAISE
     title = "scores of Appraise (CSV, as in the WMT releases)"
     expected = "no header; 9, 11 or 12 fields with commas between, or MTurk's file that begins with HITId"
-    options = ("sources", "outputs", "documents", "segment_scores", "statistics", "first_segment")
+    options = ("sources", "output_of", "documents", "first_segment", "segment_scores", "rater_statistics")
 
     def recognises(self, path: Path, text: str) -> bool:
         first = first_line(text)
@@ -866,7 +866,7 @@ class Appraise(Format):
             raise InputError(
                 f"{option('protocol')} {protocol}: Appraise's scores are of {known}", about="protocol"
             )
-        statistics = None if facts.statistics is None else read_statistics(facts.statistics)
+        statistics = None if facts.rater_statistics is None else read_statistics(facts.rater_statistics)
         file = read_appraise(path, statistics)
         ratings = _of_pair(file, facts.pair)
         scores = sum(rating.score > 0 for rating in ratings)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 from creamtea.errors import InputError
 from creamtea.human.formats.record import Content
@@ -68,28 +68,130 @@ FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
 
 
 @dataclass(frozen=True)
+class ImportOption:
+    """How the command line and the organiser's page ask for one of the `ImportFacts`."""
+
+    title: str  # of the field on the page
+    value: str  # what is given, as `--help` shows it
+    help: str
+    endings: tuple[str, ...] = ()  # of the file that the page takes
+    lowest: float | None = None  # of a number
+    highest: float | None = None
+
+
+@dataclass(frozen=True)
 class ImportFacts:
-    """What a file of ratings does not say of its campaign. Texts are files with one line per segment of the
-    test set."""
+    """What a file of ratings does not say of its campaign. Each field but the name is an option."""
 
     name: str
-    protocol: str | None = None  # None: the column says it
-    test_set: str | None = None  # None: the campaign's name
-    source_language: str | None = None
-    target_language: str | None = None
-    baseline: str | None = None  # None: the first system
-    delta: float | None = None  # points of the scale; None: the protocol's usual one
-    leave_out: tuple[str, ...] = ()  # systems
-    scores: str | None = None  # mt-metrics-eval: which scores of people
-    campaign_file: Path | None = None  # pearmut: the campaign's JSON
-    taxonomy: Taxonomy | None = None  # of marked errors; None: as they are called, with the usual weights
-    # of a file of Appraise
-    statistics: Path | None = None  # the raters' means and deviations, where its scores are z
-    sources: Path | None = None
-    outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
-    documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
-    segment_scores: Path | None = None  # SYSTEM SCORE per line, which says what lines the campaign has
-    first_segment: int | None = None  # the number of a first segment; None: as the file's numbers tell
+    protocol: Annotated[
+        str | None, ImportOption("Protocol", "NAME", "The protocol, if the file does not say it.")
+    ] = None
+    test_set: Annotated[
+        str | None,
+        ImportOption("Test set", "NAME", "The name of the test set; the campaign's if omitted."),
+    ] = None
+    source_language: Annotated[
+        str | None,
+        ImportOption("Source language", "CODE", "The source language, if the file does not say it."),
+    ] = None
+    target_language: Annotated[
+        str | None,
+        ImportOption("Target language", "CODE", "The target language, if the file does not say it."),
+    ] = None
+    baseline: Annotated[
+        str | None,
+        ImportOption("Baseline", "SYSTEM", "The system that others are compared with; else the first."),
+    ] = None
+    delta: Annotated[
+        float | None,
+        ImportOption(
+            "Smallest difference that matters",
+            "POINTS",
+            "The smallest difference that matters, in points of the scale; else the protocol's.",
+            lowest=0.0,
+        ),
+    ] = None
+    leave_out: Annotated[
+        tuple[str, ...],
+        ImportOption(
+            "Systems to leave out", "SYSTEM[,…]", "Systems to leave out, with their ratings and pairs."
+        ),
+    ] = ()
+    taxonomy: Annotated[
+        Taxonomy | None,
+        ImportOption(
+            "Taxonomy",
+            "FILE",
+            "For ratings with marked errors: the taxonomy that weights them. An export has its own.",
+            ("yaml", "yml", "json"),
+        ),
+    ] = None
+    scores: Annotated[
+        str | None,
+        ImportOption(
+            "Human scores",
+            "NAME",
+            "Which scores of people, if there are several: the NAME in "
+            "human-scores/SOURCE-TARGET.NAME.seg.score.",
+        ),
+    ] = None
+    campaign_file: Annotated[
+        Path | None,
+        ImportOption(
+            "Pearmut's campaign", "FILE", "The JSON file of the campaign, which says the protocol.", ("json",)
+        ),
+    ] = None
+    sources: Annotated[
+        Path | None,
+        ImportOption("Sources", "FILE", "The source texts, one line per segment.", ("txt",)),
+    ] = None
+    output_of: Annotated[
+        Mapping[str, Path],
+        ImportOption(
+            "Outputs",
+            "SYSTEM=FILE",
+            "A system's texts, one line per segment. Repeatable.",
+            ("txt",),
+        ),
+    ] = field(default_factory=dict)
+    documents: Annotated[
+        Path | None,
+        ImportOption(
+            "Documents",
+            "FILE",
+            "DOMAIN TAB DOCUMENT, one line per segment, if segments are counted within documents.",
+            ("txt", "docs", "tsv"),
+        ),
+    ] = None
+    first_segment: Annotated[
+        int | None,
+        ImportOption(
+            "First segment",
+            "0|1",
+            "The number of a first segment; as the file's numbers tell if omitted: 0 if there is a 0.",
+            lowest=0,
+            highest=1,
+        ),
+    ] = None
+    segment_scores: Annotated[
+        Path | None,
+        ImportOption(
+            "Published segment scores",
+            "FILE",
+            "SYSTEM SCORE per segment, as published; tells which lines of the documents the campaign has.",
+            ("score", "txt", "tsv"),
+        ),
+    ] = None
+    rater_statistics: Annotated[
+        Path | None,
+        ImportOption(
+            "Means and deviations of raters",
+            "FILE",
+            "The raters' means and deviations, with which standardised scores (z) are turned back.",
+            ("txt", "tsv", "csv"),
+        ),
+    ] = None
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -115,9 +217,9 @@ class ImportFacts:
                 f"{option('baseline')} {baseline}: no such system; there are {', '.join(systems)}",
                 about="baseline",
             )
-        outputs = {meant(system, systems): path for system, path in self.outputs.items()}
+        outputs = {meant(system, systems): path for system, path in self.output_of.items()}
         leave_out = tuple(meant(system, systems) for system in self.leave_out)
-        return replace(self, baseline=baseline, outputs=outputs, leave_out=leave_out)
+        return replace(self, baseline=baseline, output_of=outputs, leave_out=leave_out)
 
     def find_protocol(self, name: str) -> Protocol:
         """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
@@ -130,6 +232,16 @@ class ImportFacts:
                 about="taxonomy",
             )
         return found.with_settings({"taxonomy": self.taxonomy.model_dump()})
+
+
+def import_options() -> dict[str, tuple[Any, ImportOption]]:
+    """Return the type and the declaration of each option of an import, by its field of `ImportFacts`."""
+    hints = get_type_hints(ImportFacts, include_extras=True)
+    return {
+        name: (hint.__origin__, hint.__metadata__[0])
+        for name, hint in hints.items()
+        if hasattr(hint, "__metadata__")
+    }
 
 
 Read = tuple[Content, tuple[NotKept, ...]]  # the campaign, and what of the files it does not hold

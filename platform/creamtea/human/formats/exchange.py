@@ -58,8 +58,6 @@ BUILT_IN: dict[str, Format] = {
         *(Appraise(), MqmTsv(), MtMetricsEval(), Pearmut()),
     )
 }
-# the option that gives a field of ImportFacts, where it is not called like the field
-OPTIONS = {"outputs": "output-of", "statistics": "rater-statistics"}
 
 
 def added_formats() -> Additions[Format]:
@@ -227,7 +225,7 @@ def _check_options(chosen: Format, facts: ImportFacts) -> None:
     for other in usable_formats().values():
         for name in other.options:
             if name not in chosen.options and getattr(facts, name) not in (None, {}):
-                about = OPTIONS.get(name, name.replace("_", "-"))
+                about = name.replace("_", "-")
                 only = f"{option(about)} is only for {option('format')} {other.name}"
                 raise InputError(only, about=about)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from creamtea.access import rights
 from creamtea.errors import InputError
 from creamtea.files import MAX_UNPACKED, unpack
 from creamtea.human.formats import exchange
-from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.base import ImportFacts, ImportOption, import_options
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
@@ -25,9 +25,6 @@ from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong,
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.uploads import read_uploaded
 
-IN_THE_FILE = "as the file says"
-OF_CAMPAIGN = ("test_set", "source_language", "target_language", "scores")
-TEXTS = ("sources", "output-of", "documents", "segment-scores", "first-segment", "rater-statistics")
 BESIDE = "import"  # the place of errors: above the button
 
 
@@ -48,40 +45,15 @@ def page() -> None:
             field_error("format")
         st.file_uploader("File", ["csv", "jsonl", "json", "zip", "tsv", "txt"], key="import-file")
         field_error("file")
-        columns = st.columns(4)
-        columns[0].selectbox(
-            LABELS["protocol"],
-            [IN_THE_FILE, *(protocol.name for protocol in usable_protocols())],
-            format_func=protocol_title,
-            key="import-protocol",
-        )
-        columns[1].text_input("Test set", key="import-test_set", placeholder="the campaign's name")
-        columns[2].text_input(LABELS["source-language"], key="import-source_language", placeholder="de")
-        columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
-        field_error("protocol", "test-set", "source-language", "target-language")
-        left, middle, right = st.columns(3)
-        left.text_input(
-            LABELS["scores"],
-            key="import-scores",
-            placeholder="where there are several",
-            help="Of mt-metrics-eval: the NAME in human-scores/SOURCE-TARGET.NAME.seg.score.",
-        )
-        middle.file_uploader(
-            LABELS["campaign-file"],
-            ["json"],
-            key="import-campaign",
-            help="Of Pearmut: the file with which the campaign was made, where the answers are without it.",
-        )
-        right.file_uploader(
-            LABELS["taxonomy"],
-            ["yaml", "yml", "json"],
-            key="import-taxonomy",
-            help="For ratings with marked errors: the taxonomy that weights them. An export's zip "
-            "has its own.",
-        )
-        field_error("scores", "campaign-file", "taxonomy")
-        with st.expander("Texts for Appraise scores", expanded=is_wrong(*TEXTS)):
-            _texts_of_appraise()
+        formats = exchange.usable_formats()
+        special = {field: found for found in formats.values() for field in found.options}
+        _draw([field for field in import_options() if field not in special])
+        for found in formats.values():
+            if found.options:
+                with st.expander(f"Only for {found.title}", expanded=is_wrong(*map(_dashed, found.options))):
+                    if "sources" in found.options:
+                        show("organise/importing.html", "texts_of_appraise")
+                    _draw(found.options)
         show_notice(BESIDE)
         st.form_submit_button(
             "Import",
@@ -95,34 +67,38 @@ def page() -> None:
     )
 
 
-def _texts_of_appraise() -> None:
-    show("organise/importing.html", "texts_of_appraise")
-    left, middle, right = st.columns(3)
-    left.file_uploader(LABELS["sources"], ["txt"], key="import-sources")
-    middle.file_uploader(LABELS["output-of"], ["txt"], accept_multiple_files=True, key="import-outputs")
-    right.file_uploader(LABELS["documents"], ["txt", "docs", "tsv"], key="import-documents")
-    field_error("sources", "output-of", "documents")
-    left, middle, right = st.columns(3)
-    left.selectbox(
-        LABELS["first-segment"],
-        [None, 1, 0],
-        format_func={None: "as the numbers tell", 1: "is number 1", 0: "is number 0"}.__getitem__,
-        key="import-first",
-    )
-    middle.file_uploader(
-        LABELS["segment-scores"],
-        ["score", "txt", "tsv"],
-        key="import-segment_scores",
-        help="A published file (SYSTEM SCORE, a line per segment). It tells which lines of the documents "
-        "the campaign has.",
-    )
-    right.file_uploader(
-        LABELS["rater-statistics"],
-        ["txt", "tsv", "csv"],
-        key="import-statistics",
-        help="Of crowd scores that are standardised (z): the file with which they are turned back.",
-    )
-    field_error("first-segment", "segment-scores", "rater-statistics")
+def _draw(fields: Collection[str]) -> None:
+    """Draw a field for each of these options of an import, three beside each other."""
+    names = list(fields)
+    for row in (names[at : at + 3] for at in range(0, len(names), 3)):
+        for column, field in zip(st.columns(3), row, strict=False):
+            with column:
+                _field(field, *import_options()[field])
+        field_error(*map(_dashed, row))
+
+
+def _field(name: str, declared: Any, asked: ImportOption) -> None:
+    common: dict[str, Any] = {"key": f"import-{name}", "help": asked.help}
+    if asked.endings:
+        many = name == "output_of"
+        st.file_uploader(asked.title, list(asked.endings), accept_multiple_files=many, **common)
+    elif name == "protocol":
+        names = [None, *(protocol.name for protocol in usable_protocols())]
+        st.selectbox(asked.title, names, format_func=_protocol_title, **common)
+    elif asked.lowest is not None:
+        step = 1 if declared == int | None else 1.0
+        st.number_input(asked.title, asked.lowest, asked.highest, None, step, **common)
+    else:
+        st.text_input(asked.title, **common)
+
+
+def _protocol_title(name: str | None) -> str:
+    return "as the file says" if name is None else protocol_title(name)
+
+
+def _dashed(field: str) -> str:
+    """Return a field's name as messages have it."""
+    return field.replace("_", "-")
 
 
 def _import(database: Database, actor: str) -> Made:
@@ -133,23 +109,13 @@ def _import(database: Database, actor: str) -> Made:
         raise InputError("Enter a campaign name.", about="name")
     if file is None:
         raise InputError("Choose a file.", about="file")
-    taxonomy = state.get("import-taxonomy")
-    given: dict[str, Any] = {field: str(state[f"import-{field}"]).strip() or None for field in OF_CAMPAIGN}
-    protocol = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         path = folder / Path(file.name).name
         path.write_bytes(file.getvalue())
         if path.suffix.lower() == ".zip":
             path = unpack(path, folder / "export")
-        facts = ImportFacts(
-            name,
-            protocol,
-            **given,
-            taxonomy=None if taxonomy is None else read_uploaded("taxonomy", taxonomy, read_taxonomy),
-            first_segment=state["import-first"],
-        )
-        facts = _with_files(facts, folder / "texts")
+        facts = ImportFacts(name, **_given(folder / "texts"))
         with uploaded_to(folder):
             kind = kind or exchange.recognise(path)
             done = exchange.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
@@ -161,10 +127,9 @@ def _import(database: Database, actor: str) -> Made:
     )
 
 
-def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
-    """And the files beside the ratings, saved in this new folder."""
+def _given(folder: Path) -> dict[str, Any]:
+    """Return what the fields say, with uploaded files saved in this new folder."""
     folder.mkdir()
-    state = st.session_state
 
     def save(file: Any) -> Path:
         path = folder / str(len(list(folder.iterdir()))) / Path(file.name).name
@@ -172,22 +137,26 @@ def _with_files(facts: ImportFacts, folder: Path) -> ImportFacts:
         path.write_bytes(file.getvalue())
         return path
 
-    def saved(field: str) -> Path | None:
-        file = state.get(f"import-{field}")
-        return None if file is None else save(file)
-
-    outputs: dict[str, Path] = {}
-    for file in state.get("import-outputs") or []:
-        system = Path(file.name).stem
-        if system in outputs:
-            raise InputError(f"{option('output-of')}: two files for the system {system!r}", about="output-of")
-        outputs[system] = save(file)
-    return replace(
-        facts,
-        sources=saved("sources"),
-        outputs=outputs,
-        documents=saved("documents"),
-        segment_scores=saved("segment_scores"),
-        campaign_file=saved("campaign"),
-        statistics=saved("statistics"),
-    )
+    given: dict[str, Any] = {}
+    for field, (_, asked) in import_options().items():
+        value = st.session_state.get(f"import-{field}")
+        if value is None or value == "":
+            continue
+        if field == "taxonomy":
+            given[field] = read_uploaded(field, value, read_taxonomy)
+        elif field == "output_of":
+            given[field] = {}
+            for file in value:
+                system = Path(file.name).stem
+                if system in given[field]:
+                    raise InputError(
+                        f"{option('output-of')}: two files for the system {system!r}", about="output-of"
+                    )
+                given[field][system] = save(file)
+        elif field == "leave_out":
+            given[field] = tuple(name.strip() for name in value.split(",") if name.strip())
+        elif asked.endings:
+            given[field] = save(value)
+        else:
+            given[field] = value.strip() if isinstance(value, str) else value
+    return {field: value for field, value in given.items() if value != ""}

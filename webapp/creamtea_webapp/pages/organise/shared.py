@@ -11,6 +11,7 @@ import streamlit as st
 from creamtea.access import rights
 from creamtea.access.sessions import Identity
 from creamtea.errors import InfrastructureError, InputError
+from creamtea.human.formats.base import import_options
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.settings import titles
@@ -28,23 +29,9 @@ FOR_ONE = " and send it to this rater only. It works once, within 14 days"
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
 # what messages call by its option on the command line, and pages by its label
-LABELS = {
+LABELS = {name.replace("_", "-"): asked.title for name, (_, asked) in import_options().items()} | {
     "rater": "Pseudonym",
-    "documents": "Documents",
-    "taxonomy": "Taxonomy",
-    "baseline": "Baseline",
-    "protocol": "Protocol",
     "format": "Kind of file",
-    "test-set": "Test set",
-    "source-language": "Source language",
-    "target-language": "Target language",
-    "scores": "Human scores",
-    "sources": "Sources",
-    "output-of": "Outputs",
-    "campaign-file": "Pearmut's campaign",
-    "rater-statistics": "Means and deviations of raters",
-    "first-segment": "First segment",
-    "segment-scores": "Published segment scores",
     "replace": "Change the draft",
     "reason": "Reason",
     "surplus": "Also for raters who may find nothing to rate",
