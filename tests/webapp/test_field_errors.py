@@ -77,11 +77,11 @@ def test_of_an_import(visit: Visit) -> None:
     app.selectbox(key="import-kind").set_value("csv")
     app.text_input(key="import-source_language").set_value("de")
     app = pressed(app, "Import")
-    assert place_of_error(app, "go together") == "import-target_language"
+    assert place_of_error(app, "go together") == "import-source_language"
     app.file_uploader(key="import-sources").set_value([("s.txt", b"a\n", "text/plain")])
     app.text_input(key="import-source_language").set_value("")
     app = pressed(app, "Import")
-    assert place_of_error(app, "is only for “Kind of file” appraise") == "import-documents"
+    assert place_of_error(app, "is only for “Kind of file” appraise") == "import-sources"
     (texts,) = [one for one in app.expander if "Appraise" in one.label]
     assert texts.proto.expanded
 

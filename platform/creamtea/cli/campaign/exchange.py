@@ -92,8 +92,12 @@ def _with_facts(command: Callable[..., None]) -> Callable[..., None]:
     }
     options = []
     for field, (declared, option) in import_options().items():
-        number = {"min": option.lowest, "max": option.highest} if option.lowest is not None else {}
-        described = typer.Option(metavar=option.value, help=option.help + only.get(field, ""), **number)
+        described = typer.Option(
+            metavar=option.value,
+            help=option.help + only.get(field, ""),
+            min=option.lowest,
+            max=option.highest,
+        )
         written = WRITTEN.get(declared, declared)
         options.append(
             inspect.Parameter(

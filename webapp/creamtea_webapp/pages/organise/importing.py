@@ -74,7 +74,7 @@ def _draw(fields: Collection[str]) -> None:
         for column, field in zip(st.columns(3), row, strict=False):
             with column:
                 _field(field, *import_options()[field])
-        field_error(*map(_dashed, row))
+                field_error(_dashed(field))
 
 
 def _field(name: str, declared: Any, asked: ImportOption) -> None:
