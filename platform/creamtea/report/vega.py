@@ -108,8 +108,8 @@ def _units(values: Sequence[float], drawn: Sequence[float], size: float) -> list
 
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-# Chosen so that the closest two are as far apart as eight colours can be, seen with any colour vision, and all
-# stand out on light and on dark pages (tests/report/test_styles.py). Those that do so best come first.
+# chosen so that the closest two are as far apart as eight can be, seen with any colour vision, and all stand
+# out on light and on dark pages (tests/report/test_styles.py); those that do so best come first
 PALETTE = ("#008899", "#dd4433", "#9900ee", "#ee9900", "#aa88ff", "#00ccaa", "#444488", "#991100")
 SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "cross"),
