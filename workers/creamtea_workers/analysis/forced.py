@@ -54,7 +54,7 @@ class References:
 
     @torch.inference_mode()
     def _measure(self, batch: Batch, statistic: Statistic) -> Tensor:
-        """(N, F) of the batch's N target positions, sentence after sentence."""
+        """Measure the batch's N target positions, sentence after sentence: (N, F)."""
         model = self.trained.model
         batch = batch.to(model.output_weight.device)
         hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
@@ -67,7 +67,7 @@ class References:
 
 
 def batches(lengths: Sequence[int]) -> list[list[int]]:
-    """Positions of all sentences, those of similar length together, the longest first."""
+    """Group the positions of all sentences by similar length, the longest first."""
     grouped: list[list[int]] = []
     for n in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
         if not grouped or (len(grouped[-1]) + 1) * lengths[grouped[-1][0]] > _POSITIONS:

@@ -36,9 +36,10 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class Investigation:
-    """A system, its model, and the searches that are tried beside its own; these use the full vocabulary.
+    """A system, its model, and the searches that are tried beside its own.
 
-    `again`: the system's own search; None where its vocabulary is full already.
+    The other searches use the full vocabulary. `again` is the system's own search with the full vocabulary;
+    None if the system has no selection.
     """
 
     params: DecodeParams
@@ -50,7 +51,10 @@ class Investigation:
 
     @classmethod
     def of_step(cls, context: StepContext[DecodeParams], beam: int, states: int) -> Self:
-        """`beam`: the width of the wider beam; `states`: what exact search may explore of a sentence."""
+        """Load the system of a decode step.
+
+        `beam`: the width of the wider beam. `states`: how many states exact search may explore per sentence.
+        """
         prepare_torch(context.cpus)
         params, subwords = context.params, load_text_model(context)
         trained = TrainedModel.of_step(context, params.precision)
@@ -75,13 +79,17 @@ class Investigation:
         )
 
     def examine(self, source: str, output: str, texts: Mapping[str, str]) -> Row:
-        """Evidence on one output: `texts` are other translations by name (references, outputs of others).
+        """Gather evidence on one output.
 
-        {candidates, selected_size, vocabulary, normalization, tolerance, reproduced}. A candidate is {names,
-        text, score, length, forbidden, outcome}: `score` is the model's over the full vocabulary, </s>
-        included, null where it is impossible (entmax); `forbidden` are the places [from, to) in its text of
-        subwords that the selection does not allow, null without a selection. `reproduced`: whether the
-        system gives the output again.
+        `texts`: other translations by name, such as references and outputs of other systems.
+
+        Returns {candidates, selected_size, vocabulary, normalization, tolerance, reproduced}. `reproduced` is
+        True if the system gives the output again. A candidate is {names, text, score, length, forbidden,
+        outcome}:
+
+        - `score`: the model's score over the full vocabulary, </s> included; null if impossible (entmax)
+        - `forbidden`: places [from, to) in the text of subwords that the selection does not allow; null
+          without a selection
         """
         ids = encode_sources(self.subwords, [source])[0]
         candidates: dict[tuple[int, ...], _Candidate] = {}
@@ -133,7 +141,10 @@ class Investigation:
         return None if selected is None else frozenset(selected[0])
 
     def _forbidden(self, tokens: Sequence[int], allowed: frozenset[int]) -> list[list[int]]:
-        """A subword's place is what it adds to the text; a blank before a word belongs to none."""
+        """Return the places in the text of subwords that the selection does not allow.
+
+        The place of a subword is what it adds to the text. A blank before a word belongs to no subword.
+        """
         text, places = self.subwords.decode(tokens), []
         for number, id_ in enumerate(tokens):
             if id_ not in allowed:
@@ -172,8 +183,10 @@ class Investigation:
 
 @dataclass(frozen=True)
 class OtherModel:
-    """Another model of the study that translates the same sentences, by a system's search over the full
-    vocabulary."""
+    """Another model of the study, which translates the same sentences.
+
+    It translates by a system's search, over the full vocabulary.
+    """
 
     subwords: TextModel
     translator: Translator
@@ -186,11 +199,14 @@ class OtherModel:
         return cls(subwords, trained.translator(FullVocabulary(), search, None, subwords))
 
     def translate(self, sources: Sequence[str]) -> list[str]:
-        """One after the other: outputs do not depend on what else is in a batch, and few are asked for."""
+        """Translate one source after the other.
+
+        No batches: outputs then do not depend on other sentences, and few outputs are needed.
+        """
         lines = encode_sources(self.subwords, sources)
         return [self.subwords.decode(self.translator.translate([ids])[0].hypothesis.tokens) for ids in lines]
 
 
 def normalization_of(params: DecodeParams) -> float:
-    """The power of the length by which the system's search divides scores."""
+    """Return the power of the length by which the system's search divides scores."""
     return params.search.length_normalization if isinstance(params.search, Beam) else 0.0

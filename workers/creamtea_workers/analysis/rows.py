@@ -24,7 +24,7 @@ BOOTSTRAP = {"samples": SAMPLES, "seed": SEED}
 def share_row(
     name: str, count: int, of: int, subject: str = "", detail: Mapping[str, Any] = NO_DETAIL
 ) -> MetricRow:
-    """A share with its Wilson interval; `of` is not 0."""
+    """Make a row of a share with its Wilson interval. `of` is above 0."""
     facts = {"count": count, "of": of, "interval": "Wilson", **detail}
     return MetricRow(name, count / of, *wilson_interval(count, of), subject=subject, detail=facts)
 
@@ -37,8 +37,10 @@ def ratio_row(
     note: str = "",
     detail: Mapping[str, Any] = NO_DETAIL,
 ) -> MetricRow:
-    """`score` of the summed statistics (segments, F), the first column over the second unless given, with its
-    bootstrap interval over segments; where there is none, the note also says why."""
+    """Make a row of a score of summed statistics (segments, F), with its bootstrap interval over segments.
+
+    The default `score` divides the first column by the second. If there is no interval, the note says why.
+    """
     interval = bootstrap_interval(statistics, score)
     facts = {"segments": len(statistics), "bootstrap": BOOTSTRAP, **detail}
     notes = "; ".join(filter(None, [note, interval.reason]))
@@ -50,8 +52,10 @@ def ratio_row(
 def mean_row(
     name: str, values: Sequence[float], none: str = "", detail: Mapping[str, Any] = NO_DETAIL
 ) -> MetricRow:
-    """The mean of one value per segment with its bootstrap interval; the detail has the sample deviation
-    (null for a single value). Without values the note is `none`."""
+    """Make a row of the mean of one value per segment, with its bootstrap interval.
+
+    The detail has the sample deviation (null for a single value). Without values the note is `none`.
+    """
     if not values:
         return MetricRow(name, None, note=none, detail=detail)
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
@@ -77,28 +81,28 @@ class Statistics(NamedTuple):
 
 
 class SegmentStatistics(dict[Measured, Statistics]):
-    """Collected by a step, and read by the steps that compare it with others."""
+    """Statistics of segments, collected by one step and read by the steps that compare it with others."""
 
     def add(self, measure: str, values: Array, setting: str = "", score: Score = "ratio") -> None:
         self[Measured(measure, setting)] = Statistics(score, np.asarray(values, dtype=np.float64))
 
     def share(self, measure: str, counted: ArrayLike, setting: str = "") -> None:
-        """A share of all segments."""
+        """Add a share of all segments."""
         self.add(measure, np.column_stack([counted, np.ones_like(counted)]), setting)
 
     def mean(self, measure: str, values: ArrayLike) -> None:
-        """The mean of the finite values."""
+        """Add the mean of the finite values."""
         there = np.isfinite(values)
         self.add(measure, np.column_stack([np.where(there, values, 0.0), there]))
 
     def deviation(self, measure: str, values: ArrayLike) -> None:
-        """The sample deviation of the finite values, as MEASURE_deviation."""
+        """Add the sample deviation of the finite values, as MEASURE_deviation."""
         there = np.isfinite(values)
         numbers = np.where(there, values, 0.0)
         self.add(f"{measure}_deviation", np.column_stack([numbers**2, numbers, there]), score="deviation")
 
     def save(self, folder: Path) -> None:
-        """Each array under "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers exactly."""
+        """Write each array as "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers exactly."""
         arrays = {
             "/".join((score, *measured)): np.asfortranarray(_smallest(values))
             for measured, (score, values) in self.items()
@@ -127,12 +131,14 @@ def _smallest(values: Array) -> NDArray[Any]:
 def output_rows(
     params: OutputParams, test_set: Path, decode: Path, subject: str, kept: SegmentStatistics
 ) -> list[MetricRow]:
-    """`test_set` and `decode`: the folders of a test set and of its decoding. What each segment adds is
+    """Measure the outputs of one search: BLEU, length ratio and share of empty outputs.
+
+    `test_set` and `decode` are the folders of these steps. The statistics of each segment are added to
     `kept`.
 
-    `bleu` (detail.signature) and `length_ratio`, hypothesis over reference tokens of the whole test set as
-    BLEU's tokenizer counts them, with bootstrap intervals over segments; `empty`, the share of outputs
-    without text, with a Wilson interval. StepError for a test set without segments.
+    `bleu` (detail.signature) and `length_ratio` have bootstrap intervals over segments. `length_ratio` is
+    hypothesis over reference tokens of the whole test set, as BLEU's tokenizer counts them. `empty` is the
+    share of outputs without text, with a Wilson interval. Raises StepError for a test set without segments.
     """
     metric = BleuMetric(params.metric, params.languages)
     texts = read_texts(test_set, decode)

@@ -98,7 +98,7 @@ class Phrasebook:
 
     @classmethod
     def read(cls, lines: Iterable[str]) -> Phrasebook:
-        """StepError with the line or the pattern that cannot be read."""
+        """Read and check a phrasebook. Raises StepError that names the wrong line or pattern."""
         book, section, heading = cls(), "", ""
         for number, raw in enumerate(lines, 1):
             line = normalise(raw.split("#")[0])
@@ -155,10 +155,10 @@ class Phrasebook:
     def sentences(
         self, stream: str, seed: int, idiom_rate: float, held_out: bool, seen: set[str]
     ) -> Iterator[Segment]:
-        """Sentences that are not in `seen`, which grows by each; of held-out fillings, or of the others.
+        """Yield sentences that are not in `seen`, and add each to it.
 
-        `stream` names the random numbers, `seed` chooses the fillings that are held out. StepError once there
-        are no more.
+        Fillings are either all held out or all not (`held_out`). `stream` names the random numbers; `seed`
+        chooses which fillings are held out. Raises StepError once there are no more sentences.
         """
         rng = random.Random(stream)
         weights = [
@@ -186,7 +186,7 @@ class Phrasebook:
         raise StepError(f"the phrasebook has hardly more than {made:,} such sentences: ask for fewer")
 
     def _filling(self, pattern: Pattern, rng: random.Random, idiom: bool) -> dict[str, Word]:
-        """A word for each slot; an idiom for the first that may have one, if `idiom`, and else for none."""
+        """Choose a word for each slot. With `idiom`, the first slot that may have an idiom gets one."""
         filling: dict[str, Word] = {}
         for slot in pattern.slots:
             words = [word for word in self._class(slot) if word.idiom == idiom]
@@ -252,7 +252,7 @@ def _is_held_out(seed: int, pattern: str, slot: str, word: str) -> bool:
 
 
 def _spans(text: str) -> list[list[int]]:
-    """The characters of idioms, once the marks around them are gone."""
+    """Return the characters of idioms in the text without its marks."""
     spans, place = [], 0
     for part in re.split(f"({_BEGIN}|{_END})", text):
         if part == _BEGIN:

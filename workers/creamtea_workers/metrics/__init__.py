@@ -1,5 +1,7 @@
-"""Metrics of translations against references: one file per method, named by the classes of
-`creamtea.methods.metrics`."""
+"""Metrics of translations against references.
+
+One file per method; the classes of `creamtea.methods.metrics` name the files.
+"""
 
 from __future__ import annotations
 

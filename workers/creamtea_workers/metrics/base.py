@@ -32,25 +32,25 @@ class Metric(Protocol):
         """What it ran with, for people: versions, device; known once `statistics` has run."""
 
     def statistics(self, texts: Texts) -> Array:
-        """(n, F) sufficient statistics of n segments."""
+        """Return sufficient statistics (n, F) of n segments."""
 
     def score(self, sums: Array) -> Array:
-        """Corpus scores (...,) of summed statistics (..., F)."""
+        """Compute corpus scores (...,) from summed statistics (..., F)."""
 
     def segment_scores(self, statistics: Array) -> Array:
-        """(n,) scores of single segments from their statistics (n, F)."""
+        """Compute scores (n,) of single segments from their statistics (n, F)."""
 
     def signature(self) -> str:
-        """Every choice that the score depends on; known once `statistics` has run."""
+        """Name every choice that the score depends on. Known once `statistics` has run."""
 
 
 def mean_statistics(values: Sequence[float]) -> Array:
-    """(n, 2) statistics whose summed ratio is the mean."""
+    """Return statistics (n, 2) whose summed ratio is the mean."""
     return np.column_stack([values, np.ones(len(values))])
 
 
 def ratio(sums: Array) -> Array:
-    """(..., 2) -> (...). A resample whose divisor is 0 counts as one with a divisor of 1."""
+    """Divide the first column by the second: (..., 2) -> (...). A divisor of 0 counts as 1."""
     return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))
 
 
@@ -78,8 +78,11 @@ class Texts:
 
 
 def read_texts(test_set: Path, decode: Path, without_reference: int | None = None) -> Texts:
-    """The texts in two steps' output folders, without the reference of this number (from 1). Raises StepError
-    where they do not belong together."""
+    """Read the texts to compare from the output folders of two steps.
+
+    `without_reference`: the number (from 1) of a reference to leave out. Raises StepError if the folders do
+    not belong together.
+    """
     segments = read_jsonl(test_set / "segments.jsonl")
     indices = [row["index"] for row in segments]
     references = references_of(segments)
@@ -126,14 +129,13 @@ def obstacles(texts: Texts) -> list[Obstacle]:
 
 
 def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The references of the lines of segments.jsonl: of each number those of all segments."""
+    """Return the references of lines of segments.jsonl, one list of all segments per reference."""
     rows = [[row["reference"], *row.get("more_references", [])] for row in segments]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def treatment_of(segments: Sequence[Mapping[str, Any]]) -> str:
-    """What a signature must say that was done to the references of the lines of segments.jsonl; empty where
-    they are as given."""
+    """Return the part of a signature that says how references were changed; empty if they are as given."""
     return "|ref:detokenized" if any(row.get("detokenised") for row in segments) else ""
 
 
@@ -143,5 +145,5 @@ def groups_of(segments: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def read_segment_scores(score: Path) -> list[float]:
-    """The values that a score step left in `segment_scores.jsonl`, in the test set's order."""
+    """Read the scores that a score step wrote, in the test set's order."""
     return [float(row["value"]) for row in read_jsonl(score / "segment_scores.jsonl")]

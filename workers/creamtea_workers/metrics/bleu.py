@@ -26,8 +26,11 @@ _REMEDIES = {
 
 
 class BleuMetric:
-    """Corpus BLEU with exponential smoothing; statistics (n, 10): hypothesis and reference length, then
-    matched and possible 1- to 4-grams, as sacreBLEU lays them out."""
+    """Corpus BLEU with exponential smoothing.
+
+    Statistics (n, 10), as sacreBLEU lays them out: hypothesis and reference length, then matched and possible
+    1- to 4-grams.
+    """
 
     name = "bleu"
     facts: Mapping[str, Any] = {}
@@ -60,7 +63,7 @@ class BleuMetric:
         return bleu_from_sums(sums, effective_order=False)
 
     def segment_scores(self, statistics: Array) -> Array:
-        """Sentence BLEU with the effective order, as sacreBLEU advises for sentences."""
+        """Compute sentence BLEU with the effective order, as sacreBLEU advises for sentences."""
         return bleu_from_sums(statistics, effective_order=True)
 
     def signature(self) -> str:
@@ -68,11 +71,12 @@ class BleuMetric:
 
 
 def bleu_from_sums(sums: Array, effective_order: bool) -> Array:
-    """BLEU (...,) in 0 … 100 of summed statistics (..., 10): sacreBLEU's `compute_bleu`, for many at once.
+    """Compute BLEU (...,) from 0 to 100 of summed statistics (..., 10).
 
-    Brevity penalty times the geometric mean of the n-gram precisions. An order without a match counts
-    as 1 / (2^j · possible) at its j-th occurrence ("exp" smoothing). An order that the text is too short
-    for makes the score 0, or is left out of the mean with `effective_order`.
+    This is sacreBLEU's `compute_bleu` for many corpora at once: brevity penalty times the geometric mean of
+    the n-gram precisions. An order without a match counts as 1 / (2^j · possible) at its j-th occurrence
+    ("exp" smoothing). If the text is too short for an order, the score is 0; with `effective_order` the mean
+    omits that order.
     """
     sums = np.asarray(sums, dtype=np.float64)
     length, reference = sums[..., 0], sums[..., 1]

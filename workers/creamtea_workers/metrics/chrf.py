@@ -18,7 +18,7 @@ BETA = 2  # recall weighs beta² times as much as precision
 
 
 class ChrfMetric:
-    """Corpus chrF2; statistics (n, 3 · orders): hypothesis, reference and matched n-grams of an order."""
+    """Corpus chrF2. Statistics (n, 3 · orders): hypothesis, reference and matched n-grams of each order."""
 
     name = "chrf"
     note = ""
@@ -34,7 +34,7 @@ class ChrfMetric:
         return chrf_from_sums(sums)
 
     def segment_scores(self, statistics: Array) -> Array:
-        """Sentence chrF; orders that either side is too short for are left out (effective order)."""
+        """Compute sentence chrF. Orders that either side is too short for are omitted (effective order)."""
         return chrf_from_sums(statistics)
 
     def signature(self) -> str:
@@ -42,8 +42,10 @@ class ChrfMetric:
 
 
 def chrf_from_sums(sums: Array) -> Array:
-    """chrF (...,) in 0 … 100 of summed statistics (..., 3 · orders): the F-score of the precision and
-    the recall, each averaged over the orders that both sides have."""
+    """Compute chrF (...,) from 0 to 100 of summed statistics (..., 3 · orders).
+
+    The F-score of precision and recall, each averaged over the orders that both sides have.
+    """
     sums = np.asarray(sums, dtype=np.float64)
     counts = sums.reshape(*sums.shape[:-1], -1, 3)
     hypothesis, reference, matched = counts[..., 0], counts[..., 1], counts[..., 2]

@@ -112,7 +112,7 @@ def imported(name: str) -> Any:
 
 
 def local_checkpoint(model: str) -> Path | None:
-    """The checkpoint that a path means, itself or in a model's folder; None for a name on the hub."""
+    """Find the checkpoint at a path: a file, or a model's folder. None for a name on the hub."""
     path = Path(model)
     if path.is_dir():
         path = path / "checkpoints" / "model.ckpt"
@@ -124,7 +124,7 @@ def local_checkpoint(model: str) -> Path | None:
 
 
 def digest(path: Path) -> str:
-    """The beginning of its sha256: what pins a local checkpoint."""
+    """Return the beginning of a file's sha256, which pins a local checkpoint."""
     sha256 = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -133,10 +133,10 @@ def digest(path: Path) -> str:
 
 
 def fetch(model: str) -> tuple[Path, str]:
-    """The checkpoint of a model's name, from the hub or its cache, and the revision that pins it.
+    """Fetch a model by name, from the hub or its cache. Returns its checkpoint and the revision that pins it.
 
-    As COMET's `download_model` does, but before COMET is imported, which takes seconds. Only COMET knows
-    where the models of its first versions are, whose names have no owner.
+    Does what COMET's `download_model` does, but without importing COMET first, which takes seconds. Models of
+    COMET's first versions have names without an owner, and only COMET knows where these are.
     """
     package = imported("huggingface_hub" if "/" in model else "comet")
     try:

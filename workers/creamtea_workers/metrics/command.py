@@ -33,7 +33,7 @@ class CommandMetric(ScorerMetric):
         return Program(f"the scorer {self._spec.scorer}", command, scorer.timeout_minutes * 60.0, environment)
 
     def _scorer(self) -> Scorer:
-        """This machine's, which is the one that the study was planned with."""
+        """Find this machine's scorer, and check that it is the one that the study was planned with."""
         name = self._spec.scorer
         try:
             scorer = find_scorer(name, with_model=self._spec.model is not None)

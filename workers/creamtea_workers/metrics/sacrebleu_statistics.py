@@ -17,7 +17,7 @@ _kept: OrderedDict[bytes, Array] = OrderedDict()
 
 
 def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
-    """(n, F), read-only, of all references. The scorer's signature is known afterwards."""
+    """Count read-only statistics (n, F) against all references. Afterwards the scorer's signature is known."""
     given = [_given(references) for references in zip(*texts.all_references, strict=True)]
     references = list(zip(*given, strict=True))
     counts = {sum(text is not None for text in texts) for texts in given}
@@ -35,7 +35,9 @@ def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
 
 
 def _given(references: Sequence[str]) -> list[str | None]:
-    """Return the references of one segment that count: an empty one only if there is no other. sacreBLEU
-    would count it as a text of length 0, to which a short output comes closest."""
+    """Return the references of one segment that count: an empty one only if there is no other.
+
+    sacreBLEU would count an empty reference as a text of length 0, to which a short output comes closest.
+    """
     others = [text or None for text in references]
     return others if any(others) else [references[0], *others[1:]]

@@ -47,7 +47,10 @@ _KILLED = {
 
 @dataclass(frozen=True)
 class Program:
-    """`environment` is added to this process's own, without what is creamtea's, Ray's and Python's there."""
+    """A program that scores.
+
+    `environment` is added to the variables of this process, without those of creamtea, Ray and Python.
+    """
 
     title: str  # in messages
     command: Sequence[str]
@@ -63,19 +66,19 @@ class Program:
         return {**inherited, "PYTHONUNBUFFERED": "1", **self.environment}
 
     def without_secrets(self, text: str) -> str:
-        """Printable, and without the values of variables that hold secrets."""
+        """Return the text, printable and without the values of variables that hold secrets."""
         for name, value in self.variables().items():
             if len(value) >= 8 and any(word in name.upper() for word in SECRETS):
                 text = text.replace(value, "…")
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
     def redacted(self, text: object, most: int = MAX_TEXT) -> str:
-        """Return the text as it is shown and kept. Cut it at the end: half a secret is a secret, too."""
+        """Return the text to show and store, cut at its end only, because half a secret is a secret, too."""
         return self.without_secrets(str(text))[:most]
 
 
 class ScorerMetric:
-    """Mean of the segments' scores; statistics (n, 2): the segment's score, and 1."""
+    """Mean of the segments' scores. Statistics (n, 2): the segment's score, and 1."""
 
     def __init__(self, name: str, progress: Progress, model: PinnedModel | None = None) -> None:
         self.name = name
@@ -87,7 +90,7 @@ class ScorerMetric:
         self._progress = progress
 
     def program(self) -> Program:
-        """Raises StepUnavailable where this machine lacks it."""
+        """Return the program to run. Raises StepUnavailable if this machine lacks it."""
         raise NotImplementedError
 
     def statistics(self, texts: Texts) -> Array:
@@ -113,8 +116,10 @@ class ScorerMetric:
 
 
 def run(program: Program, texts: Texts, progress: Progress) -> Scores:
-    """A score for each segment. Raises StepUnavailable with what the program did wrong, and the end of its
-    standard error; what `progress` raises ends the program."""
+    """Score each segment. An exception from `progress` ends the program.
+
+    Raises StepUnavailable that says what the program did wrong and quotes the end of its standard error.
+    """
     with scratch_folder("scorer") as folder:
         source = Path(folder) / "input.jsonl"
         with source.open("w", encoding="utf-8") as file:
@@ -174,7 +179,7 @@ def _check(scores: Scores, texts: Texts, code: int) -> None:
 
 
 def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, progress: Progress) -> Scores:
-    """What the program says until it ends, or closes its output."""
+    """Collect the program's lines until it ends, or closes its output."""
     assert process.stdout is not None
     lines: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
@@ -247,7 +252,7 @@ KINDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 class Redactor(Protocol):
-    """A text of the program as it is shown and kept: cut, printable, and without secrets."""
+    """Makes a text of the program fit to show and store: cut, printable, and without secrets."""
 
     def __call__(self, text: object, most: int = ...) -> str: ...
 
@@ -276,8 +281,10 @@ class _WrongLine(Exception):
 
 
 def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
-    """Add what a line says. Raises Failure for one that a scorer may not print. `wanted`: the outputs to
-    score, by the segment's index."""
+    """Add what a line says to the scores. Raises Failure for a line that a scorer may not print.
+
+    `wanted`: the outputs to score, by the segment's index.
+    """
     try:
         said = _read(line)
         if said is None:
@@ -295,7 +302,7 @@ def _quoted(line: bytes, redact: Redactor) -> str:
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None for anything else."""
+    """Parse a line as a JSON object; return None for anything else."""
     try:
         said = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -383,7 +390,7 @@ def _finite(key: str, said: Mapping[str, Any]) -> float:
 
 
 def _kind(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """Name the kind of a JSON value."""
     match value:
         case str():
             return "text"
@@ -406,8 +413,11 @@ def _is_stored(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class PinnedModel:
-    """A metric's model that is the user's: `name` as the study gives it, `place` on this machine, and the
-    `digest` of its content when the study was planned; that is empty for a model of another kind."""
+    """A metric's model that is a file or a folder of the user.
+
+    `name`: as the study gives it. `place`: its path on this machine. `digest`: of its content when the study
+    was planned; empty for a model of another kind.
+    """
 
     name: str = ""
     place: str = ""
@@ -421,7 +431,7 @@ class PinnedModel:
         return cls(name, context.locations.get(name, name), digests.get(name, ""))
 
     def check(self) -> None:
-        """StepError where it is not there, or is not what it was."""
+        """Raise StepError if the model is missing, or has changed since the study was planned."""
         if not self.digest:
             return
         try:

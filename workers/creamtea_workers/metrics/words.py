@@ -1,5 +1,7 @@
-"""Error rates of words (Peters and Martins 2021, sections 4.1 and 4.2): WER, PER, accuracy, mean Levenshtein
-distance."""
+"""Error rates of words: WER, PER, accuracy, mean Levenshtein distance.
+
+Peters and Martins 2021, sections 4.1 and 4.2.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,10 @@ COUNTS: Mapping[str, tuple[Count, float]] = {
 
 @dataclass
 class WordMetric:
-    """The mean over groups of scale · Σ errors / Σ units; statistics (n, 2G): the errors and units of each
-    group, 0 in all groups but the word's own."""
+    """The mean over groups of scale · Σ errors / Σ units.
+
+    Statistics (n, 2G): the errors and units of each group; 0 for groups that the word is not in.
+    """
 
     name: str
     note: str = ""
@@ -78,7 +82,7 @@ class WordMetric:
         return np.asarray(COUNTS[self.name][1] * _share(self.of_own_group(statistics)))
 
     def of_own_group(self, statistics: Array) -> Array:
-        """(n, 2G) -> (n, 2): as of a test set of a single group."""
+        """Sum over groups: (n, 2G) -> (n, 2), the statistics of a test set of a single group."""
         return np.asarray(statistics.reshape(len(statistics), -1, 2).sum(axis=1))
 
     def signature(self) -> str:
@@ -86,8 +90,11 @@ class WordMetric:
 
 
 def _share(counts: Array) -> Array:
-    """Errors by units, of (..., 2). Where the references are empty, a single unit: what the output has is
-    wrong, and the score stays finite."""
+    """Divide errors by units: (..., 2) -> (...).
+
+    Empty references count as a single unit: then all that the output has is wrong, and the score stays
+    finite.
+    """
     return np.asarray(counts[..., 0] / np.maximum(counts[..., 1], 1))
 
 

@@ -17,7 +17,7 @@ ORDERS = 6  # of characters, as chrF2 has them
 
 
 def run(context: StepContext[AgreementParams]) -> StepResult:
-    """chrF2 of every two systems, each system's mean over the others, and lengths in characters."""
+    """Measure chrF2 of every two systems, each system's mean over the others, and lengths in characters."""
     texts = [read_texts(context.input("test_set"), folder) for folder in context.inputs("systems")]
     outputs = [own.hypotheses for own in texts]
     statistics = np.empty((len(outputs[0]), len(outputs), len(outputs), ORDERS * 3))
@@ -45,8 +45,11 @@ def run(context: StepContext[AgreementParams]) -> StepResult:
 
 
 def common_ngrams(texts: tuple[str, ...]) -> Array:
-    """sacreBLEU's statistics of chrF2 (n, n, 3 · orders), of each of n texts as hypothesis with each as
-    reference: n-grams of the one, of the other, and of both. Each text is cut into n-grams only once."""
+    """Count the n-grams that n texts have in common: (n, n, 3 · orders).
+
+    These are sacreBLEU's statistics of chrF2, each text as hypothesis with each as reference: n-grams of the
+    hypothesis, of the reference, and of both. Each text is cut into n-grams only once.
+    """
     counts = [extract_all_char_ngrams(text, ORDERS) for text in texts]
     found = np.empty((len(texts), len(texts), ORDERS, 3))
     for order in range(ORDERS):
@@ -64,6 +67,6 @@ def common_ngrams(texts: tuple[str, ...]) -> Array:
 
 
 def mean_chrf(sums: Array) -> Array:
-    """The mean chrF2 (...,) of pairs of outputs, whose statistics (..., pairs · 3 · orders) are joined."""
+    """Average chrF2 (...,) over pairs of outputs. `sums`: their joined statistics (..., pairs · 3 · orders)."""
     mean: Array = chrf_from_sums(sums.reshape(*sums.shape[:-1], -1, ORDERS * 3)).mean(axis=-1)
     return mean

@@ -8,8 +8,9 @@ from creamtea_workers.analysis.rows import SegmentStatistics, output_rows
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
-    """One decoding per width, in this order. `creamtea_workers.analysis.rows` defines the metrics; their
-    subject is the width ("4").
+    """Measure the outputs of one decoding per width, in the order of the widths.
+
+    `output_rows` defines the metrics; their subject is the width ("4").
     """
     widths, decodes = context.params.widths, context.inputs("decode")
     kept = SegmentStatistics()

@@ -22,8 +22,10 @@ from creamtea_workers.metrics.base import read_texts
 
 
 def run(context: StepContext[BucketsParams]) -> StepResult:
-    """BLEU and chrF of each bucket and of `all`, of summed statistics as corpus scores are, with the
-    bootstrap of score steps. What a test set does not have (idioms, training text, labels) makes none."""
+    """Score each bucket and `all` by BLEU and chrF, with the bootstrap of score steps.
+
+    A test set without idioms, training text or labels has no buckets of that kind.
+    """
     params = context.params
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     divided = [bucket for by in params.by for bucket in _buckets(by, segments, context)]
@@ -88,7 +90,10 @@ def _by_length(by: str, texts: Sequence[str], language: str, params: BucketsPara
 
 
 def _by_frequency(by: str, references: Sequence[str], context: StepContext[BucketsParams]) -> list[Bucket]:
-    """Divide references with words by the frequency of these. The mean is geometric, of counts plus 1."""
+    """Divide references by the frequency of their words in the training text; omit those without words.
+
+    The mean frequency is geometric, over counts plus 1.
+    """
     assert by in OF_TRAINING_TEXT
     params, corpora = context.params, context.inputs("corpus")
     if not corpora:
@@ -136,14 +141,16 @@ class Bucket:
 
 
 def words_of(text: str, language: str) -> list[str]:
-    """Runs of letters and digits with their marks, case folded; single ones where the language is written
-    without blanks."""
+    """Return case-folded runs of letters and digits with their marks.
+
+    If the language is written without blanks, return single characters.
+    """
     folded, pattern = text.casefold(), _CHARACTER if is_unspaced(language) else _WORD
     return [folded[slice(*match.span())] for match in pattern.finditer(with_one_mark(folded))]
 
 
 def count_words(lines: Iterable[str], wanted: Iterable[str], language: str) -> Counter[str]:
-    """How often each of the wanted words is in the lines; of the others nothing is kept."""
+    """Count the wanted words in the lines, and keep nothing of other words."""
     known, counts = frozenset(wanted), Counter[str]()
     for line in lines:
         counts.update(word for word in words_of(line, language) if word in known)
@@ -153,8 +160,10 @@ def count_words(lines: Iterable[str], wanted: Iterable[str], language: str) -> C
 def by_size(
     kind: str, values: Sequence[float], bounds: Sequence[float], name: Callable[[float, float], str]
 ) -> list[Bucket]:
-    """Bucket n has the values above the bounds before its own, up to its own; the last has no bound. `name`
-    is given the lowest and the highest value in a bucket. Without empty buckets."""
+    """Divide values at `bounds`. A bucket includes its upper bound; the last has none; none is empty.
+
+    `name` gets the lowest and the highest value in a bucket.
+    """
     places = np.searchsorted(np.array(bounds), np.array(values), side="left")
     buckets = []
     for place in range(len(bounds) + 1):
@@ -166,7 +175,7 @@ def by_size(
 
 
 def equal_bounds(values: Sequence[float], count: int) -> list[float]:
-    """Bounds of buckets of about equal size; fewer where many values are the same, none without values."""
+    """Return the bounds of `count` buckets of about equal size; fewer if many values are the same."""
     if not values:
         return []
     quantiles = np.quantile(np.array(values), np.arange(1, count) / count, method="inverted_cdf")
@@ -174,8 +183,10 @@ def equal_bounds(values: Sequence[float], count: int) -> list[float]:
 
 
 def by_rarest(rarest: Sequence[int], begins: Sequence[int]) -> list[Bucket]:
-    """Divide by how often the rarest word of each reference is in the training text. `begins`: the lowest
-    count of each bucket but the first."""
+    """Divide by how often the rarest word of each reference is in the training text.
+
+    `begins`: the lowest count of each bucket but the first.
+    """
     ends = [*begins[1:], None]
     names = [_times(0, begins[0] - 1)] + [
         _times(begin, None if end is None else end - 1) for begin, end in zip(begins, ends, strict=True)
@@ -189,7 +200,7 @@ def by_rarest(rarest: Sequence[int], begins: Sequence[int]) -> list[Bucket]:
 
 
 def by_idiom(segments: Sequence[Mapping[str, Any]]) -> list[Bucket]:
-    """Nothing for a test set without idioms."""
+    """Divide into segments with and without an idiom. Returns nothing for a test set without idioms."""
     has = [bool(segment["idioms"]) for segment in segments]
     if not any(has):
         return []
@@ -201,8 +212,10 @@ def by_idiom(segments: Sequence[Mapping[str, Any]]) -> list[Bucket]:
 
 
 def by_label(labels: Sequence[str]) -> list[Bucket]:
-    """Divide by label, in the order of names. The rarest labels share a bucket if there are more than
-    `MAX_LABELS`."""
+    """Divide by label, in the order of names.
+
+    If there are more than `MAX_LABELS` labels, the rarest share a bucket.
+    """
     common = [label for label, _ in Counter(labels).most_common()]
     own = common if len(common) <= MAX_LABELS else common[: MAX_LABELS - 1]
     buckets = [

@@ -24,11 +24,13 @@ from creamtea_workers.metrics.base import (
 
 
 def run(context: StepContext[CompareParams]) -> StepResult:
-    """`delta` = system - baseline, each the mean over its training seeds, with a 95 % interval and, in its
-    detail, the p-values of both tests (`p_value`: the bootstrap's as sacreBLEU has it).
+    """Compare a system with the baseline: `delta` = system - baseline.
 
-    BLEU and chrF are compared on the decodes' texts. COMET is compared on the segment scores that its
-    score steps left, so that the model does not run again.
+    Each side is the mean over its training seeds. `delta` has a 95 % interval and, in its detail, the
+    p-values of both tests (`p_value` is the bootstrap's as sacreBLEU defines it).
+
+    BLEU and chrF are compared on the decodes' texts. COMET is compared on the segment scores that its score
+    steps left, so that the model does not run again.
     """
     systems = [context.inputs(role) for role in ("baseline", "system")]
     return StepResult(metrics=list(compared(context, systems).values()))
@@ -37,8 +39,10 @@ def run(context: StepContext[CompareParams]) -> StepResult:
 def compared(
     context: StepContext[Any], systems: Sequence[Sequence[Path]]
 ) -> dict[tuple[int, int], MetricRow]:
-    """The `delta` of every two systems, by their positions (baseline, system). `systems`: the folders of each
-    one's outputs or segment scores."""
+    """Return the `delta` of every two systems, by their positions (baseline, system).
+
+    `systems`: the folders of each system's outputs or segment scores.
+    """
     metric = build_metric(context.params.metric, context.params.languages, context)
     significance = context.params.significance
     total, done = sum(map(len, systems)), 0

@@ -13,7 +13,7 @@ from creamtea_workers.corpora.text import write_lines
 
 
 def run(context: StepContext[CorpusParams]) -> StepResult:
-    """Pair by pair: a corpus need not fit into memory."""
+    """Write the corpus pair by pair, because it need not fit into memory."""
     spec = context.params.corpus
     corpus: FilteredCorpus = implementation(spec).prepare_corpus(spec, context)
     train_kept = _write(context.output, "train", corpus.train)
@@ -36,7 +36,7 @@ def run(context: StepContext[CorpusParams]) -> StepResult:
 
 
 def _write(folder: Path, split: str, pairs: Iterable[Pair]) -> int:
-    """The number of pairs."""
+    """Write pairs as two files of lines. Return the number of pairs."""
     count = 0
     with (
         (folder / f"{split}.src").open("w", encoding="utf-8", newline="\n") as sources,

@@ -1,5 +1,7 @@
-"""Step `depth_limited`: how often a short hypothesis outscores the beam's (Peters and Martins 2021,
-Table 5)."""
+"""Step `depth_limited`: how often a short hypothesis outscores the beam's.
+
+Peters and Martins 2021, Table 5.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,11 @@ _SAVED = "verdicts.pt"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found for one sentence: the smallest of the lengths up to which a hypothesis outscores the
-    beam's (None: none does), and the lengths at which a limit left that open."""
+    """What the search found out about one sentence.
+
+    `shortest`: the smallest length limit up to which a hypothesis outscores the beam's; None if no hypothesis
+    does. `undecided`: the length limits at which the search ran out of states.
+    """
 
     shortest: int | None
     undecided: list[int]
@@ -45,15 +50,16 @@ class Verdict:
 
 
 def run(context: StepContext[DepthLimitedParams]) -> StepResult:
-    """For each length ℓ a depth-first search looks for a hypothesis of at most ℓ subwords (</s> not counted)
-    that scores higher than the beam's of that width, by more than rounding explains, in at most `max_states`
-    expansions per sentence and length. What outscores it at one ℓ does so at every larger one. An output that
-    the beam search cut at its length limit has no score: any finished hypothesis outscores it. Nothing
-    outscores the output of an empty source.
+    """Search, for each length ℓ, for a hypothesis of at most ℓ subwords that outscores the beam's.
 
-    An attempt continues after the last batch that was saved; batches are saved every `SAVE_EVERY` seconds.
+    The depth-first search may expand `max_states` states per sentence and length; </s> does not count as a
+    subword. A hypothesis outscores the beam's if its score is higher by more than rounding explains. What
+    outscores it at one ℓ does so at every larger one. A beam output that was cut at its length limit has no
+    score: any finished hypothesis outscores it. Nothing outscores the output of an empty source.
 
-    The subject of a metric is ℓ ("2"). `shorter_better` is a lower bound where some sentences are undecided.
+    Batches are saved every `SAVE_EVERY` seconds, and a later attempt continues after the last saved batch.
+
+    The subject of a metric is ℓ ("2"). `shorter_better` is a lower bound if some sentences are undecided.
     """
     prepare_torch(context.cpus)
     sources = EncodedTestSet.of_step(context).sources
@@ -97,7 +103,7 @@ def judge(
     budget: SearchBudget,
     tick: Callable[[], None],
 ) -> list[Verdict]:
-    """`lengths` increase; `tick` is called often, and may raise."""
+    """Judge a batch of sources. `lengths` increase; `tick` is called often, and may raise."""
     model, objective = trained.model, trained.objective
     memory = model.encode(source_batch(sources, model.output_weight.device))
     output = output_layer(model, None)
@@ -130,8 +136,10 @@ def judge(
 def in_order(
     verdicts: Sequence[Verdict], order: Sequence[int], sources: Sequence[Sequence[int]]
 ) -> list[Verdict]:
-    """The verdicts in the order of all sources. `order`: of those that are not empty, whose verdicts come
-    first."""
+    """Return the verdicts in the order of all sources.
+
+    `order`: the order of the sources that are not empty. Their verdicts come first.
+    """
     whole = [n for n, source in enumerate(sources) if source]
     blank = [n for n, source in enumerate(sources) if not source]
     places = [*(whole[n] for n in order), *blank]

@@ -20,7 +20,10 @@ _FEWEST: Mapping[Score, int] = {"ratio": 1, "deviation": 2, "bleu": 0}  # by the
 
 
 def deviation(sums: Array) -> Array:
-    """(..., 3) sums of squares, values and segments -> (...) sample standard deviations; 0 of one segment."""
+    """Compute sample standard deviations: (..., 3) sums of squares, values and segments -> (...).
+
+    The deviation of one segment is 0.
+    """
     squares, total, count = np.moveaxis(sums, -1, 0)
     variance = (squares - total**2 / np.maximum(count, 1)) / np.maximum(count - 1, 1)
     return np.sqrt(np.maximum(variance, 0.0))
@@ -34,9 +37,12 @@ SCORES: Mapping[Score, ScoreFunction] = {
 
 
 def run(context: StepContext[DifferencesParams]) -> StepResult:
-    """`delta`, subject MEASURE/SETTING: system − baseline at that setting; with `base`, the system at that
-    setting − the system at `base`. Each is the mean over seeds, with the interval and the p-values of
-    `creamtea.stats.resampling.paired_bootstrap`; detail.scores has the scores of each seed."""
+    """Compare the rows of an analysis in pairs: `delta`, subject MEASURE/SETTING.
+
+    Without `base` it is system − baseline at that setting. With `base` it is the system at that setting − the
+    system at `base`. Each side is the mean over seeds, with the interval and the p-values of
+    `creamtea.stats.resampling.paired_bootstrap`; detail.scores has the scores of each seed.
+    """
     base = context.params.base
     system = [SegmentStatistics.load(folder) for folder in context.inputs("system")]
     baseline = [SegmentStatistics.load(folder) for folder in context.inputs("baseline")]

@@ -1,5 +1,8 @@
-"""Step `empty_string`: how often a model prefers the empty string to a system's output (Stahlberg and Byrne
-2019; Peters and Martins 2021, Table 4), and by how much (as SCONES, Figure 6, of exact search)."""
+"""Step `empty_string`: how often a model prefers the empty string to a system's output, and by how much.
+
+Stahlberg and Byrne 2019; Peters and Martins 2021, Table 4; SCONES, Figure 6 (which has exact search's
+outputs).
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,20 @@ _MAX_BARS = 40
 
 
 def run(context: StepContext[EmptyStringParams]) -> StepResult:
-    """The log-probability of the empty string, log P(</s> | x), against the score of the system's output
-    under the same model; for SCONES both are sums of log σ. Over all sentences:
+    """Compare log P(</s> | x), the score of the empty string, with the score of the system's output.
+
+    Both scores are of the same model; for SCONES they are sums of log σ. Over all sentences:
 
     - `empty_preferred`: the share for which the empty string scores strictly higher than the output, or is
-      the output. Table 4 is an upper bound for how often the empty string is the most probable of all, which
-      it only is if outputs that are empty count; `detail.output_empty` says how many those are. An output cut
-      at its length limit has its score without </s>, which can only be too high.
-    - `empty_impossible`: the share for which its probability is exactly 0 (entmax). Both with Wilson
-      intervals.
+      the output, with a Wilson interval. Table 4 is an upper bound for how often the empty string is the
+      most probable of all. It is one only if empty outputs count; `detail.output_empty` says how many there
+      are. The score of an output that was cut at its length limit lacks </s>, and so is too high if anything.
+    - `empty_impossible`: the share for which its probability is exactly 0 (entmax), with a Wilson interval.
     - `log_prob_gap`: the mean of output - empty over the sentences where it is finite, with a bootstrap
       interval; the detail has the `deviation` and how many are `infinite`.
     - `log_prob_output`, `log_prob_empty`: means, likewise (Figure 6; the error bars are the deviations).
 
-    Points `log_prob_gap`: a histogram, x the middle of a bar, y its share of all sentences; sentences with
+    Points `log_prob_gap` are a histogram: x the middle of a bar, y its share of all sentences; sentences with
     an infinite gap are in no bar. The file `empty_string.jsonl` has {index, output, empty} (null: -inf).
     """
     prepare_torch(context.cpus)
@@ -61,7 +64,7 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
 def empty_scores(
     trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext[Any]
 ) -> list[float]:
-    """log P(</s> | x) of each source; of an empty one over </s> alone, as it is decoded."""
+    """Compute log P(</s> | x) of each source. For an empty source only </s> competes, as when it is decoded."""
     model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}
@@ -79,7 +82,7 @@ def empty_scores(
 
 
 def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]) -> list[MetricRow]:
-    """Scores of the outputs and of the empty string, and the outputs' subwords."""
+    """Compare the scores of outputs and empty strings. `lengths`: subwords of the outputs."""
     of = len(outputs)
     preferred = sum(
         length == 0 or other > own for own, other, length in zip(outputs, empty, lengths, strict=True)
@@ -100,7 +103,7 @@ def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[
 def segment_statistics(
     outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]
 ) -> SegmentStatistics:
-    """What each segment adds to the columns of the analysis, of what `metrics` takes."""
+    """Collect the statistics of each segment for the columns of the analysis."""
     kept = SegmentStatistics()
     higher, blank = np.array(empty) > np.array(outputs), np.array(lengths) == 0
     kept.share("empty_higher", higher & ~blank)
@@ -141,8 +144,10 @@ def histogram(outputs: Sequence[float], empty: Sequence[float]) -> list[PointRow
 
 
 def bar_width(spread: float) -> float:
-    """The smallest of 0.5, 1, 2, 5, 10, 20, 50, … that needs at most `_MAX_BARS` bars; bars begin at its
-    multiples, so that those of several systems can be compared."""
+    """Return the smallest of 0.5, 1, 2, 5, 10, 20, 50, … that needs at most `_MAX_BARS` bars.
+
+    Bars begin at multiples of the width, so that those of several systems can be compared.
+    """
     width, step = 0.5, 0
     while spread / width > _MAX_BARS - 1:
         width *= (2, 2, 2.5)[step % 3]

@@ -13,7 +13,7 @@ from creamtea_workers.steps.align import train_in_step
 
 
 def run(context: StepContext[Ibm3Params]) -> StepResult:
-    """The built-in aligner gives the most probable alignment of every pair; its counts are the tables."""
+    """Count IBM-3's tables in the most probable alignment of every pair, by the built-in aligner."""
     size = SubwordModel.of_step(context).size
     shards = Shards(context.input("encode"), without=UNK)
     try:

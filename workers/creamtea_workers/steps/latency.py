@@ -48,18 +48,20 @@ _SEED = 1  # of the order in which systems take turns
 
 
 def run(context: StepContext[LatencyParams]) -> StepResult:
-    """Metrics of each system, whose position is the subject. `latency_p50`, `latency_p90`, `latency_p99` in
-    milliseconds of a batch are percentiles over batches; their median over repetitions has the interval that
-    `creamtea.stats.resampling` defines. `latency_mean_p50` … are their means over repetitions with a t
-    interval (NVS paper, Table 5), `latency_mean` that of the mean over batches, and `sentences_per_second`
-    that of the speed (SCONES paper, Figure 2, whose own are medians of five runs).
+    """Time the systems. The subject of a metric is the position of its system.
+
+    - `latency_p50`, `latency_p90`, `latency_p99`: milliseconds of a batch. A percentile is over batches; its
+      median over repetitions has the interval that `creamtea.stats.resampling` defines.
+    - `latency_mean_p50` …: means of the percentiles over repetitions, with a t interval (NVS paper, Table 5).
+    - `latency_mean`: the mean over batches, likewise.
+    - `sentences_per_second`: likewise (SCONES paper, Figure 2, which has medians of five runs).
 
     `percent_of` in the detail has, for each system by its position, the ratio to that system in per cent with
-    its 95 % interval, {"value", "low", "high"}: of the percentiles the median over repetitions of the ratio
-    in the same repetition, of the means the ratio of both (`creamtea.stats.estimate`).
+    its 95 % interval: {"value", "low", "high"}. For percentiles it is the median over repetitions of the
+    ratio in the same repetition, for means the ratio of both (`creamtea.stats.estimate`).
 
-    A test set with fewer sentences than the protocol asks for gives the whole batches that it has; StepError
-    where it has not one.
+    If a test set has fewer sentences than the protocol asks for, its whole batches are timed; StepError if it
+    has none.
     """
     protocol = context.params.latency
     prepare_torch(protocol.threads)
@@ -124,7 +126,7 @@ def in_batches(sentences: Sequence[Sentence], size: int) -> list[Sequence[Senten
 def load_systems(
     context: StepContext[LatencyParams], device: torch.device, subwords: TextModel
 ) -> list[Translator]:
-    """Systems with the same model and precision share it."""
+    """Load the systems. Those with the same model and precision share it."""
     folders, lexicon = context.inputs("models"), lexicon_file(context)
     loaded: dict[tuple[int, str], TrainedModel] = {}
     systems = []
@@ -142,8 +144,10 @@ def warm_up(
     count: int,
     device: torch.device,
 ) -> list[float]:
-    """Each system translates `count` batches, the longest first; on a GPU each batch at least once, so that
-    its CUDA graphs are captured. Returns the seconds that this took for each system."""
+    """Let each system translate `count` batches, the longest first. Return its seconds of capturing.
+
+    On a GPU each batch is translated at least once, so that its CUDA graphs are captured.
+    """
     if device.type == "cuda":
         count = max(count, len(batches))
     seconds = []
@@ -171,7 +175,7 @@ def measure(
     repetitions: int,
     context: StepContext[LatencyParams],
 ) -> Array:
-    """Seconds (systems, repetitions, batches)."""
+    """Time every system on every batch: seconds (systems, repetitions, batches)."""
     turns, order = random.Random(_SEED), list(range(len(systems)))
     seconds = np.zeros((len(systems), repetitions, len(batches)))
     for repetition in range(repetitions):
@@ -189,7 +193,7 @@ def measure(
 
 
 def rows(seconds: Array, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """`indices`: of the first segment of each batch."""
+    """Yield the lines of latency.jsonl. `indices`: the first segment of each batch."""
     for (system, repetition, n), value in np.ndenumerate(seconds):
         yield {
             "system": system,
@@ -212,7 +216,7 @@ def describe(system: TimedSystem, translator: Translator, selected_size: float) 
 
 
 def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow]:
-    """Medians over repetitions of seconds (systems, repetitions, batches)."""
+    """Yield medians over repetitions of percentiles of seconds (systems, repetitions, batches)."""
     interval = f"95 %, bootstrap over repetitions, {RESAMPLES} resamples, seed {SEED}"
     for percent in PERCENTILES:
         times = np.percentile(1000 * seconds, percent, axis=2)  # (systems, repetitions)
@@ -226,7 +230,7 @@ def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow
 
 
 def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator[MetricRow]:
-    """Means over repetitions of seconds (systems, repetitions, batches) for so many sentences."""
+    """Yield means over repetitions of seconds (systems, repetitions, batches). `sentences`: those timed."""
     measures = {
         "latency_mean": 1000 * seconds.mean(axis=2),
         **{

@@ -11,9 +11,11 @@ from creamtea_workers.metrics.base import references_of
 
 
 def run(context: StepContext[OutputsParams]) -> StepResult:
-    """One hypothesis per segment: line n of the file is of segment n. Lines end in `\\n` only, and stay as
-    they are (`creamtea.words.plain`). There is no model, so that score, length in subwords and selected size
-    are null. StepError for a NUL character."""
+    """Write one hypothesis per segment: line n of the file belongs to segment n.
+
+    Lines end in a line feed only, and stay as they are (`creamtea.words.plain`). There is no model, so score,
+    length in subwords and selected size are null. Raises StepError for a NUL character.
+    """
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     texts = _texts(context.params, context, segments)
     rows = [

@@ -15,7 +15,7 @@ Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
 
 
 def run(context: StepContext[OverlapParams]) -> StepResult:
-    """The training text is read once, pair by pair; only the test sentences are held in memory."""
+    """Count test sentences in the training text, which is read once; only test sentences are held in memory."""
     corpus = context.input("corpus")
     test_sets = [read_jsonl(folder / "segments.jsonl") for folder in context.inputs("test_sets")]
     sides = (iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt"))
@@ -27,8 +27,10 @@ def run(context: StepContext[OverlapParams]) -> StepResult:
 
 
 def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Count, for each test set, the sources in the training text, and the sources that are there with one of
-    their references. All text is normalised, as the training text is."""
+    """Count, for each test set, the sources in the training text: alone, and with one of their references.
+
+    All text is normalised, as the training text is.
+    """
     sought = [[_pairs_of(segment) for segment in segments] for segments in test_sets]
     wanted = {pairs[0].source for segments in sought for pairs in segments}
     sources: set[str] = set()
@@ -51,8 +53,10 @@ def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[Met
 
 
 def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Count, for each test set of words, those with a symbol that no training source has, and name the
-    symbols."""
+    """Count, for each test set of words, those with a symbol that no training source has.
+
+    The detail names the symbols.
+    """
     seen = {symbol for source in training for symbol in split("characters", source)}
     rows = []
     for position, segments in enumerate(test_sets):

@@ -11,7 +11,7 @@ from creamtea_workers.steps.compare import compared
 
 
 def run(context: StepContext[PairsParams]) -> StepResult:
-    """A `delta` for each pair, whose subject "0/2" is the third system less the first."""
+    """Return a `delta` for each pair. The subject "0/2" is the third system less the first."""
     folders = iter(context.inputs("systems"))
     systems = [list(islice(folders, count)) for count in context.params.outputs]
     rows = compared(context, systems)

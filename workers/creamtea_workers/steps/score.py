@@ -18,14 +18,13 @@ from creamtea_workers.metrics.words import WordMetric
 
 
 def run(context: StepContext[ScoreParams]) -> StepResult:
-    """Corpus score with a 95 % interval (bootstrap over segments), and a score for each segment. A note says
-    why there is no interval.
+    """Compute the corpus score with a 95 % bootstrap interval over segments, and a score for each segment.
 
-    BLEU also gives `length_ratio`: hypothesis over reference tokens of the whole test set, as BLEU's
-    tokenizer counts them, end of sentence on neither side.
-    `error_spans.jsonl` holds the errors that a scorer found, if it looks for any.
-    The detail `unfit` says why the metric cannot compare most of these texts, if it cannot.
-    Raises StepUnavailable when the metric's tokenizer, environment or model is unavailable.
+    If there is no interval, a note says why. BLEU also gives `length_ratio`: hypothesis over reference tokens
+    of the whole test set, as BLEU's tokenizer counts them, end of sentence on neither side.
+    `error_spans.jsonl` holds the errors that a scorer found, if it looks for any. The detail `unfit` says why
+    the metric cannot compare most of these texts, if it cannot. Raises StepUnavailable if the metric's
+    tokenizer, environment or model is unavailable.
     """
     spec = context.params.metric
     metric = build_metric(spec, context.params.languages, context)
@@ -86,7 +85,7 @@ def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) ->
 
 
 def _of_references(spec: Metric, texts: Texts, own: int | None) -> str:
-    """What a reader must know of the references that the score is against."""
+    """Say against which references the score is, if it is not against all."""
     count = len(texts.all_references)
     words = [] if own is None else [f"against the other {'reference' if count == 1 else 'references'} only"]
     if count > 1 and not spec.several_references:

@@ -1,5 +1,7 @@
-"""Step `search_errors`: what exact search finds and proves, and how often a beam misses it (Stahlberg and
-Byrne 2019; SCONES, sections 4.3 and 4.4, Figures 5 to 7, Table 7)."""
+"""Step `search_errors`: what exact search finds and proves, and how often a beam misses it.
+
+Stahlberg and Byrne 2019; SCONES, sections 4.3 and 4.4, Figures 5 to 7, Table 7.
+"""
 
 from __future__ import annotations
 
@@ -29,33 +31,36 @@ _RATIO = Beam(kind="beam").max_length_ratio  # the plan's beams have the default
 
 @dataclass(frozen=True)
 class SearchedOutputs:
-    """The outputs of one decoding, in the segments' order. The score is -inf where no finished hypothesis was
-    found."""
+    """The outputs of one decoding, in the segments' order.
+
+    A score is -inf if no finished hypothesis was found.
+    """
 
     scores: list[float]
     lengths: list[int]  # subwords
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
-    """One decoding per width, in this order. Shares have Wilson intervals, other metrics bootstrap intervals
-    over segments:
+    """Compare the decoding of each width with exact search.
 
-    - `search_errors`, subject the width ("4"): the share of the sentences whose best translation is proved
+    Shares have Wilson intervals, other metrics bootstrap intervals over segments:
+
+    - `search_errors`, subject the width ("4"): of the sentences whose best translation is proved, the share
       that the beam search has not found. An error is a score lower than the best one by more than rounding
-      explains (`creamtea_workers.search.exact.tolerance`), or an output cut at the length limit where there
-      is a finished one.
+      explains (`creamtea_workers.search.exact.tolerance`), or an output cut at the length limit if there is a
+      finished one.
     - `search_errors_at_least`, by width: of all sentences, the share for which the exact search has found a
-      better translation, be it proved the best or not: a lower bound where some are unproved.
+      better translation, proved the best or not. It is a lower bound if some are unproved.
     - `proved`, `improved`, `limit`: the exact search's outcomes; `unproved` = `improved` + `limit` (Table 7).
-    - `bleu`, `length_ratio`, `empty`, by width and for the subject "exact", which has the best translation
-      found where it is not proved (`creamtea_workers.analysis.rows`).
+    - `bleu`, `length_ratio`, `empty`: by width, and for the subject "exact", whose outputs are the best
+      translations found, proved or not (`creamtea_workers.analysis.rows`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
-      translation found, of the empty string, and their difference, detail.deviation its standard deviation.
-      Sentences for which the empty string is impossible (entmax) are left out of the last two;
-      detail.infinite says how many.
+      translation found, of the empty string, and their difference, with the standard deviation in the detail.
+      The last two omit sentences for which the empty string is impossible (entmax); detail.infinite counts
+      these.
 
-    Points `search_errors`, `bleu`: x the width; the exact search's BLEU follows at twice the widest, labelled
-    "exact".
+    Points `search_errors`, `bleu`: x is the width. The exact search's BLEU follows at twice the largest
+    width, labelled "exact".
     """
     prepare_torch(context.cpus)
     test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params.widths
@@ -98,7 +103,7 @@ def read_outputs(decode: Path, test_set: EncodedTestSet) -> SearchedOutputs:
 
 
 def search_errors(beam: SearchedOutputs, exact: SearchedOutputs) -> list[bool]:
-    """Whether the exact search has found a better translation, sentence by sentence."""
+    """Return, sentence by sentence, whether the exact search has found a better translation."""
     return [
         best > score + tolerance(max(lengths))
         for score, best, *lengths in zip(beam.scores, exact.scores, beam.lengths, exact.lengths, strict=True)

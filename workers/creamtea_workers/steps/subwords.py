@@ -1,5 +1,4 @@
-"""Step `subwords`: one joint SentencePiece model over both sides of the training text, or a vocabulary of
-each side."""
+"""Step `subwords`: a joint SentencePiece model of the training text, or a vocabulary of each side."""
 
 from __future__ import annotations
 

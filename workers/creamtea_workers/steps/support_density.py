@@ -1,5 +1,7 @@
-"""Step `support_density`: how much of the vocabulary has a probability above zero (Peters and Martins 2021,
-Table 6)."""
+"""Step `support_density`: how much of the vocabulary has a probability above zero.
+
+Peters and Martins 2021, Table 6.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics, ratio_r
 
 
 def run(context: StepContext[SupportDensityParams]) -> StepResult:
-    """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
+    """Measure the support, teacher-forced on the references; each position counts alike, </s> included.
 
-    A subword is in the support if its log-score is above -inf, so that what underflows as a probability still
-    counts: softmax and SCONES have the whole vocabulary.
+    A subword is in the support if its log-score is above -inf, so that it counts even if its probability
+    underflows: softmax and SCONES have the whole vocabulary.
 
     Intervals are over sentences. Points `support_size`: y is the share of positions with a support of more
-    than x/2 and at most x subwords; x are the powers of two, at last the size of the vocabulary; the label
+    than x/2 and at most x subwords. x are the powers of two, at last the size of the vocabulary; the label
     names the sizes ("5–8").
     """
     references = References.load(context)
@@ -39,17 +41,17 @@ def run(context: StepContext[SupportDensityParams]) -> StepResult:
 
 
 def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
-    """(n, V) -> (n, 1)."""
+    """Count the subwords in the support: (n, V) -> (n, 1)."""
     return (log_scores > -torch.inf).sum(dim=1, keepdim=True)
 
 
 def position_sums(sizes: Sequence[Array]) -> Array:
-    """(n, 2): of each sentence the sum over its positions, and their number."""
+    """Return the sum over positions and their number, of each sentence: (n, 2)."""
     return np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
 
 
 def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:
-    """`sizes`: of each sentence the support's at each position (T,)."""
+    """Measure density and size of the support. `sizes`: of each sentence, (T,) at its positions."""
     sums = position_sums(sizes)
     positions = int(sums[:, 1].sum())
     about = {"positions": positions, "vocabulary": vocabulary}
@@ -69,7 +71,7 @@ def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:
 
 
 def histogram(sizes: Array, vocabulary: int) -> list[PointRow]:
-    """sizes (N,) of at least 1."""
+    """Return the shares of positions by size of the support. sizes: (N,), at least 1."""
     counts = Counter((int(size) - 1).bit_length() for size in sizes)  # k: more than 2^(k-1), at most 2^k
     points = []
     for k, count in sorted(counts.items()):

@@ -75,8 +75,11 @@ def training_pairs(encoded: Path, training: Training) -> Pairs:
 def sampled_pairs(
     corpus: Path, pairs: Pairs, subwords: SubwordModel, params: TrainParams, epoch: int
 ) -> Pairs:
-    """Segment the training text by BPE-dropout: as a function of seed and epoch alone, so that a training
-    resumes with the same subwords. A sentence that becomes too long keeps its plain subwords."""
+    """Segment the training text by BPE-dropout.
+
+    The result depends on seed and epoch alone, so that a training resumes with the same subwords. A sentence
+    that becomes too long keeps its plain subwords.
+    """
     sides: list[Rows] = []
     for side, (name, plain) in enumerate((("train.src", pairs.sources), ("train.tgt", pairs.targets))):
         kept = range(len(plain)) if plain.kept is None else plain.kept.tolist()
@@ -94,7 +97,10 @@ def sampled_pairs(
 
 
 def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: TrainParams) -> Development:
-    """Load it, with references of its first sentences, or of all if a metric of these selects the model."""
+    """Load the development text, with references of its first sentences.
+
+    If a metric of these selects the model, it has references of all sentences.
+    """
     references = read_lines(corpus / "dev.tgt")
     sources = read_lines(corpus / "dev.src")[:EXAMPLES]
     groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()
@@ -137,6 +143,6 @@ def facts_of(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
 
 
 def replayed(model: Model) -> dict[str, float]:
-    """The share of the updates' batches whose kernels a GPU replayed."""
+    """Return the share of the updates' batches whose kernels a GPU replayed."""
     share = model.recorder.share if model.recorder is not None else None
     return {} if share is None else {"replayed": round(share, 3)}
