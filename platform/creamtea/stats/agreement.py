@@ -22,7 +22,7 @@ MIN_GROUPS_ALPHA = 10  # for an interval of α: of fewer it covers less than 90 
 
 @dataclass(frozen=True)
 class Alpha(Estimate):
-    """Krippendorff's α: 1 is full agreement, 0 is what chance gives, below 0 is worse than chance."""
+    """Krippendorff's α: 1 is full agreement, 0 what chance gives, below 0 worse than chance."""
 
     units: int = 0  # with at least two ratings; others cannot be paired and are left out
     raters: int = 0  # with a rating on one of these units
@@ -31,11 +31,11 @@ class Alpha(Estimate):
 
 @dataclass(frozen=True)
 class Icc:
-    """Intraclass correlations by the names of Shrout and Fleiss 1979; None where not defined.
+    """Intraclass correlations by the names of Shrout and Fleiss 1979; None if undefined.
 
-    `two_1` is two-way random, for one rating (absolute agreement: a rater's severity counts as error),
-    `two_k` for the mean of k ratings, the harmonic mean of the ratings per unit; `three_1` two-way mixed
-    (consistency: severity does not count).
+    `two_1` is two-way random, for one rating (absolute agreement: a rater's severity counts as error).
+    `two_k` is the same for the mean of k ratings, k the harmonic mean of the ratings per unit. `three_1` is
+    two-way mixed (consistency: severity does not count).
     """
 
     two_1: float | None = None
@@ -45,15 +45,17 @@ class Icc:
 
 
 def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None) -> Alpha:
-    """α = 1 − D_o/D_e of a matrix (units, raters) by interval distances (Krippendorff 2011, "Computing
-    Krippendorff's alpha-reliability").
+    """Compute α = 1 − D_o/D_e of a matrix (units, raters) by interval distances.
 
-    D_o is the mean squared difference within units, each unit of m ratings paired with itself m/(m − 1) fold,
-    D_e that between all pairable ratings. The interval leaves out one of the `groups` (units,) at a time, the
-    items that units belong to, as the outputs for one source are not independent; without `groups`, single
-    units. It is the jackknife's, of log(1 − α) = log D_o − log D_e, with Student's t of groups − 1 degrees of
-    freedom (Efron and Tibshirani 1993, "An Introduction to the Bootstrap", ch. 11): it covers 90 to 92 %
-    with `MIN_GROUPS_ALPHA`, 94 % with a hundred, where the bootstrap covered 60 % with three groups.
+    Source: Krippendorff 2011, "Computing Krippendorff's alpha-reliability". D_o is the mean squared
+    difference within units, each unit of m ratings paired with itself m/(m − 1) fold; D_e is that between all
+    pairable ratings.
+
+    The interval leaves out one group at a time. `groups` (units,) are the items that units belong to, because
+    outputs for one source are not independent; the default is single units. It is a jackknife interval of
+    log(1 − α) = log D_o − log D_e, with Student's t of groups − 1 degrees of freedom (Efron and Tibshirani
+    1993, "An Introduction to the Bootstrap", ch. 11). It covers 90 to 92 % with `MIN_GROUPS_ALPHA` groups and
+    94 % with a hundred; the bootstrap covered 60 % with three groups.
     """
     table = as_matrix(matrix)
     pairable = (~np.isnan(table)).sum(axis=1) >= 2
@@ -92,7 +94,7 @@ def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None) -> Al
 
 
 def _interval_alpha(sums: Array) -> Array:
-    """(…, 4) sums of count, total, squares and within -> (…,); NaN where all ratings are equal."""
+    """Compute α from sums (…, 4) of count, total, squares and within; NaN if all ratings are equal."""
     n, total, squares, within = np.moveaxis(sums, -1, 0)
     spread = n * squares - total**2
     spread = np.where(spread > ROUNDING * n * squares, spread, np.nan)  # of equal ratings rounding is left
@@ -102,14 +104,15 @@ def _interval_alpha(sums: Array) -> Array:
 
 
 def intraclass(matrix: ArrayLike) -> Icc:
-    """Intraclass correlations of a matrix (units, raters), complete or not.
+    """Compute intraclass correlations of a matrix (units, raters), complete or not.
 
-    From the variance components of units σ_u², raters σ_r² and residuals σ_e² in x = μ + u + r + e. With
-    missing cells they are Henderson's method 3 (Searle, Casella and McCulloch 1992, ch. 5: sums of squares of
-    units adjusted for raters and of raters adjusted for units, set equal to their expectations). For a
-    complete matrix all equal Shrout and Fleiss's mean squares. Units with one rating are left out. Negative
-    components are kept: a coefficient below 0 means "no agreement". None where raters and units cannot be
-    separated (too few shared units).
+    They come from the variance components of units σ_u², raters σ_r² and residuals σ_e² in x = μ + u + r + e.
+    With missing cells the components are Henderson's method 3 (Searle, Casella and McCulloch 1992, ch. 5:
+    sums of squares of units adjusted for raters and of raters adjusted for units, set equal to their
+    expectations). For a complete matrix they equal Shrout and Fleiss's mean squares.
+
+    Units with one rating are left out. Negative components are kept: a coefficient below 0 means "no
+    agreement". None if raters and units cannot be separated (too few shared units).
     """
     table = as_matrix(matrix)
     table = table[(~np.isnan(table)).sum(axis=1) >= 2]
@@ -134,9 +137,9 @@ def intraclass(matrix: ArrayLike) -> Icc:
 
 
 def _two_way_components(cells: Array, x: Array) -> tuple[float, float, float] | None:
-    """The variances of units, raters and residuals; None where units and raters cannot be separated.
+    """Estimate the variances of units, raters and residuals; None if these cannot be separated.
 
-    `cells` (units, raters) is 1 where there is a rating, `x` the ratings, centred, 0 elsewhere.
+    `cells` (units, raters) is 1 where there is a rating. `x` has the centred ratings, 0 elsewhere.
     """
     of_unit, of_rater = cells.sum(axis=1), cells.sum(axis=0)
     unit_sums, rater_sums = x.sum(axis=1), x.sum(axis=0)
@@ -160,12 +163,12 @@ def _two_way_components(cells: Array, x: Array) -> tuple[float, float, float] | 
 
 
 def _share(signal: float, noise: float) -> float | None:
-    """signal / (signal + noise); None where the two do not add up to a variance."""
+    """Return signal / (signal + noise); None if the two do not add up to a variance."""
     return signal / (signal + noise) if signal + noise > 1e-12 else None
 
 
 def as_matrix(matrix: ArrayLike) -> Array:
-    """The matrix (units, raters) as float64. ValueError for another shape or infinite scores."""
+    """Return the matrix (units, raters) as float64. ValueError for another shape or infinite scores."""
     table: Array = np.asarray(matrix, dtype=np.float64)
     if table.ndim != 2 or np.isinf(table).any():
         raise ValueError("agreement needs a matrix (units, raters) of finite scores, NaN where missing")
@@ -179,8 +182,11 @@ def as_matrix(matrix: ArrayLike) -> Array:
 
 
 def one_rating_each(*keys: ArrayLike, value: ArrayLike) -> tuple[list[NDArray[np.int64]], Array]:
-    """The different combinations of the keys (ratings,) in ascending order, say of rater and output, and the
-    mean of the ratings of each. ValueError for arrays of other lengths."""
+    """Average ratings by the combination of their keys, such as rater and output.
+
+    Returns the different combinations of keys (ratings,) in ascending order, and the mean rating of each.
+    ValueError for arrays of other lengths.
+    """
     columns = np.stack([np.asarray(key, dtype=np.int64) for key in keys], axis=1)
     values = np.asarray(value, dtype=np.float64)
     if columns.shape[0] != values.shape[0]:
@@ -222,8 +228,10 @@ class RaterAgreement:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far apart the ratings of one output are, in points; `deviation` is their sample standard
-    deviation."""
+    """How far apart the ratings of one output are, in points.
+
+    `deviation` is their sample standard deviation.
+    """
 
     output: int  # row of the matrix
     ratings: int
@@ -241,13 +249,13 @@ def rater_agreement(
     counting: Collection[int] | None = None,
     groups: ArrayLike | None = None,
 ) -> list[RaterAgreement]:
-    """Each of `raters` against the others, from ratings (n,): who, which output (a row of `items`), points.
+    """Compare each of `raters` with the others, from ratings (n,): rater, output, points.
 
-    `items` (outputs,) names the item that each output belongs to: deviations are averaged within an item
-    first, as the outputs for one source are not independent. `groups` (outputs,) names what intervals are
-    over, the documents that the items belong to; without, they are over items. With `counting`, the others
-    are only these raters (excluded raters are compared with those who count). ValueError for vectors of other
-    lengths.
+    An output is a row of `items` (outputs,), which names the item that each output belongs to. Deviations are
+    averaged within an item first, because outputs for one source are not independent. Intervals are over
+    `groups` (outputs,), the documents that the items belong to; the default is items. With `counting`, the
+    others are only these raters, so that excluded raters are compared with those who count. ValueError for
+    vectors of other lengths.
     """
     who, what, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
     together = owner if groups is None else np.asarray(groups)
@@ -297,10 +305,12 @@ def _against(
 
 
 def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
-    """Pearson's r of two vectors (n,) with its 95 % interval: Fisher's where each pair of values is a group
-    of its own; else by the jackknife that leaves out a group at a time, of Fisher's z = artanh r, with
-    Student's t of groups − 1 degrees of freedom (Efron and Tibshirani 1993, "An Introduction to the
-    Bootstrap", ch. 11)."""
+    """Compute Pearson's r of two vectors (n,) with its 95 % interval.
+
+    If each pair of values is a group of its own, the interval is Fisher's. Otherwise it is the jackknife's,
+    which leaves out a group at a time, of Fisher's z = artanh r, with Student's t of groups − 1 degrees of
+    freedom (Efron and Tibshirani 1993, "An Introduction to the Bootstrap", ch. 11).
+    """
     pearson = scipy.stats.pearsonr(x, y)
     r = float(pearson.statistic)
     labels, of_group = np.unique(groups, return_inverse=True)
@@ -331,8 +341,11 @@ def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
 
 
 def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
-    """The outputs of a matrix (outputs, raters), NaN where missing, whose ratings are furthest apart, by
-    deviation, then range, then row. Those without two different ratings are omitted."""
+    """List the outputs whose ratings are furthest apart: by deviation, then range, then row.
+
+    `matrix` (outputs, raters) is NaN where a rating is missing. Outputs without two different ratings are
+    omitted.
+    """
     table = as_matrix(matrix)
     rows = np.flatnonzero((~np.isnan(table)).sum(axis=1) > 1)
     given = table[rows]

@@ -39,21 +39,23 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeanEstimate(Estimate):
-    """A weighted mean (unit of the values) with its standard error and the degrees of freedom of its t, both
-    None where there is no spread to judge by."""
+    """A weighted mean, its standard error, and the degrees of freedom of its t.
+
+    The mean has the unit of the values. Error and degrees are None if there is no spread to judge by.
+    """
 
     standard_error: float | None = None
     df: float | None = None
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """The t interval at a level (0.9 for two one-sided tests); None where there is no spread."""
+        """Return the t interval at a level (0.9 for two one-sided tests); None without spread."""
         if self.value is None or self.standard_error is None or self.df is None:
             return None
         half = float(scipy.special.stdtrit(self.df, 0.5 + confidence / 2)) * self.standard_error
         return self.value - half, self.value + half
 
     def t_test(self) -> float | None:
-        """The two-sided p-value of a mean of 0; None where there is no spread."""
+        """Return the two-sided p-value of a mean of 0; None without spread."""
         if self.value is None or self.standard_error is None or self.df is None:
             return None
         return float(2 * scipy.special.stdtr(self.df, -abs(self.value) / self.standard_error))
@@ -66,13 +68,16 @@ def mean_estimate(
     clusters: ArrayLike | None = None,
     cluster: str = "document",
 ) -> MeanEstimate:
-    """The mean of values (n,) with its t interval; without weights the textbook's (scipy's `ttest_1samp`).
+    """Estimate the mean of values (n,) with its t interval.
 
-    With weights w (n,), all positive, `variance_of_mean` has the formulas. With `clusters` (n,), labels of
-    what goes together (the documents of segments), the mean stays and its spread is that of the clusters'
-    means (`cluster_means`); `cluster` is what one is called in a reason. `scale` is the size of the scores
-    that the values are differences of: a spread below its rounding error counts as none. ValueError for
-    values that are not finite or weights that are not positive: callers leave those out.
+    Without weights it is the textbook's (scipy's `ttest_1samp`). With weights w (n,), all positive,
+    `variance_of_mean` has the formulas. With `clusters` (n,), labels of what belongs together (the documents
+    of segments), the mean stays the same and its spread is that of the clusters' means (`cluster_means`);
+    `cluster` is what reasons call one.
+
+    `scale` is the size of the scores that the values are differences of: a spread below its rounding error
+    counts as none. ValueError for values that are not finite or weights that are not positive: callers leave
+    these out.
     """
     x = np.asarray(values, dtype=np.float64)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -100,12 +105,13 @@ def mean_estimate(
 
 
 def positive_estimate(estimate: Estimate) -> Estimate:
-    """The interval of something above 0, as a time or a ratio of times, on the scale of logarithms.
+    """Compute the interval of something above 0, as a time or a ratio of times, on a logarithmic scale.
 
-    v ± h becomes [v·exp(−h/v), v·exp(h/v)], since log v has the standard error se/v (delta method): it is
-    never below 0, has v inside, and hardly differs where h is small beside v. In simulations
-    (`tests/stats/test_positive_estimate.py`) it covers the true mean as often as v ± h or more often, most so
-    with skewed values, which v ± h leaves out on the upper side. ValueError for a value that is not above 0.
+    v ± h becomes [v·exp(−h/v), v·exp(h/v)], since log v has the standard error se/v (delta method). The
+    interval is never below 0, contains v, and hardly differs from v ± h if h is small beside v. In
+    simulations (`tests/stats/test_positive_estimate.py`) it covers the true mean as often as v ± h or more
+    often, especially with skewed values, for which v ± h often ends too low. ValueError for a value that is
+    not above 0.
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
@@ -116,13 +122,15 @@ def positive_estimate(estimate: Estimate) -> Estimate:
 
 
 def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[Array, Array, Array]:
-    """The weighted mean of each cluster (clusters,), its weight, and how its variance compares with others'.
+    """Return the weighted mean of each cluster (clusters,), its weight, and its relative variance.
 
-    The weighted mean of these is that of the values, Σ_g W_g x̄_g / Σ_g W_g = Σwx/Σw, and e_g = W_g(x̄_g − m)
-    is the sum of a cluster's w(x − m): the variance of clusters' means is the cluster-robust variance of a
-    mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models"), whatever goes
-    on within a cluster. Long documents' means vary less: ρ + (1 − ρ)/n, n the effective number of values and
-    ρ = 0.3 (`stats.power`). That only corrects for few clusters; were ρ another, little would change.
+    The weighted mean of the clusters' means is that of the values, Σ_g W_g x̄_g / Σ_g W_g = Σwx/Σw, and e_g =
+    W_g(x̄_g − m) is the sum of a cluster's w(x − m). So the variance of clusters' means is the cluster-robust
+    variance of a mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models"),
+    whatever the dependence within a cluster.
+
+    Means of long documents vary less: ρ + (1 − ρ)/n, n the effective number of values and ρ = 0.3
+    (`stats.power`). This only corrects for few clusters; another ρ would change little.
     """
     _, number = np.unique(clusters, return_inverse=True)
     total = np.bincount(number, weights)
@@ -133,20 +141,22 @@ def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[A
 
 
 def outweighed(weights: Array) -> bool:
-    """Whether one of the weights (n,) is so large that the others say nothing about the spread."""
+    """Return whether one weight (n,) is so large that the others say nothing about the spread."""
     squares = weights**2
     return float(squares.sum()) ** 2 < _MIN_EFFECTIVE_ITEMS * float((squares**2).sum())
 
 
 def variance_of_mean(values: Array, weights: Array, spread: Array | None = None) -> tuple[float, float]:
-    """se² of m = Σwx/Σw for independent values x (n,), and its degrees of freedom.
+    """Estimate se² of m = Σwx/Σw for independent values x (n,), and its degrees of freedom.
 
     With weights that sum to 1, Σw²(x − m)² is the linearised variance of a ratio (Cochran 1977, ch. 6), a
-    quadratic form xᵀMx, M = (I − w1ᵀ)D(I − 1wᵀ), D = diag(w²). It is made unbiased where the values'
-    variances are in the proportion of `spread` v (n,), by default equal: times Σw²v / tr(MV), V = diag(v),
-    which is n/(n − 1) for equal weights. df = (tr MV)²/tr(MVMV) are Satterthwaite's (as in Bell and McCaffrey
-    2002, "Bias reduction in standard errors for linear regression with multi-stage samples"): n − 1 for equal
-    weights, 1 for two values whatever their weights.
+    quadratic form xᵀMx, M = (I − w1ᵀ)D(I − 1wᵀ), D = diag(w²). It is made unbiased for variances of the
+    values in the proportion of `spread` v (n,), by default equal: times Σw²v / tr(MV), V = diag(v), which is
+    n/(n − 1) for equal weights.
+
+    df = (tr MV)²/tr(MVMV) are Satterthwaite's (as in Bell and McCaffrey 2002, "Bias reduction in standard
+    errors for linear regression with multi-stage samples"): n − 1 for equal weights, 1 for two values
+    whatever their weights.
     """
     w = weights / weights.sum()
     v = np.ones(len(w)) if spread is None else spread
@@ -161,9 +171,10 @@ def variance_of_mean(values: Array, weights: Array, spread: Array | None = None)
 
 
 def without_rounding(values: Array, scale: float) -> Array:
-    """The values, but those closer than ROUNDING · scale to each other become the smallest of them in size.
+    """Make values equal that differ by rounding alone: by less than ROUNDING · scale.
 
-    Those next to 0 become 0; signs and NaN are kept, and other values do not change.
+    They become the smallest of them in size; those next to 0 become 0. Signs, NaN and other values do not
+    change.
     """
     flat = values.ravel()
     known = np.flatnonzero(~np.isnan(flat))
@@ -176,7 +187,7 @@ def without_rounding(values: Array, scale: float) -> Array:
 
 
 def aligned(*vectors: ArrayLike) -> list[Array]:
-    """The vectors as float64 (n,). ValueError where they do not share one length or hold infinity."""
+    """Return the vectors as float64 (n,). ValueError if their lengths differ or they hold infinity."""
     arrays = [np.asarray(vector, dtype=np.float64) for vector in vectors]
     if len({array.shape for array in arrays}) != 1 or arrays[0].ndim != 1:
         raise ValueError(f"vectors of shapes {[array.shape for array in arrays]} cannot be aligned")
@@ -186,7 +197,7 @@ def aligned(*vectors: ArrayLike) -> list[Array]:
 
 
 def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[Array], Array]:
-    """The vectors and weights where nothing is missing and the weight is above 0."""
+    """Return the vectors and weights where no value is missing and the weight is above 0."""
     weighing = np.ones(len(vectors[0])) if weights is None else np.asarray(weights, dtype=np.float64)
     if weighing.shape != vectors[0].shape:
         raise ValueError(f"{weighing.shape} weights for {vectors[0].shape} items")
@@ -206,7 +217,7 @@ def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[
 
 @dataclass(frozen=True)
 class ClusterMean:
-    """Σ totals / Σ sizes, with the 95 % t interval over clusters; where there is none, `reason` says why."""
+    """Σ totals / Σ sizes with the 95 % t interval over clusters, or the `reason` why there is none."""
 
     value: float
     low: float | None = None
@@ -216,7 +227,7 @@ class ClusterMean:
 
 
 def effective_clusters(sizes: ArrayLike) -> float:
-    """(Σ size)² / Σ size², Kish 1965: the number of clusters of equal size that weigh as much together."""
+    """Return (Σ size)² / Σ size² (Kish 1965): how many clusters of equal size weigh as much together."""
     size = np.asarray(sizes, dtype=np.float64)
     return float(size.sum()) ** 2 / float(size @ size)
 
@@ -232,10 +243,12 @@ def outweighing_share(sizes: ArrayLike) -> float | None:
 
 
 def variance_over_clusters(totals: ArrayLike, sizes: ArrayLike) -> float:
-    """The variance of Σ totals / Σ sizes: of a ratio estimate, linearised over two clusters or more (Cochran
-    1977, "Sampling Techniques", chapter 6). A large cluster draws the ratio towards its own, so that each
-    residual counts by its leverage (CR2: Bell and McCaffrey 2002, "Bias reduction in standard errors for
-    linear regression with multi-stage samples")."""
+    """Estimate the variance of Σ totals / Σ sizes, linearised over two clusters or more.
+
+    It is the variance of a ratio estimate (Cochran 1977, "Sampling Techniques", chapter 6). A large cluster
+    draws the ratio towards its own, so each residual counts by its leverage (CR2: Bell and McCaffrey 2002,
+    "Bias reduction in standard errors for linear regression with multi-stage samples").
+    """
     total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     cases = float(size.sum())
     residuals = (total - total.sum() / cases * size) / cases
@@ -243,12 +256,14 @@ def variance_over_clusters(totals: ArrayLike, sizes: ArrayLike) -> float:
 
 
 def cluster_mean(totals: ArrayLike, sizes: ArrayLike, cluster: str = "cluster") -> ClusterMean:
-    """`totals[g]`: the sum over cluster g, such as how many subwords one selection reaches more than another;
-    `sizes[g]`: its cases, > 0. `cluster` is what one is called in a reason.
+    """Estimate Σ totals / Σ sizes with a 95 % interval over clusters.
+
+    `totals[g]`: the sum over cluster g, such as how many subwords one selection reaches more than another.
+    `sizes[g]`: its cases, > 0. `cluster` is what reasons call a cluster.
 
     Degrees of freedom are those of the effective number of clusters. In simulations with the clusters of
-    IdiomTranslationDS, one of them a third of the cases, the interval covers 91 to 95 %; with as many degrees
-    of freedom as there are clusters and the plain variance it was 82 to 93 %. One cluster alone, and clusters
+    IdiomTranslationDS, one of them a third of the cases, the interval covers 91 to 95 %; with the plain
+    variance and as many degrees of freedom as clusters it covered 82 to 93 %. One cluster alone, and clusters
     of equal means, have no interval. ValueError without clusters.
     """
     total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
@@ -280,8 +295,11 @@ _MIN_EFFECTIVE_CASES = (
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
-    """The 95 % score interval of a binomial share (Wilson 1927). Unlike resampling it holds for few cases and
-    for shares near 0 and 1. ValueError unless 0 ≤ count ≤ of and of > 0."""
+    """Return the 95 % score interval of a binomial share (Wilson 1927).
+
+    Unlike resampling it holds for few cases and for shares near 0 and 1. ValueError unless 0 ≤ count ≤ of and
+    of > 0.
+    """
     if not 0 <= count <= of or of == 0:
         raise ValueError(f"{count} of {of} is not a share")
     from scipy.stats import binomtest  # takes a second to import
@@ -291,28 +309,28 @@ def wilson_interval(count: int, of: int) -> tuple[float, float]:
 
 
 def logit_interval(value: float, half: float) -> tuple[float, float]:
-    """The interval v ± h of a mean of shares on the scale of log odds, between 0 and 1 like the shares.
+    """Put the interval v ± h of a mean of shares on the scale of log odds, so that it stays within 0 and 1.
 
     log(v/(1 − v)) has the standard error se/(v(1 − v)) (delta method). In simulations of the mean recall of 5
-    to 68 idioms it covers 95 to 99 %; v ± h covers 90 % of a mean of 0.95, whose idioms mostly have 1.
+    to 68 idioms it covers 95 to 99 %. v ± h covers 90 % of a mean of 0.95, if most idioms have 1.
     """
     odds, half = float(scipy.special.logit(value)), half / (value * (1 - value))
     return float(scipy.special.expit(odds - half)), float(scipy.special.expit(odds + half))
 
 
 def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, float]:
-    """The 95 % interval of a share whose cases come in clusters (the marked errors of a segment): counts[g]
-    of sizes[g] cases of cluster g.
+    """Return the 95 % interval of a share whose cases come in clusters (the marked errors of a segment).
 
-    Wilson's interval with an effective number of cases: that of a simple sample whose share has the variance
-    of this ratio estimate (linearised over clusters), made smaller for few clusters by the squared ratio of
-    the normal to Student's quantile (Korn and Graubard 1998, "Confidence intervals for proportions with small
-    expected number of positive counts estimated from survey data"). Clusters of unequal size count as fewer
-    (`effective_clusters`). A share of 0 or 1 has no such variance: each of these then counts as one case.
+    Cluster g has counts[g] of sizes[g] cases. The interval is Wilson's with an effective number of cases:
+    that of a simple sample whose share has the variance of this ratio estimate (linearised over clusters).
+    For few clusters it is made smaller by the squared ratio of the normal to Student's quantile (Korn and
+    Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data"). Clusters of unequal size count as fewer (`effective_clusters`). A share of 0
+    or 1 has no such variance: each effective cluster then counts as one case.
 
-    Where one cluster outweighs the others, the variance is mostly that one's residual, and says little: each
-    effective cluster then counts as five cases at most. In simulations with one idiom a third of the cases
-    the interval so covers 94 to 100 %, where it was 63 to 99 %.
+    If one cluster outweighs the others, the variance is mostly that cluster's residual, and says little: each
+    effective cluster then counts as five cases at most. In simulations with one idiom a third of the cases,
+    the interval so covers 94 to 100 %; without this rule it covered 63 to 99 %.
 
     Returns (0, 1) if a single cluster dominates: the sample then says nothing about other clusters.
     ValueError without cases, or if a count exceeds its size.
@@ -367,10 +385,11 @@ def baseline_ratio(
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> Ratio:
-    """The ratio of item means (n,), NaN where an item has no rating; items missing on either side are
-    left out. `clusters` (n,): the items' documents by number, where items of a document go together.
+    """Estimate the ratio of two systems' item means (n,), NaN where an item has no rating.
 
-    A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as in `compare_paired`.
+    Items missing on either side are left out. `clusters` (n,): the items' documents by number, if items of a
+    document belong together. A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as
+    in `compare_paired`.
     """
     own = np.arange(np.size(baseline)) if clusters is None else clusters
     (base, ours, groups), kept_weights = complete(aligned(baseline, system, own), weights)

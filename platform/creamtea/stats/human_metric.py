@@ -23,11 +23,11 @@ NO_SHARED_ITEM = "no two systems share an item with all scores"
 
 
 def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item: bool) -> Estimate:
-    """Kendall's τ-b or Pearson's r over segments, in [-1, 1].
+    """Compute Kendall's τ-b or Pearson's r over segments, in [-1, 1].
 
-    Over all cells at once, which also rewards a metric that recognises hard items; or `by_item`: over the
-    systems of an item, then the mean over items, which rewards only the order of the systems on an item
-    (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the same score have no
+    Over all cells at once, it also rewards a metric that recognises hard items. With `by_item` it is computed
+    over the systems of an item and averaged over items, which rewards only the order of the systems on an
+    item (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the same score have no
     correlation.
     """
     ours, theirs = _both(human, metric)
@@ -54,10 +54,10 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item
 
 
 def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
-    """The share of pairs of systems that metric and people put in the same order (Kocmi et al. 2021).
+    """Return the share of pairs of systems that metric and people put in the same order (Kocmi et al. 2021).
 
-    Each pair is compared on the items that have all four scores. Equal on both sides agrees, equal on one
-    does not.
+    Each pair is compared on the items that have all four scores. A pair that both sides call equal agrees; a
+    pair that one side calls equal does not.
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
@@ -72,14 +72,14 @@ def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
 def soft_pairwise_accuracy(
     human: ArrayLike, metric: ArrayLike, permutations: int = PERMUTATIONS, seed: int = SEED
 ) -> Estimate:
-    """1 − mean |p_human − p_metric| over pairs of systems (Thompson et al. 2024, "Improving statistical
-    significance in human evaluation of automatic metrics via soft pairwise accuracy").
+    """Compute soft pairwise accuracy: 1 − mean |p_human − p_metric| over pairs of systems.
 
-    p is one-sided for "the first of the pair is better": the share of random sign patterns of the items'
-    differences whose sum is above the observed one, equal sums counted half. (Thompson et al. count them
-    whole; half makes p(a, b) = 1 − p(b, a), so that the order of the systems changes nothing.) Each pair uses
-    the items that have all four scores; people and metric see the same patterns, so that a metric equal to
-    people scores 1.
+    Source: Thompson et al. 2024, "Improving statistical significance in human evaluation of automatic metrics
+    via soft pairwise accuracy". p is one-sided for "the first of the pair is better": the share of random
+    sign patterns of the items' differences whose sum is above the observed one, equal sums counted half.
+    (Thompson et al. count them whole; half makes p(a, b) = 1 − p(b, a), so that the order of the systems
+    changes nothing.) Each pair uses the items that have all four scores. People and metric see the same
+    patterns, so that a metric equal to people scores 1.
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
@@ -90,7 +90,7 @@ def soft_pairwise_accuracy(
 
 
 def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
-    """(items, pairs) -> (pairs,)."""
+    """Return the one-sided p-value of each pair: (items, pairs) -> (pairs,)."""
     observed = differences.sum(axis=0)
     tie = ROUNDING * np.abs(differences).sum(axis=0)
     share = np.zeros(len(observed))
@@ -102,11 +102,11 @@ def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
 
 
 def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
-    """acc*_eq with tie calibration, grouped by item (Deutsch et al. 2023, "Ties matter", as WMT since 2023).
+    """Compute acc*_eq with tie calibration, grouped by item (Deutsch et al. 2023, "Ties matter", as WMT since 2023).
 
-    Over the pairs of systems of an item, then the mean over items: the share that people and metric put in
-    the same order, or both call equal. The metric calls a pair equal whose scores differ by at most a
-    threshold: the one with the highest accuracy, chosen on these same scores.
+    For the pairs of systems of an item, it is the share that people and metric put in the same order, or both
+    call equal; then the mean over items. The metric calls a pair equal if the scores differ by at most a
+    threshold: the threshold with the highest accuracy on these same scores.
     """
     ours, theirs = _both(human, metric)
     h, m = _pair_signs(ours), _pair_differences(theirs)
@@ -128,7 +128,7 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
 
 
 def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
-    """Both matrices, NaN where either is."""
+    """Return both matrices, NaN where either is."""
     ours, theirs = np.asarray(human, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if ours.shape != theirs.shape or ours.ndim != 2 or np.isinf(ours).any() or np.isinf(theirs).any():
         raise ValueError(
@@ -141,8 +141,10 @@ def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
 def _usable_pairs(
     human: ArrayLike, metric: ArrayLike
 ) -> tuple[tuple[Array, Array], NDArray[np.bool_], NDArray[np.bool_]]:
-    """The differences of each pair of systems by people and by the metric (items, pairs), which of them are
-    known, and the pairs that have any (pairs,)."""
+    """Return the differences of pairs of systems, which are known, and which pairs have any.
+
+    Differences are by people and by the metric, (items, pairs) each; known (items, pairs); pairs (pairs,).
+    """
     ours, theirs = _both(human, metric)
     differences = _pair_differences(ours), _pair_differences(theirs)
     known = ~np.isnan(differences[0])
@@ -150,13 +152,14 @@ def _usable_pairs(
 
 
 def _pair_differences(matrix: Array) -> Array:
-    """(items, systems) -> (items, pairs), first minus second of each pair; NaN where either is missing."""
+    """Return first minus second of each pair, (items, systems) -> (items, pairs); NaN if either is missing.
+    """
     first, second = np.triu_indices(matrix.shape[1], 1)
     return without_rounding(matrix[:, first] - matrix[:, second], _scale(matrix))
 
 
 def _centred(matrix: Array) -> Array:
-    """(items, systems) less the item's mean, 0 where missing."""
+    """Subtract the item's mean from (items, systems); 0 where a score is missing."""
     known = ~np.isnan(matrix)
     mean = np.where(known, matrix, 0.0).sum(axis=1, keepdims=True) / np.maximum(
         known.sum(axis=1, keepdims=True), 1
@@ -165,7 +168,7 @@ def _centred(matrix: Array) -> Array:
 
 
 def _pair_signs(matrix: Array) -> Array:
-    """The signs of the pairs' differences, 0 where one is missing."""
+    """Return the signs of the pairs' differences, 0 where a score is missing."""
     return np.nan_to_num(np.sign(_pair_differences(matrix)))
 
 

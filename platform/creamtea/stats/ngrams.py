@@ -35,7 +35,7 @@ class CharacteristicNGram:
 
 
 def ngrams_of(words: Sequence[str], longest: int = LONGEST) -> set[NGram]:
-    """Each once."""
+    """Return the different n-grams of a text of up to `longest` words."""
     return {
         tuple(words[start : start + length])
         for length in range(1, longest + 1)
@@ -46,9 +46,10 @@ def ngrams_of(words: Sequence[str], longest: int = LONGEST) -> set[NGram]:
 def characteristic_ngrams(
     ours: Sequence[Sequence[str]], theirs: Sequence[Sequence[str]]
 ) -> list[CharacteristicNGram]:
-    """Test the n-grams of two systems' outputs (words, segment by segment); the smallest p-values come first.
+    """Test which n-grams tell two systems' outputs apart; the smallest p-values come first.
 
-    Of n-grams that hold each other only the most significant is listed, of equal ones the longest.
+    `ours` and `theirs`: words, segment by segment. If one n-gram holds another, only the more significant is
+    listed; if both are equally significant, the longer one.
     """
     ours_in, theirs_in, only_ours, only_theirs = (Counter[NGram]() for _ in range(4))
     for own_words, other_words in zip(ours, theirs, strict=True):
@@ -78,8 +79,11 @@ def characteristic_ngrams(
 
 
 def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram]) -> list[NGram]:
-    """The n-grams in at least k segments of one system only, for the smallest k with which even a corrected
-    p-value could be significant: 2 · 0.5^k times the number of such n-grams."""
+    """Return the n-grams that are in enough segments of one system only to be significant.
+
+    They are in at least k segments, for the smallest k with which a corrected p-value could be significant: 2
+    · 0.5^k times the number of such n-grams.
+    """
     discordant = only_ours + only_theirs
     at_least = Counter(discordant.values())
     k, count = 1, len(discordant)

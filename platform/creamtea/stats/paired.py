@@ -31,10 +31,10 @@ SIGNIFICANT = 0.05  # two-sided; of several comparisons the family-wise level
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction (Holm 1979) over the p-values that are there, in the order given.
+    """Correct p-values by Holm's step-down method (Holm 1979), in the order given; None stays None.
 
-    With m comparisons the i-th smallest p-value is multiplied by m - i + 1, made monotone and cut at 1;
-    rejecting those below 5 % keeps the chance of *any* false alarm among them at 5 %.
+    With m comparisons the i-th smallest p-value is multiplied by m - i + 1, made monotone and cut at 1.
+    Rejecting those below 5 % keeps the chance of *any* false alarm among them at 5 %.
     """
     known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -73,7 +73,7 @@ class TestResult:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """system − baseline in points of the scale, over `items` that were rated for both and weigh anything.
+    """system − baseline in points of the scale, over `items` rated for both with a weight above 0.
 
     `estimate` has the 95 % paired-t interval.
     """
@@ -100,8 +100,10 @@ def compare_paired(
     Items missing on either side, or of weight 0, are left out. With unequal weights the t interval is that of
     a weighted mean (`mean_estimate`) and the sign flips are weighted; the signed-rank test takes no weights
     and gives a reason instead of a p-value. With `clusters` (n,), the items' documents by number, all three
-    tests are over documents: each is one difference (`cluster_means`) that weighs as much as its items.
-    Never raises for few or equal items; ValueError for vectors of different lengths, infinite scores and
+    tests are over documents: each document is one difference (`cluster_means`) that weighs as much as its
+    items.
+
+    Never raises for few or equal items. ValueError for vectors of different lengths, infinite scores and
     negative weights.
     """
     labels = np.arange(np.size(baseline)) if clusters is None else clusters
@@ -137,13 +139,13 @@ def _t_test(estimate: MeanEstimate) -> TestResult:
 
 
 def signed_rank(differences: Array) -> TestResult:
-    """Wilcoxon's signed-rank test of differences (n,) without NaN, zeros by Pratt's rule: ranked, then
-    dropped.
+    """Apply Wilcoxon's signed-rank test to differences (n,) without NaN.
 
-    scipy's `wilcoxon(zero_method="pratt", method="auto")`: exact up to 50 items without zeros and ties; with
-    zeros or ties (the rule on a scale of 26 values) all sign patterns up to 13 items, above that the normal
-    approximation with the variance corrected for ties and zeros, without continuity correction. Equal
-    differences must be exactly equal (`without_rounding`).
+    Zeros follow Pratt's rule: ranked, then dropped. This is scipy's `wilcoxon(zero_method="pratt",
+    method="auto")`: exact up to 50 items without zeros and ties. With zeros or ties (the rule on a scale of
+    26 values) it uses all sign patterns up to 13 items, and above that the normal approximation with the
+    variance corrected for ties and zeros, without continuity correction. Equal differences must be exactly
+    equal (`without_rounding`).
     """
     n, zeros = len(differences), int(np.sum(differences == 0))
     if n == 0:
@@ -161,10 +163,10 @@ def signed_rank(differences: Array) -> TestResult:
 
 
 def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestResult:
-    """Permutation test of differences (n,) without NaN, each already times its item's weight.
+    """Apply a permutation test to differences (n,) without NaN, each already times its item's weight.
 
     If the two systems were equal, each item's difference could as well have come with the other sign. The
-    p-value is the share of sign patterns whose |sum| is at least the observed: of all patterns where at most
+    p-value is the share of sign patterns whose |sum| is at least the observed one: of all patterns if at most
     16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson and Smyth 2010).
     `statistic` is the sum.
     """
@@ -328,8 +330,10 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Cells:
-    """Item (or document), rater and share (cells,) of each rater's work on it; shares sum to 1, and
-    so do their sums."""
+    """Item (or document), rater and share (cells,) of each rater's work on an item.
+
+    The shares sum to 1, and so do their sums.
+    """
 
     item: Integers
     rater: Integers
@@ -338,7 +342,7 @@ class _Cells:
     of_rater: Array
 
     def refusal(self) -> str | None:
-        """Why there can be no interval, whatever the scores are; None if there can."""
+        """Say why there can be no interval, whatever the scores are; None if there can be one."""
         if len(self.of_rater) == 1:
             return "one rater: nothing is known of how others would judge"
         if self.of_rater.max() > _MAX_SHARE:
@@ -353,8 +357,11 @@ def _summed(numbers: Integers, values: Array) -> Array:
 
 
 def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: float) -> CrossedEstimate:
-    """`parts` (rows,) are the cells' parts e in the value's deviation; they sum to 0. `scale` is the size of
-    what they are differences of."""
+    """Estimate a value whose deviation is a sum of parts of cells.
+
+    `parts` (rows,) are the cells' parts e in the value's deviation; they sum to 0. `scale` is the size of the
+    scores that they are differences of.
+    """
     refusal = cells.refusal()
     if refusal is not None:
         return CrossedEstimate(value, reason=refusal)
@@ -386,19 +393,19 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
 
 @dataclass(frozen=True)
 class _Spread:
-    """A variance of two parts: the raters' share of it, and the degrees of freedom of each."""
+    """A variance of two parts: the raters' share of it, and the degrees of freedom of each part."""
 
     raters: float
     raters_df: float
     items_df: float
 
     def critical(self, alpha: float) -> float:
-        """Cochran and Cox's two-sided critical value."""
+        """Return Cochran and Cox's two-sided critical value."""
         of_raters, of_items = -scipy.special.stdtrit([self.raters_df, self.items_df], alpha / 2)
         return float(self.raters * of_raters + (1 - self.raters) * of_items)
 
     def p_value(self, t: float) -> float:
-        """The α whose critical value is t; it lies between the p-values of the two t distributions."""
+        """Return the α whose critical value is t. It lies between the p-values of the two t distributions."""
 
         def excess(log_alpha: float) -> float:
             return self.critical(math.exp(log_alpha)) - t

@@ -26,20 +26,26 @@ _RANGE_SHARE = 0.16
 
 
 def default_deviation(lowest: float, highest: float) -> float:
-    """The sd of items' differences to plan with if there is no pilot: 16 % of the range of a rating
-    scale, in points (0.8 on 1–6, 16 on 0–100). Not for preferences: `preference_deviation`."""
+    """Return the sd of items' differences to plan with if there is no pilot: 16 % of a scale's range.
+
+    In points: 0.8 on 1–6, 16 on 0–100. For preferences use `preference_deviation`.
+    """
     return _RANGE_SHARE * (highest - lowest)
 
 
 def preference_deviation() -> float:
-    """The sd of the differences −2, 0 and 2 of single preferences, in points, where neither side wins and
-    half of the items are judged the same: 2·√(1 − 0.5) = 1.41."""
+    """Return the sd of single preferences (differences −2, 0 and 2), in points: 2·√(1 − 0.5) = 1.41.
+
+    It assumes that neither side wins and half of the items are judged the same.
+    """
     return math.sqrt(2)
 
 
 def power_of(items: int, difference: float, deviation: float, alpha: float = ALPHA) -> float:
-    """The chance that a two-sided paired t-test of n items finds a true difference, by the noncentral t
-    distribution. 0 for fewer than two items. ValueError for a deviation not above 0."""
+    """Return the power of a two-sided paired t-test of n items, by the noncentral t distribution.
+
+    0 for fewer than two items. ValueError for a deviation not above 0.
+    """
     _check(deviation)
     if items < 2:
         return 0.0
@@ -54,7 +60,7 @@ def power_of(items: int, difference: float, deviation: float, alpha: float = ALP
 def items_needed(
     difference: float, deviation: float, power: float = POWER, alpha: float = ALPHA
 ) -> int | None:
-    """The fewest items with which a true difference is found at this power; None above a million."""
+    """Return the smallest number of items with this power to find a difference; None above a million."""
     _check(deviation)
     if difference == 0.0:
         return None
@@ -64,11 +70,11 @@ def items_needed(
 def equivalence_power(
     items: int, difference: float, delta: float, deviation: float, alpha: float = ALPHA
 ) -> float:
-    """The chance that two one-sided t-tests of n items show |difference| < δ where the true one is
-    `difference`.
+    """Return the power of two one-sided t-tests of n items to show |difference| < δ.
 
-    Phillips 1990 ("Power of the two one-sided tests procedure in bioequivalence"), with two noncentral t
-    distributions in place of Owen's Q: exact enough from about 0.3 up.
+    `difference` is the true one. Phillips 1990 ("Power of the two one-sided tests procedure in
+    bioequivalence"), with two noncentral t distributions in place of Owen's Q: exact enough from about 0.3
+    up.
     """
     _check(deviation)
     if items < 2 or abs(difference) >= delta:
@@ -83,7 +89,7 @@ def equivalence_power(
 def items_for_equivalence(
     difference: float, delta: float, deviation: float, power: float = POWER, alpha: float = ALPHA
 ) -> int | None:
-    """The fewest items with which |difference| < δ is shown at this power; None above a million."""
+    """Return the smallest number of items with this power to show |difference| < δ; None above a million."""
     _check(deviation)
     if abs(difference) >= delta:
         return None
@@ -91,14 +97,17 @@ def items_for_equivalence(
 
 
 def _chance_above(critical: float, degrees: int, shift: float) -> float:
-    """Return the upper tail of the noncentral t distribution. scipy.stats gives the same to 1e-15 and takes
-    sixty times as long, but knows a value for the largest shifts, too."""
+    """Return the upper tail of the noncentral t distribution.
+
+    scipy.stats gives the same to 1e-15 and takes sixty times as long, but knows a value for the largest
+    shifts, too.
+    """
     below = float(scipy.special.nctdtr(degrees, shift, critical))
     return float(scipy.stats.nct.sf(critical, degrees, shift)) if math.isnan(below) else 1.0 - below
 
 
 def _smallest_n(power_with: Callable[[int], float], power: float) -> int | None:
-    """The smallest n in 2 … a million with power_with(n) ≥ power, which rises with n."""
+    """Return the smallest n from 2 to a million with power_with(n) ≥ power, which rises with n."""
     if not 0.0 < power < 1.0:
         raise ValueError(f"a power must be between 0 and 1, not {power}")
     high = 2
@@ -130,9 +139,11 @@ def _check(deviation: float) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a sample of units is worth, in equally weighted units: `units` if each were a document of its own
-    (Kish's (Σw)²/Σw²), `effective` with the documents as they are; and `documents`, in documents of equal
-    weight."""
+    """What a sample of units is worth, in equally weighted units.
+
+    `units`: if each unit were a document of its own (Kish's (Σw)²/Σw²). `effective`: with the documents as
+    they are. `documents`: in documents of equal weight.
+    """
 
     units: float
     effective: float
@@ -144,7 +155,10 @@ class Sample:
 
 
 def worth(weights: ArrayLike, documents: ArrayLike, intraclass: float = USUAL_INTRACLASS) -> Sample:
-    """What units (n,) with positive weights in documents by number (n,) are worth. ValueError for none."""
+    """Return what units (n,) with positive weights are worth, given their documents by number (n,).
+
+    ValueError without units.
+    """
     w = np.asarray(weights, dtype=np.float64)
     if not len(w):
         raise ValueError("a sample needs a unit")
@@ -156,9 +170,12 @@ def worth(weights: ArrayLike, documents: ArrayLike, intraclass: float = USUAL_IN
 
 
 def intraclass_correlation(columns: Sequence[Array], documents: ArrayLike) -> float | None:
-    """ρ of several variables (n,), NaN where missing, pooled over them: variances between and within
-    documents by the analysis of variance (Searle, Casella and McCulloch 1992, ch. 3), added up. At least 0;
-    None where no document has two units, or there is only one."""
+    """Estimate ρ of several variables (n,), NaN where missing, pooled over them.
+
+    Variances between and within documents come from the analysis of variance (Searle, Casella and McCulloch
+    1992, ch. 3) and are added up. At least 0. None if no document has two units, or there is only one
+    document.
+    """
     labels = np.asarray(documents)
     between = within = 0.0
     counted = False

@@ -33,11 +33,11 @@ def expected_scores(
     raters: Sequence[int],
     counting: Collection[int],
 ) -> dict[int, Array]:
-    """For each of `raters` the expected scores of their ratings, in their order, from those of `counting`
-    without the rater; NaN where no other rater rated the system. In deviations of a rater's own scores.
+    """Return the scores that others' ratings predict for the ratings of each of `raters`.
 
-    Ratings (n,): who, segment and system by number, points. Takes time in proportion to the ratings and to
-    the systems rated of a segment.
+    Ratings (n,): rater, segment and system by number, points. Predictions, in the order of a rater's ratings,
+    come from those of `counting` without the rater, in deviations of a rater's own scores; NaN if no other
+    rater rated the system. The time grows with the ratings and with the systems rated per segment.
     """
     who, where, what = (np.asarray(column, dtype=np.int64) for column in (rater, segment, system))
     z = _standardised(who, np.asarray(score, dtype=np.float64))
@@ -78,8 +78,10 @@ def expected_scores(
 
 
 def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integers]:
-    """The positions of all cells (ascending in `of_segment`) of these segments, and for each a number of its
-    segment."""
+    """Return the positions of all cells of these segments, and the number of the segment of each.
+
+    `of_segment` is ascending.
+    """
     wanted = np.unique(segments)
     first = np.searchsorted(of_segment, wanted)
     lengths = np.searchsorted(of_segment, wanted, "right") - first
@@ -88,12 +90,12 @@ def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integ
 
 
 def _sums(at: Integers, values: ArrayLike, size: int) -> Array:
-    """(size,): bincount with weights, of float64 where there are none, too."""
+    """Sum values by number, as float64 even if there are none: (size,)."""
     return np.bincount(at, np.asarray(values, dtype=np.float64), minlength=size).astype(np.float64)
 
 
 def _standardised(who: ArrayLike, score: Array) -> Array:
-    """Each rater's scores less their mean, over their deviation (one that has none has only zeros)."""
+    """Standardise each rater's scores. A rater whose scores are all equal has only zeros."""
     _, number = np.unique(who, return_inverse=True)
     many = np.bincount(number)
     centred = score - (np.bincount(number, score) / many)[number]
@@ -123,9 +125,12 @@ _TIE = 1e-9  # of a sum of ranks
 
 @dataclass(frozen=True)
 class RatersScores:
-    """One rater's scores: `value` (n,) in the order of answers, `answer` (n,) which answer each belongs to
-    (0, 1, …; contiguous), `bad` and `repeats` (pairs, 2) positions of original and control, `shared`
-    positions of scores with an `expected` (shared,) score by others."""
+    """One rater's scores.
+
+    `value` (n,): in the order of answers. `answer` (n,): which answer each belongs to (0, 1, …; contiguous).
+    `bad` and `repeats` (pairs, 2): positions of original and control. `shared`: positions of scores for which
+    other raters' ratings predict one; `expected` (shared,): these predictions.
+    """
 
     value: Array
     answer: Integers
@@ -137,9 +142,12 @@ class RatersScores:
 
 @dataclass(frozen=True)
 class Reading:
-    """One-sided p-values: that the scores depend on the texts as a reader's do; that they do so the other way
-    round (bad references above originals, others' bad outputs above their good ones). `strength`: how far
-    they do, in deviations above what chance gives. None where nothing could tell."""
+    """How much a rater's scores depend on the texts.
+
+    One-sided p-values: that the scores depend on the texts as a reader's do, and that they do so the other
+    way round (bad references above originals, bad outputs above good ones). `strength`: how far they do, in
+    deviations above what chance gives. None if nothing could tell.
+    """
 
     reads: float | None = None
     reversed: float | None = None
@@ -147,11 +155,13 @@ class Reading:
 
 
 def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: bool = False) -> Reading:
-    """The permutation test of one rater. Answers with as many outputs as each other change places whole, so
-    that what outputs shown together have in common is kept. Scores are taken as ranks.
+    """Test by permutation whether one rater reads the texts.
 
-    `in_runs`: the answers come in runs longer than chance makes them, so that neighbours look consistent
-    whoever gives them. Then only the starting point is drawn: each order is the rater's own, moved on.
+    Answers with equally many outputs change places whole, so that what outputs shown together have in common
+    is kept. Scores are taken as ranks.
+
+    `in_runs`: the answers come in longer runs than chance makes, so that neighbours look consistent whoever
+    gives them. Then only the starting point is drawn: each order is the rater's own, shifted.
     """
     n = len(scores.value)
     if n == 0 or len(scores.bad) + len(scores.repeats) + len(scores.shared) == 0:
@@ -183,13 +193,12 @@ def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: boo
 
 
 def _share(statistic: Array) -> float:
-    """Return the share of permutations, the observed order included, with at least the observed (first)
-    value."""
+    """Return the share of permutations with at least the observed statistic, which comes first and counts."""
     return float(np.mean(statistic >= statistic[0] - _TIE))
 
 
 def _parts(ranks: Array, scores: RatersScores, expected: Array) -> Array:
-    """(orders, n) ranks -> (orders, 3): originals above bad references, nearness of repeats, agreement."""
+    """Measure originals above bad references, nearness of repeats, agreement: (orders, n) -> (orders, 3)."""
     bad, repeats = scores.bad, scores.repeats
     return np.stack(
         [
@@ -203,8 +212,7 @@ def _parts(ranks: Array, scores: RatersScores, expected: Array) -> Array:
 
 
 def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Callable[[int], Integers]:
-    """A function that draws so many orders of the scores (orders, n) in which whole answers have changed
-    places."""
+    """Return a function that draws orders of the scores (orders, n) in which whole answers change places."""
     starts = np.flatnonzero(np.diff(answer, prepend=-1))
     sizes = np.diff([*starts, len(answer)])
     classes = [starts[sizes == size][:, None] + np.arange(size) for size in np.unique(sizes)]
@@ -223,8 +231,10 @@ def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Call
 
 
 def longest_runs(answers: Integers, permutations: int = PERMUTATIONS, seed: int = SEED) -> tuple[int, float]:
-    """The longest run of equal numbers (n,), and the share of random orders of the same numbers (and the
-    observed one) that have one as long."""
+    """Return the longest run of equal numbers (n,), and the p-value of a run as long.
+
+    The p-value is the share of random orders of the same numbers, the observed one included.
+    """
     observed = int(_longest(answers[None])[0])
     rng = np.random.default_rng(seed)
     rows = max(1, _CELLS // max(1, len(answers)))
@@ -236,7 +246,7 @@ def longest_runs(answers: Integers, permutations: int = PERMUTATIONS, seed: int 
 
 
 def _longest(orders: Integers) -> Integers:
-    """(orders, n) -> the longest run in each."""
+    """Return the longest run in each order (orders, n)."""
     same = orders[:, 1:] == orders[:, :-1]
     at = np.arange(1, orders.shape[1])
     last_change = np.maximum.accumulate(np.where(same, 0, at), axis=1)

@@ -32,8 +32,10 @@ _CHUNK_DRAWS = 4_000_000  # draws held at once: 32 MB of counts
 
 @dataclass(frozen=True)
 class Interval:
-    """A corpus score with its 95 % percentile interval; sacreBLEU prints `mean` ± `half_width`. Where there
-    is no interval, `reason` says why."""
+    """A corpus score with its 95 % percentile interval; without one, `reason` says why.
+
+    sacreBLEU prints `mean` ± `half_width`.
+    """
 
     value: float
     low: float | None
@@ -67,14 +69,14 @@ class PairedBootstrap:
 def resampled_sums(
     statistics: Array, samples: int = SAMPLES, seed: int = SEED, groups: Sequence[str] | None = None
 ) -> Array:
-    """Sums of resamples with replacement: statistics (n, F) -> (samples, F).
+    """Sum statistics over resamples with replacement: (n, F) -> (samples, F).
 
-    Draws are those of `numpy.random.default_rng(seed).choice(n, (samples, n))`, whatever the chunk size.
-    With `groups` (n) the segments of each group are drawn among themselves, so that it keeps its size.
+    Draws are those of `numpy.random.default_rng(seed).choice(n, (samples, n))`, whatever the chunk size. With
+    `groups` (n) the segments of each group are drawn among themselves, so that it keeps its size.
 
-    Resamples of few segments vary too little: their variance has the divisor n, not n - 1. Of ungrouped
-    segments that is as sacreBLEU has it. With groups of n segments a 95 % interval covers 81 % for n = 2,
-    88 % for 3, 91 % for 5 and 93 % for 10 (simulated means over 15 groups of normal values).
+    Resamples of few segments vary too little: their variance has the divisor n, not n - 1. Without groups,
+    sacreBLEU does the same. With groups of n segments a 95 % interval covers 81 % for n = 2, 88 % for 3, 91 %
+    for 5 and 93 % for 10 (simulated means over 15 groups of normal values).
     """
     if len(statistics) == 0:
         raise ValueError("no segments to resample")
@@ -89,7 +91,7 @@ def resampled_sums(
 
 
 def _why_no_spread(segments: int, groups: Sequence[str] | None) -> str:
-    """Why all resamples are the same, whatever the segments are like; "" where they need not be."""
+    """Say why all resamples are the same, whatever the segments are like; "" if they need not be."""
     if segments == 1:
         return "only one segment: no spread to judge by"
     if groups is not None and len(set(groups)) == segments:
@@ -111,7 +113,7 @@ def _sums(statistics: Array, samples: int, rng: np.random.Generator) -> Array:
 
 
 def percentile_interval(scores: Array) -> tuple[float, float]:
-    """The 95 % interval of resampled scores by sacreBLEU's ranks: n // 40 scores are cut off on each side."""
+    """Return the 95 % interval by sacreBLEU's ranks: n // 40 scores are cut off on each side."""
     ordered = np.sort(scores)
     cut = len(ordered) // 40
     return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
@@ -120,8 +122,10 @@ def percentile_interval(scores: Array) -> tuple[float, float]:
 def bootstrap_interval(
     statistics: Array, score: ScoreFunction, groups: Sequence[str] | None = None
 ) -> Interval:
-    """The corpus score of statistics (n, F) and its interval over resampled segments; none of one segment,
-    nor of one of each group."""
+    """Return the corpus score of statistics (n, F) and its interval over resampled segments.
+
+    One segment, or one of each group, has no interval.
+    """
     statistics = np.asarray(statistics, dtype=np.float64)
     scores = score(resampled_sums(statistics, SAMPLES, SEED, groups))
     low, high = percentile_interval(scores)
@@ -156,7 +160,8 @@ def bootstrap_pairs(
     seed: int = SEED,
     groups: Sequence[str] | None = None,
 ) -> dict[tuple[int, int], PairedBootstrap]:
-    """`paired_bootstrap` of every two systems on the same resamples, by position (baseline, system)."""
+    """Apply `paired_bootstrap` to every two systems, on the same resamples, by position (baseline, system).
+    """
     arrays = paired_arrays(*systems)
     width = arrays[0].shape[1]
 
@@ -198,7 +203,7 @@ def _paired(
 
 
 def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
-    """The outputs of all, float64 (n, F), system after system. ValueError where they cannot be paired."""
+    """Return the outputs of all systems, float64 (n, F), in order. ValueError if they cannot be paired."""
     if not all(systems):
         raise ValueError("a comparison needs at least one output of the baseline and one of the system")
     arrays = [np.asarray(statistics, dtype=np.float64) for own in systems for statistics in own]
@@ -211,7 +216,7 @@ def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
 
 
 def _sacrebleu_p_value(differences: Array, delta: float) -> float:
-    """sacreBLEU's definition, except that no difference at all gives 1, not 1 / (samples + 1)."""
+    """Compute p by sacreBLEU's definition, but 1 for no difference at all, not 1 / (samples + 1)."""
     if delta == 0.0:
         return 1.0
     absolute = np.abs(differences)
@@ -220,9 +225,9 @@ def _sacrebleu_p_value(differences: Array, delta: float) -> float:
 
 
 def two_sided_p_value(differences: Array, delta: float) -> float:
-    """The share of resamples whose difference lies at least |delta| from the resamples' mean.
+    """Return the share of resamples whose difference lies at least |delta| from the resamples' mean.
 
-    Centred on their mean the resampled differences stand for what two equal systems would show. The one
+    Centred on their mean, the resampled differences stand for what two equal systems would show. The one
     added to both counts keeps p above 0 (and the test exact enough for few resamples).
     """
     if delta == 0.0:
@@ -256,14 +261,16 @@ def paired_randomization(
     trials: int = TRIALS,
     seed: int = SEED,
 ) -> float:
-    """The two-sided p-value of a system against a baseline, each given as one (n, F) array of statistics per
-    training seed: (trials at least as far apart + 1) / (trials + 1).
+    """Test a system against a baseline by approximate randomisation; return the two-sided p-value.
+
+    Each is given as one (n, F) array of statistics per training seed. p is (trials at least as far apart + 1)
+    / (trials + 1).
 
     With several seeds the compared quantity is the mean over seeds of the corpus score. A trial swaps a
-    segment in all of them together: the seeds of a system are not swapped with each other, so that what is
-    tested is the choice of segments, as by the bootstrap. Outputs are paired in order, and the shorter list
-    is repeated until both come out even: seeds 1, 2, 3 against one baseline are three pairs with it.
-    Raises ValueError when the arrays differ in their number of segments.
+    segment in all of them together: the seeds of a system are not swapped with each other, so that the test
+    is about the choice of segments, like the bootstrap. Outputs are paired in order, and the shorter list is
+    repeated until both come out even: seeds 1, 2, 3 against one baseline are three pairs with it. ValueError
+    if the arrays differ in their number of segments.
     """
     return randomization_of_pairs([baseline, system], score, trials, seed)[0, 1]
 
@@ -271,7 +278,8 @@ def paired_randomization(
 def randomization_of_pairs(
     systems: Sequence[Sequence[Array]], score: ScoreFunction, trials: int = TRIALS, seed: int = SEED
 ) -> dict[tuple[int, int], float]:
-    """`paired_randomization` of every two systems with the same swaps, by position (baseline, system)."""
+    """Apply `paired_randomization` to every two systems, with the same swaps, by position (baseline, system).
+    """
     outputs = np.stack(paired_arrays(*systems), axis=1)  # (n, outputs, F)
     n, sums = len(outputs), outputs.sum(axis=0)
     scores = score(sums)
@@ -293,7 +301,7 @@ def randomization_of_pairs(
 
 
 def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
-    """(rows, n) of 0 and 1, together (trials, n): `default_rng(seed).integers(2, …, dtype=bool)`.
+    """Yield rows (rows, n) of 0 and 1, together (trials, n), as `default_rng(seed).integers(2, …, dtype=bool)`.
 
     NumPy takes 32 such draws from each random number, the lowest bit first, so chunks of whole numbers give
     the same draws as one call. Unpacking them takes a third of the time of `integers`.
@@ -329,8 +337,11 @@ class MedianInterval:
 
 
 def median_interval(values: Array, resamples: int = RESAMPLES) -> MedianInterval:
-    """The median of values (n,) with its 95 % bootstrap interval; none of fewer than `MIN_VALUES`, whose
-    resamples hardly reach beyond them. ValueError for no values."""
+    """Return the median of values (n,) with its 95 % bootstrap interval.
+
+    Fewer than `MIN_VALUES` values have no interval, because resamples hardly reach beyond them. ValueError
+    for no values.
+    """
     if len(values) == 0:
         raise ValueError("no repetitions to summarise")
     if len(values) < MIN_VALUES:
@@ -341,8 +352,11 @@ def median_interval(values: Array, resamples: int = RESAMPLES) -> MedianInterval
 
 
 def pooled_median(groups: Sequence[Array], samples: int = SAMPLES, seed: int = SEED) -> MedianInterval:
-    """The lower median of all values, with a 95 % bootstrap interval over groups: values of one sentence
-    are not independent. No interval of fewer than `MIN_VALUES` groups. ValueError for no values."""
+    """Return the lower median of all values, with a 95 % bootstrap interval over groups.
+
+    Values of one sentence are not independent, so sentences are groups. Fewer than `MIN_VALUES` groups have
+    no interval. ValueError for no values.
+    """
     values = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups] or [np.zeros(0)])
     if len(values) == 0:
         raise ValueError("no values to take a median of")
@@ -363,8 +377,7 @@ def pooled_median(groups: Sequence[Array], samples: int = SAMPLES, seed: int = S
 
 
 def weighted_median(values: Array, times: np.typing.NDArray[np.int64]) -> float | None:
-    """Return the median of ascending values (n,), each counted `times` (n,). Of two in the middle it is the
-    lower one. None if nothing is counted."""
+    """Return the lower median of ascending values (n,), each counted `times` (n,); None if nothing counts."""
     before = np.cumsum(times)
     if before[-1] == 0:
         return None

@@ -30,13 +30,15 @@ class Spread:
 
 
 def spread_of_difference(system: Mapping[str, float], baseline: Mapping[str, float]) -> Spread | None:
-    """Of a system's mean score less its baseline's, both by the model that translated; empty of outputs that
-    no seed could change. None where neither has several models, and for `one_against_several`.
+    """Return the spread over seeds of a system's mean score less its baseline's.
 
-    That of Welch's t interval; where both translate with the same models (greedy and beam search, say) a
-    lucky seed is lucky for both, and it is that of the paired one. Scores of two seeds also differ because
-    each model errs on segments of its own, which the interval over segments has already: with few segments
-    `widened` is somewhat too wide.
+    Both have scores by the model that translated; no scores if no seed could change the outputs. None if
+    neither side has several models, and for `one_against_several`.
+
+    The spread is that of Welch's t interval. If both translate with the same models (greedy and beam search,
+    say), a lucky seed is lucky for both, and the spread is that of the paired interval. Scores of two seeds
+    also differ because each model errs on segments of its own, which the interval over segments already
+    covers: with few segments `widened` is somewhat too wide.
     """
     parts = _independent(system, baseline)
     if not parts or min(map(len, parts)) < 2:
@@ -47,16 +49,22 @@ def spread_of_difference(system: Mapping[str, float], baseline: Mapping[str, flo
 
 
 def one_against_several(system: Mapping[str, float], baseline: Mapping[str, float]) -> bool:
-    """Whether one side has a single model and the other several: how much other seeds of the single one's
-    recipe would differ cannot be known. Taken to differ as those of the other side do, they give false
-    alarms in 8 to 55 % of comparisons where they differ five times as much."""
+    """Return whether one side has a single model and the other several.
+
+    How much other seeds of the single model's recipe would differ cannot be known. If they were assumed to
+    differ as those of the other side do, 8 to 55 % of comparisons would be false alarms where they differ
+    five times as much.
+    """
     counts = [len(part) for part in _independent(system, baseline)]
     return bool(counts) and min(counts) == 1 < max(counts)
 
 
 def _independent(system: Mapping[str, float], baseline: Mapping[str, float]) -> list[list[float]]:
-    """What varies with the seeds: the differences of models that both have; else the scores of each side that
-    has models. With some models in common they count as if there were none, which is too wide."""
+    """Return the independent scores that vary with the seeds.
+
+    If both sides have the same models, these are the differences by model, else the scores of each side that
+    has models. Sides with only some models in common count as if they had none, which is too wide.
+    """
     if system.keys() == baseline.keys():
         return [[system[model] - baseline[model] for model in system]] if system else []
     return [list(scores.values()) for scores in (system, baseline) if scores]
@@ -68,8 +76,7 @@ def spread_of_mean(deviation: float, seeds: int) -> Spread:
 
 
 def together(spreads: Sequence[Spread]) -> Spread:
-    """Return the spread of a sum of independent means, with Satterthwaite's degrees of freedom (for two,
-    Welch's)."""
+    """Return the spread of a sum of independent means, with Satterthwaite's (for two, Welch's) df."""
     total = math.fsum(spread.square for spread in spreads)
     if not total:
         return Spread(0.0, min(spread.freedom for spread in spreads))
@@ -77,7 +84,7 @@ def together(spreads: Sequence[Spread]) -> Spread:
 
 
 def widened(value: float, low: float, high: float, seeds: Spread) -> Bounds:
-    """The 95 % interval over segments and seeds of a value: low to high is that over segments alone.
+    """Widen an interval over segments, low to high, to one over segments and seeds (95 %).
 
     Each side is √(d² + half²), d the distance of its limit from the value (Zou and Donner 2008, "Construction
     of confidence limits about effect measures"). With few seeds it keeps to 95 %, where degrees of freedom
@@ -87,8 +94,11 @@ def widened(value: float, low: float, high: float, seeds: Spread) -> Bounds:
 
 
 def p_with_seeds(value: float, low: float, high: float, seeds: Spread) -> float:
-    """The two-sided p-value of no difference that belongs to `widened`: the level α at which the interval of
-    1 − α would just touch 0. Its error over segments is taken to be normal, with low to high its 95 %."""
+    """Return the two-sided p-value of no difference that belongs to `widened`.
+
+    It is the level α at which the interval of 1 − α would just touch 0. The error over segments is taken to
+    be normal, with low to high its 95 % interval.
+    """
     if not value:
         return 1.0
     error = abs(value - (low if value > 0 else high)) / -float(scipy.special.ndtri(0.025))

@@ -80,15 +80,15 @@ def judge(
     crossed: CrossedComparison | None = None,
     crossed_p: float | None = None,
 ) -> Verdict:
-    """The verdict on a comparison for a margin δ > 0 in points.
+    """Return the verdict on a comparison for a margin δ > 0 in points.
 
-    `p_value` is that of the registered test, corrected by Holm where there are several comparisons; by
-    default the paired t-test's. `comparisons` is their number: items are planned at 5 % / comparisons, Holm's
+    `p_value` is that of the registered test, corrected by Holm if there are several comparisons; by default
+    the paired t-test's. `comparisons` is their number: items are planned at 5 % / comparisons, Holm's
     strictest step.
 
     `crossed` is the same comparison with raters as a sample, too, `crossed_p` its corrected p-value (by
-    default its own). Better and worse need that to be below 5 % as well, no larger difference its 90 %
-    interval inside ±δ. Where no rating of several raters deviates it decides nothing; where it has no
+    default its own). Better and worse then also need that p-value below 5 %; "no larger difference" needs its
+    90 % interval inside ±δ. If no rating of several raters deviates, it decides nothing; if it has no
     interval for another reason (one rater, say), nothing can be said of other raters. Without `crossed` the
     verdict is about these raters only.
     """
@@ -112,8 +112,11 @@ def judge(
 def judge_state(
     state: State, delta: float, crossed: CrossedComparison | None = None, crossed_p: float | None = None
 ) -> Verdict:
-    """The verdict where a campaign aims: what decided over the items is how the comparison ended
-    (`stats.sequential`), as all items together are not a sample of a fixed size. `crossed` as in `judge`."""
+    """Return the verdict of a campaign with adaptive sampling.
+
+    How the comparison ended (`stats.sequential`) decides over the items, because all items together are not a
+    sample of a fixed size. `crossed` as in `judge`.
+    """
     these = _OF_STATES.get(state, Outcome.UNDECIDED)
     differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
     within = these is Outcome.NO_LARGER_DIFFERENCE and within_elsewhere
@@ -126,8 +129,11 @@ def judge_state(
 def judge_in_blocks(
     found: SystemEstimates | None, baseline: int, system: int, delta: float, reason: str = ""
 ) -> Verdict:
-    """The verdict where pages show some of the systems: whether the difference's simultaneous interval lies
-    beside 0, or inside ±δ. Without raters as a sample it is about these raters. `reason`: why none is."""
+    """Return the verdict if pages show some of the systems.
+
+    It depends on whether the difference's simultaneous interval lies beside 0, or inside ±δ. Without raters
+    as a sample it is about these raters. `reason`: why there is no estimate.
+    """
     if found is None or found.reason is not None:
         return Verdict(Outcome.UNDECIDED, reason=reason if found is None else found.reason)
     difference, half = float(found.difference[system, baseline]), float(found.half[system, baseline])
@@ -145,9 +151,9 @@ def _for_these_raters(
 ) -> tuple[bool, bool]:
     """Return whether the items alone show a difference, and whether they show none larger than δ.
 
-    Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
-    and the difference lies within δ where it does and n items (documents, where the tests are over these) on
-    one side of δ have a chance of at most 5 % under a median of δ: 0.5ⁿ ≤ 0.05, five of them.
+    If all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's. The
+    difference lies within δ if its value does and n items (documents, if the tests are over documents) on one
+    side of δ have a chance of at most 5 % under a median of δ: 0.5ⁿ ≤ 0.05, five of them.
     """
     interval = comparison.estimate.interval(0.90)
     if interval is not None:
@@ -185,9 +191,9 @@ def _for_other_raters(
 
 
 def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int | None:
-    """How many items would show the observed difference, or that it is below δ: the smaller number.
+    """Return how many items would show the observed difference, or that it is below δ: the smaller number.
 
-    Where the tests are over documents, so many of those are planned, each with as many items as now.
+    If the tests are over documents, these are planned, each with as many items as now.
     """
     estimate = comparison.estimate
     if estimate.value is None or estimate.standard_error is None:

@@ -30,16 +30,22 @@ RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repea
 
 @dataclass(frozen=True)
 class WmtRule:
-    """`standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
-    repeats, or those of systems alone; none: scores count as they are. `repeats`: whether ratings of repeats
-    count in a segment's mean. `again`: what counts where a rater rated an output again (not as a control):
-    each score, their mean as one score, or the last. `flat_raters`: whether those who give one score
-    throughout count (with z = 0). `matched`: two systems are compared on the segments that are rated for
-    both. `higher_mean`: a win needs a higher mean. `test`: the one-sided Mann-Whitney test, the two-sided
-    signed-rank test of the segments rated for both, or a bootstrap (`bootstrap_better`). `domains`: where
-    domains are known, a system's mean is that of its domains' means, and the p of the domains are combined
-    (`combined_p`). `line`: a cluster ends where every system above beats every one below, where the last has
-    as many wins as there are systems below, or where the fewest wins so far are as many.
+    """The choices that differ between years of WMT.
+
+    - `standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
+      repeats, or those of systems alone; none: scores count as they are.
+    - `repeats`: whether ratings of repeats count in a segment's mean.
+    - `again`: what counts if a rater rated an output again (not as a control): each score, their mean as one
+      score, or the last.
+    - `flat_raters`: whether raters who give one score throughout count (with z = 0).
+    - `matched`: whether two systems are compared on the segments that are rated for both.
+    - `higher_mean`: whether a win needs a higher mean.
+    - `test`: the one-sided Mann-Whitney test, the two-sided signed-rank test of the segments rated for both,
+      or a bootstrap (`bootstrap_better`).
+    - `domains`: whether, if domains are known, a system's mean is that of its domains' means, and the p of the
+      domains are combined (`combined_p`).
+    - `line`: a cluster ends where every system above beats every one below, where the last has as many wins as
+      there are systems below, or where the fewest wins so far are as many.
     """
 
     name: str
@@ -105,10 +111,10 @@ class WmtSystem:
 
 
 def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = None) -> Array:
-    """(x − μ)/s per rater, s the sample standard deviation; 0 where s is 0 or there is one rating.
+    """Standardise scores per rater: (x − μ)/s, s the sample standard deviation.
 
-    `standard` (m,) marks the ratings that make μ and s; without it all do. NaN scores stay NaN and are not
-    counted; a rater without a standard has NaN throughout.
+    0 if s is 0 or there is one rating. `standard` (m,) marks the ratings that make μ and s, by default all.
+    NaN scores stay NaN and are not counted; a rater without a standard has NaN throughout.
     """
     raters, scores = np.asarray(rater), np.asarray(score, dtype=np.float64)
     if raters.shape != scores.shape or np.isinf(scores).any():
@@ -140,15 +146,17 @@ def wmt_ranking(
     domain: ArrayLike | None = None,
     moment: ArrayLike | None = None,
 ) -> list[WmtSystem]:
-    """The WMT table from the best z down (equal ones by position), of long arrays (m,): rater and segment by
-    any label, system by its position, 0 … systems − 1.
+    """Rank systems as WMT does, from the best z down (equal ones by position).
 
-    `kind` (m,): RATED, REPEAT or BAD; without it all are ratings of systems. A win of a over b is a one-sided
-    Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without
-    ties, else the normal approximation with continuity correction). `left_out`: positions of systems that do
-    not compete (references), whose ratings count for their raters only; they have no row. `domain` (m,): that
-    of the segment, by any label; None where it is not known, or one for all. `moment` (m,): when each was
-    given, as numbers that rise; of equal ones, and without it, the later row is the later rating.
+    Long arrays (m,): rater and segment by any label, system by its position, 0 … systems − 1. `kind` (m,):
+    RATED, REPEAT or BAD; by default all are ratings of systems. A win of a over b is a one-sided Mann-Whitney
+    p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without ties, else the
+    normal approximation with continuity correction).
+
+    `left_out`: positions of systems that do not compete (references). Their ratings count for their raters
+    only, and they have no row. `domain` (m,): that of the segment, by any label; None if unknown or the same
+    for all. `moment` (m,): when each rating was given, as numbers that rise; of equal ones, and by default,
+    the later row is the later rating.
     """
     raters, positions, segments = np.asarray(rater), np.asarray(system), np.asarray(segment)
     scores = np.asarray(score, dtype=np.float64)
@@ -212,7 +220,7 @@ def wmt_ranking(
 def _standardised(
     raters: NDArray[np.generic], scores: Array, kinds: NDArray[np.int64], rule: WmtRule
 ) -> Array:
-    """z of every rating (m,), or the score where nothing is standardised; NaN where it counts for nothing."""
+    """Return z of every rating (m,), or the score if nothing is standardised; NaN if it does not count."""
     if rule.standardised_by == "none":
         return scores
     standard = {
@@ -244,7 +252,7 @@ def _segment_means(
     domains: NDArray[np.int64],
     outputs: NDArray[np.int64] | None,
 ) -> Means:
-    """values (m, 2) averaged per segment; first by `outputs` (m,), numbers of rater and output."""
+    """Average values (m, 2) per segment; first by `outputs` (m,), numbers of rater and output."""
     if outputs is not None:
         first, values = _averaged(outputs, values)
         segments, domains = segments[first], domains[first]
@@ -253,20 +261,20 @@ def _segment_means(
 
 
 def _averaged(labels: NDArray[np.generic], values: Array) -> tuple[NDArray[np.int64], Array]:
-    """The first row of each label, ascending, and the means (labels, 2) of values (m, 2)."""
+    """Return the first row of each label, ascending, and the means (labels, 2) of values (m, 2)."""
     _, first, row = np.unique(labels, return_index=True, return_inverse=True)
     counts = np.bincount(row)
     return first, np.stack([np.bincount(row, weights=column) / counts for column in values.T], axis=1)
 
 
 def _numbers(labels: NDArray[np.generic]) -> NDArray[np.int64]:
-    """(m,): equal numbers for equal labels."""
+    """Number the labels (m,): equal numbers for equal labels."""
     numbers: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1]
     return numbers
 
 
 def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(m,): whether its rater rated the output again later, of ratings that count."""
+    """Return (m,) whether the rater rated the output again later, among ratings that count."""
     rows = np.flatnonzero(counted)
     rows = rows[np.lexsort((rows, moments[rows], output[rows]))]
     replaced = np.zeros(counted.shape, dtype=bool)
@@ -298,9 +306,12 @@ def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
 
 
 def bootstrap_better(ours: Array, theirs: Array, differences: Array | None) -> bool:
-    """Whether ours is better by WMT 2026's rule: of 100 resamples the 5th percentile is above 0, of the mean
-    paired difference *or* of the difference of the two means, each drawn by itself. That is two one-sided
-    tests at 5 %, of every pair of systems, without a correction. The draws are always the same."""
+    """Return whether ours is better by WMT 2026's rule.
+
+    The 5th percentile of 100 resamples is above 0: of the mean paired difference, *or* of the difference of
+    the two means, each drawn by itself. These are two one-sided tests at 5 %, of every pair of systems,
+    without a correction. The draws are always the same.
+    """
     draw = np.random.default_rng(0)
 
     def means(values: Array) -> Array:
@@ -313,13 +324,16 @@ def bootstrap_better(ours: Array, theirs: Array, differences: Array | None) -> b
 
 
 def _signed_rank(differences: Array) -> float:
-    """Two-sided p of Wilcoxon's test without the zero differences; 1 where there are no others."""
+    """Return the two-sided p of Wilcoxon's test without zero differences; 1 if all are zero."""
     return float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def combined_p(p: Collection[float]) -> float:
-    """Stouffer's z = Σ Φ⁻¹(1 − p) / √n, equally weighted, as p; 1 of none, and where one of them is 1. One p
-    stays as it is. WMT's script puts two-sided p in, which do not say whom a domain favours."""
+    """Combine p-values by Stouffer's z = Σ Φ⁻¹(1 − p) / √n, equally weighted; return its p.
+
+    1 without p-values, and if one of them is 1. A single p stays as it is. WMT's script puts in two-sided p,
+    which do not say which system a domain favours.
+    """
     if len(p) < 2:
         return next(iter(p), 1.0)
     z = scipy.stats.norm.isf(np.fromiter(p, dtype=np.float64))
@@ -327,14 +341,15 @@ def combined_p(p: Collection[float]) -> float:
 
 
 def _mann_whitney(ours: Array, theirs: Array) -> float:
-    """One-sided p, ours greater; 1 where all are equal and the statistic has no variance."""
+    """Return the one-sided p, ours greater; 1 if all are equal and the statistic has no variance."""
     if float(np.ptp([*ours, *theirs])) == 0.0:
         return 1.0
     return float(scipy.stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue)
 
 
 def cluster_numbers(beats: NDArray[np.bool_], rule: WmtRule = USUAL) -> list[int]:
-    """The cluster of each system, best first, from who beats whom in that order: (n, n) -> n numbers."""
+    """Return the cluster of each system, best first, from who beats whom in that order: (n, n) -> n numbers.
+    """
     clusters, current, wins = [], 1, beats.sum(axis=1)
     for i in range(len(beats)):
         clusters.append(current)
