@@ -54,10 +54,10 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item
 
 
 def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
-    """Return the share of pairs of systems that metric and people put in the same order (Kocmi et al. 2021).
+    """Return the share of pairs of systems that metric and people put in the same order (Kocmi et al.
 
-    Each pair is compared on the items that have all four scores. A pair that both sides call equal agrees; a
-    pair that one side calls equal does not.
+    2021). Each pair is compared on the items that have all four scores. A pair that both sides call equal
+    agrees; a pair that one side calls equal does not.
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
@@ -102,11 +102,12 @@ def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
 
 
 def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
-    """Compute acc*_eq with tie calibration, grouped by item (Deutsch et al. 2023, "Ties matter", as WMT since 2023).
+    """Compute acc*_eq with tie calibration, grouped by item.
 
-    For the pairs of systems of an item, it is the share that people and metric put in the same order, or both
-    call equal; then the mean over items. The metric calls a pair equal if the scores differ by at most a
-    threshold: the threshold with the highest accuracy on these same scores.
+    Source: Deutsch et al. 2023, "Ties matter"; used by WMT since 2023. For the pairs of systems of an item,
+    it is the share that people and metric put in the same order, or both call equal; then the mean over
+    items. The metric calls a pair equal if the scores differ by at most a threshold: the threshold with the
+    highest accuracy on these same scores.
     """
     ours, theirs = _both(human, metric)
     h, m = _pair_signs(ours), _pair_differences(theirs)
@@ -152,8 +153,7 @@ def _usable_pairs(
 
 
 def _pair_differences(matrix: Array) -> Array:
-    """Return first minus second of each pair, (items, systems) -> (items, pairs); NaN if either is missing.
-    """
+    """Subtract the second of each pair from the first: (items, systems) -> (items, pairs); NaN if missing."""
     first, second = np.triu_indices(matrix.shape[1], 1)
     return without_rounding(matrix[:, first] - matrix[:, second], _scale(matrix))
 

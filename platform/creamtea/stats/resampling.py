@@ -160,8 +160,7 @@ def bootstrap_pairs(
     seed: int = SEED,
     groups: Sequence[str] | None = None,
 ) -> dict[tuple[int, int], PairedBootstrap]:
-    """Apply `paired_bootstrap` to every two systems, on the same resamples, by position (baseline, system).
-    """
+    """Apply `paired_bootstrap` to every two systems on the same resamples: (baseline, system) -> result."""
     arrays = paired_arrays(*systems)
     width = arrays[0].shape[1]
 
@@ -278,8 +277,7 @@ def paired_randomization(
 def randomization_of_pairs(
     systems: Sequence[Sequence[Array]], score: ScoreFunction, trials: int = TRIALS, seed: int = SEED
 ) -> dict[tuple[int, int], float]:
-    """Apply `paired_randomization` to every two systems, with the same swaps, by position (baseline, system).
-    """
+    """Apply `paired_randomization` to every two systems with the same swaps: (baseline, system) -> p."""
     outputs = np.stack(paired_arrays(*systems), axis=1)  # (n, outputs, F)
     n, sums = len(outputs), outputs.sum(axis=0)
     scores = score(sums)
@@ -301,10 +299,11 @@ def randomization_of_pairs(
 
 
 def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
-    """Yield rows (rows, n) of 0 and 1, together (trials, n), as `default_rng(seed).integers(2, …, dtype=bool)`.
+    """Yield rows (rows, n) of 0 and 1, together (trials, n).
 
-    NumPy takes 32 such draws from each random number, the lowest bit first, so chunks of whole numbers give
-    the same draws as one call. Unpacking them takes a third of the time of `integers`.
+    They are those of `default_rng(seed).integers(2, …, dtype=bool)`. NumPy takes 32 such draws from each
+    random number, the lowest bit first, so chunks of whole numbers give the same draws as one call. Unpacking
+    them takes a third of the time of `integers`.
     """
     rng = np.random.default_rng(seed)
     rows_per_chunk = max(1, _CHUNK_SWAPS // (32 * n)) * 32

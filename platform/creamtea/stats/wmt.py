@@ -42,10 +42,10 @@ class WmtRule:
     - `higher_mean`: whether a win needs a higher mean.
     - `test`: the one-sided Mann-Whitney test, the two-sided signed-rank test of the segments rated for both,
       or a bootstrap (`bootstrap_better`).
-    - `domains`: whether, if domains are known, a system's mean is that of its domains' means, and the p of the
-      domains are combined (`combined_p`).
-    - `line`: a cluster ends where every system above beats every one below, where the last has as many wins as
-      there are systems below, or where the fewest wins so far are as many.
+    - `domains`: whether, if domains are known, a system's mean is that of its domains' means, and the p of
+      the domains are combined (`combined_p`).
+    - `line`: a cluster ends where every system above beats every one below, where the last has as many wins
+      as there are systems below, or where the fewest wins so far are as many.
     """
 
     name: str
@@ -348,8 +348,7 @@ def _mann_whitney(ours: Array, theirs: Array) -> float:
 
 
 def cluster_numbers(beats: NDArray[np.bool_], rule: WmtRule = USUAL) -> list[int]:
-    """Return the cluster of each system, best first, from who beats whom in that order: (n, n) -> n numbers.
-    """
+    """Number the clusters of systems, best first, from who beats whom in that order: (n, n) -> n numbers."""
     clusters, current, wins = [], 1, beats.sum(axis=1)
     for i in range(len(beats)):
         clusters.append(current)

@@ -102,7 +102,7 @@ class SegmentStatistics(dict[Measured, Statistics]):
         self.add(f"{measure}_deviation", np.column_stack([numbers**2, numbers, there]), score="deviation")
 
     def save(self, folder: Path) -> None:
-        """Write each array as "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers exactly."""
+        """Write each array as "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers."""
         arrays = {
             "/".join((score, *measured)): np.asfortranarray(_smallest(values))
             for measured, (score, values) in self.items()

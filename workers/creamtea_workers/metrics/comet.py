@@ -31,7 +31,10 @@ class CometMetric(ScorerMetric):
         cpus: int = 1,
         gpus: float = 0.0,
     ) -> None:
-        """Prepare the command. The place of `model` is a name that COMET knows, or the path of a checkpoint."""
+        """Prepare the command.
+
+        The place of `model` is a name that COMET knows, or the path of a checkpoint.
+        """
         super().__init__("comet", progress, model)
         self._spec = spec
         self._python = python

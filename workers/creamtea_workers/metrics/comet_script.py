@@ -133,10 +133,11 @@ def digest(path: Path) -> str:
 
 
 def fetch(model: str) -> tuple[Path, str]:
-    """Fetch a model by name, from the hub or its cache. Returns its checkpoint and the revision that pins it.
+    """Fetch a model by name, from the hub or its cache.
 
-    Does what COMET's `download_model` does, but without importing COMET first, which takes seconds. Models of
-    COMET's first versions have names without an owner, and only COMET knows where these are.
+    Returns its checkpoint and the revision that pins it. Does what COMET's `download_model` does, but without
+    importing COMET first, which takes seconds. Models of COMET's first versions have names without an owner,
+    and only COMET knows where these are.
     """
     package = imported("huggingface_hub" if "/" in model else "comet")
     try:

@@ -17,7 +17,10 @@ _kept: OrderedDict[bytes, Array] = OrderedDict()
 
 
 def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
-    """Count read-only statistics (n, F) against all references. Afterwards the scorer's signature is known."""
+    """Count read-only statistics (n, F) against all references.
+
+    Afterwards the scorer's signature is known.
+    """
     given = [_given(references) for references in zip(*texts.all_references, strict=True)]
     references = list(zip(*given, strict=True))
     counts = {sum(text is not None for text in texts) for texts in given}

@@ -67,6 +67,9 @@ def common_ngrams(texts: tuple[str, ...]) -> Array:
 
 
 def mean_chrf(sums: Array) -> Array:
-    """Average chrF2 (...,) over pairs of outputs. `sums`: their joined statistics (..., pairs · 3 · orders)."""
+    """Average chrF2 (...,) over pairs of outputs.
+
+    `sums`: their joined statistics (..., pairs · 3 · orders).
+    """
     mean: Array = chrf_from_sums(sums.reshape(*sums.shape[:-1], -1, ORDERS * 3)).mean(axis=-1)
     return mean

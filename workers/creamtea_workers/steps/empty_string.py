@@ -34,9 +34,10 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
     Both scores are of the same model; for SCONES they are sums of log σ. Over all sentences:
 
     - `empty_preferred`: the share for which the empty string scores strictly higher than the output, or is
-      the output, with a Wilson interval. Table 4 is an upper bound for how often the empty string is the
-      most probable of all. It is one only if empty outputs count; `detail.output_empty` says how many there
-      are. The score of an output that was cut at its length limit lacks </s>, and so is too high if anything.
+      the output, with a Wilson interval. Table 4 is an upper bound for how often the empty string is the most
+      probable of all strings. It is one only if empty outputs count; `detail.output_empty` says how many
+      there are. The score of an output that was cut at its length limit lacks </s>, and so is too high if
+      anything.
     - `empty_impossible`: the share for which its probability is exactly 0 (entmax), with a Wilson interval.
     - `log_prob_gap`: the mean of output - empty over the sentences where it is finite, with a bootstrap
       interval; the detail has the `deviation` and how many are `infinite`.
@@ -64,7 +65,10 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
 def empty_scores(
     trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext[Any]
 ) -> list[float]:
-    """Compute log P(</s> | x) of each source. For an empty source only </s> competes, as when it is decoded."""
+    """Compute log P(</s> | x) of each source.
+
+    For an empty source only </s> competes, as when it is decoded.
+    """
     model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}

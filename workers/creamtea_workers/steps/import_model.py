@@ -14,7 +14,10 @@ from creamtea_workers.models.marian import load_marian
 
 
 def run(context: StepContext[ImportModelParams]) -> StepResult:
-    """Import a model. Raises StepError if its folder is unusable or has changed since the study was planned."""
+    """Import a model.
+
+    Raises StepError if its folder is unusable or has changed since the study was planned.
+    """
     params = context.params
     try:
         marian = read_folder(Path(context.locations[params.marian]))

@@ -230,7 +230,10 @@ def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow
 
 
 def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator[MetricRow]:
-    """Yield means over repetitions of seconds (systems, repetitions, batches). `sentences`: those timed."""
+    """Yield means over repetitions of seconds (systems, repetitions, batches).
+
+    `sentences`: how many were timed.
+    """
     measures = {
         "latency_mean": 1000 * seconds.mean(axis=2),
         **{

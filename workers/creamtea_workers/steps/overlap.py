@@ -15,7 +15,10 @@ Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
 
 
 def run(context: StepContext[OverlapParams]) -> StepResult:
-    """Count test sentences in the training text, which is read once; only test sentences are held in memory."""
+    """Count test sentences in the training text.
+
+    The training text is read once, and only the test sentences are held in memory.
+    """
     corpus = context.input("corpus")
     test_sets = [read_jsonl(folder / "segments.jsonl") for folder in context.inputs("test_sets")]
     sides = (iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt"))

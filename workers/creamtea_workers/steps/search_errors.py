@@ -55,9 +55,9 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     - `bleu`, `length_ratio`, `empty`: by width, and for the subject "exact", whose outputs are the best
       translations found, proved or not (`creamtea_workers.analysis.rows`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
-      translation found, of the empty string, and their difference, with the standard deviation in the detail.
-      The last two omit sentences for which the empty string is impossible (entmax); detail.infinite counts
-      these.
+      translation found, of the empty string, and their difference; detail.deviation is the standard
+      deviation. The last two omit sentences for which the empty string is impossible (entmax);
+      detail.infinite counts these.
 
     Points `search_errors`, `bleu`: x is the width. The exact search's BLEU follows at twice the largest
     width, labelled "exact".
