@@ -1,4 +1,4 @@
-"""BLEU and chrF from summed statistics against sacreBLEU's own classes and command line."""
+"""BLEU, chrF and TER from summed statistics against sacreBLEU's own classes and command line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from limits import COMMAND
-from sacrebleu.metrics import BLEU, CHRF
+from pydantic import TypeAdapter
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from creamtea.errors import StepUnavailable
-from creamtea.methods.metrics import Bleu, Chrf
+from creamtea.methods.metrics import Bleu, Chrf, Metric, Ter
 from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.bleu import BleuMetric, bleu_from_sums
 from creamtea_workers.metrics.chrf import ChrfMetric
+from creamtea_workers.metrics.ter import TerMetric
 
 GERMAN = Languages(source="en", target="de")
 WORDS = ["ein", "Hund", "läuft", "über", "die", "Straße", ",", "und", "sieht", "eine", "Katze", "."]
@@ -58,12 +60,22 @@ def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[s
     assert ours == pytest.approx(theirs, abs=1e-9)
 
 
-@pytest.mark.parametrize("metric", [BleuMetric(Bleu(kind="bleu"), GERMAN), ChrfMetric(Chrf(kind="chrf"))])
-def test_an_empty_line_is_no_further_reference(metric: BleuMetric | ChrfMetric) -> None:
+SCORERS = {BleuMetric: BLEU, ChrfMetric: CHRF, TerMetric: TER}
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        BleuMetric(Bleu(kind="bleu"), GERMAN),
+        ChrfMetric(Chrf(kind="chrf")),
+        TerMetric(Ter(kind="ter"), GERMAN),
+    ],
+)
+def test_an_empty_line_is_no_further_reference(metric: BleuMetric | ChrfMetric | TerMetric) -> None:
     """sacreBLEU takes None for a reference that a segment lacks."""
     hypotheses, first = ["the cat sat", "a dog"], ["the cat sat on the mat", "a dog in the park"]
     given = Texts([0, 1], ["", ""], hypotheses, first, more_references=[["", "the dog"]])
-    scorer = BLEU() if isinstance(metric, BleuMetric) else CHRF()
+    scorer = SCORERS[type(metric)]()
     theirs = scorer.corpus_score(hypotheses, [first, [None, "the dog"]])
     for _ in range(2):  # counted, and kept
         assert metric.score(metric.statistics(given).sum(axis=0)) == pytest.approx(theirs.score, abs=1e-9)
@@ -92,6 +104,40 @@ def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
 
 
 @pytest.mark.parametrize(
+    ("settings", "theirs"),
+    [
+        ({}, TER()),
+        ({"case_sensitive": True}, TER(case_sensitive=True)),
+        ({"normalized": True}, TER(normalized=True)),
+    ],
+    ids=str,
+)
+@given(pairs=pairs)
+def test_ter_equals_sacrebleu_on_corpora_and_sentences(
+    settings: dict[str, bool], theirs: TER, pairs: list[tuple[str, str]]
+) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    metric = TerMetric(Ter.model_validate({"kind": "ter", **settings}), GERMAN)
+    statistics = metric.statistics(texts(hypotheses, references))
+    corpus = theirs.corpus_score(hypotheses, [references]).score
+    assert metric.score(statistics.sum(axis=0)) == pytest.approx(corpus, abs=1e-9)
+    sentences = [theirs.sentence_score(h, [r]).score for h, r in pairs]
+    assert metric.segment_scores(statistics) == pytest.approx(sentences, abs=1e-9)
+
+
+def test_ter_splits_chinese_by_characters_and_says_where_it_cannot_split() -> None:
+    chinese = texts(["我看书"], ["我看报"])
+    metric = TerMetric(Ter(kind="ter"), Languages(source="en", target="zh"))
+    (score,) = metric.segment_scores(metric.statistics(chinese))
+    assert (score, metric.note) == (pytest.approx(100 / 3), "")
+    assert "norm:yes|punct:yes|asian:yes" in metric.signature()
+    unsplit = TerMetric(Ter(kind="ter", normalized=False), Languages(source="en", target="zh"))
+    (score,) = unsplit.segment_scores(unsplit.statistics(chinese))
+    assert score == 100.0
+    assert "use chrf" in unsplit.note
+
+
+@pytest.mark.parametrize(
     ("tokenize", "lowercase"),
     [("13a", False), ("13a", True), ("intl", False), ("char", True), ("none", False), ("zh", False)],
 )
@@ -102,13 +148,14 @@ def test_values_and_signatures_are_those_of_sacrebleus_command_line(
     (tmp_path / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
     (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
-    command += ["-m", "bleu", "chrf", "--tokenize", tokenize, "-w", "6", "--format", "json"]
+    command += ["-m", "bleu", "chrf", "ter", "--tokenize", tokenize, "-w", "6", "--format", "json"]
     command += ["--lowercase"] * lowercase  # of BLEU alone
     printed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=COMMAND).stdout)
 
     spec = Bleu.model_validate({"kind": "bleu", "tokenize": tokenize, "lowercase": lowercase})
     bleu, chrf = BleuMetric(spec, GERMAN), ChrfMetric(Chrf(kind="chrf"))
-    for metric, theirs in zip((bleu, chrf), printed, strict=True):
+    ter = TerMetric(Ter(kind="ter"), GERMAN)
+    for metric, theirs in zip((bleu, chrf, ter), printed, strict=True):
         value = metric.score(metric.statistics(texts(hypotheses, references)).sum(axis=0))
         assert round(float(value), 6) == theirs["score"]
         assert metric.signature() == theirs["signature"]
@@ -141,12 +188,22 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
 @pytest.mark.parametrize(
     ("fields", "name", "title"),
     [
-        ({}, "bleu", "BLEU"),
-        ({"tokenize": "intl"}, "bleu-intl", "BLEU (intl)"),
-        ({"lowercase": True}, "bleu-lc", "BLEU (lower-cased)"),
-        ({"tokenize": "intl", "lowercase": True}, "bleu-intl-lc", "BLEU (intl, lower-cased)"),
+        ({"kind": "bleu"}, "bleu", "BLEU"),
+        ({"kind": "bleu", "tokenize": "intl"}, "bleu-intl", "BLEU (intl)"),
+        ({"kind": "bleu", "lowercase": True}, "bleu-lc", "BLEU (lower-cased)"),
+        (
+            {"kind": "bleu", "tokenize": "intl", "lowercase": True},
+            "bleu-intl-lc",
+            "BLEU (intl, lower-cased)",
+        ),
+        ({"kind": "ter", "normalized": False}, "ter", "TER"),
+        (
+            {"kind": "ter", "case_sensitive": True, "normalized": True},
+            "ter-cased-norm",
+            "TER (cased, normalised)",
+        ),
     ],
 )
 def test_what_is_unusual_is_in_the_name(fields: dict[str, object], name: str, title: str) -> None:
-    spec = Bleu.model_validate({"kind": "bleu", **fields})
+    spec = TypeAdapter(Metric).validate_python(fields)
     assert (spec.name(), spec.describe()) == (name, title)

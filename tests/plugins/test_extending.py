@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lab_package import creamtea, install
 
-KINDS = {"focal", "best_of", "frequent", "ter", "repetitions", "reversed", "two-scales", "blanks"}
+KINDS = {"focal", "best_of", "frequent", "rouge", "repetitions", "reversed", "two-scales", "blanks"}
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_the_study_of_the_page_runs(lab: Path, tmp_path: Path) -> None:
     assert "focal γ=2" in done.stdout  # the report
     report = creamtea(lab, home, "report", "lab", "--json")
     assert report.returncode == 0, report.stderr
-    assert '"TER"' in report.stdout
+    assert '"ROUGE-1"' in report.stdout
     assert "repetitions" in report.stdout
     assert "creamtea-lab 1.0" in report.stdout  # provenance
 

@@ -360,7 +360,7 @@ OVERRIDES = {
         "all it needs: softmax, scones (did you mean softmax?)\n1 mistake in study.yaml"
     ),
     "systems.new.batch_size=2": 'systems.new: found "new", not in the study, allowed an entry of systems',
-    "metrics.0.kind=ter": 'metrics[0].kind: found "ter", allowed one of bleu, chrf, comet',
+    "metrics.0.kind=nist": 'metrics[0].kind: found "nist", allowed one of bleu, chrf, ter, comet',
     "metrics.1.kind=chrf": "metrics: found entry 1, allowed an entry from 0 to 0",
 }
 

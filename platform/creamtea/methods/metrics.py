@@ -151,6 +151,39 @@ class Chrf(Metric):
         return "chrf" + "+" * self.word_order
 
 
+class Ter(Metric):
+    """Translation edit rate (Snover et al. 2006) as sacreBLEU computes it: insertions, deletions,
+    substitutions and shifts of words per 100 words of the reference. Lower is better."""
+
+    kind: Literal["ter"]
+    # punctuation is apart from words, and Chinese and Japanese characters from each other; none given: for
+    # languages without blanks between words
+    normalized: bool | None = None
+    case_sensitive: bool = False  # upper and lower case differ
+    title: ClassVar[str] = "TER"
+    better: ClassVar[str] = "lower"
+    several_references: ClassVar[bool] = True
+    of_strings: ClassVar[bool] = True
+    worker: ClassVar[str] = "creamtea_workers.metrics.ter"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "ter": "0 and more, bootstrap interval over segments; detail.signature"
+    }
+
+    def describe(self) -> str:
+        return f"TER ({', '.join(own)})" if (own := self._unusual("cased", "normalised")) else "TER"
+
+    def name(self) -> str:
+        return "-".join(["ter", *self._unusual("cased", "norm")])
+
+    def for_target(self, language: str) -> Metric:
+        set_by_study = self.normalized is not None
+        return self if set_by_study else self.model_copy(update={"normalized": is_unspaced(language)})
+
+    def _unusual(self, cased: str, normalised: str) -> list[str]:
+        """List the words for the settings that differ from sacreBLEU's defaults."""
+        return [*[cased] * self.case_sensitive, *[normalised] * bool(self.normalized)]
+
+
 # without it a key is what it was before metrics could do without references
 ReferenceFree = Annotated[bool, Field(exclude_if=lambda free: not free)]
 DEFAULT_COMET = "Unbabel/wmt22-comet-da"

@@ -33,6 +33,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "bleu-lc": {"kind": "bleu", "lowercase": True},
     **{f"bleu-{name}": {"kind": "bleu", "tokenize": name} for name in get_args(Tokenizer)},
     **{"chrf" + "+" * order: {"kind": "chrf", "word_order": order} for order in range(3)},
+    "ter": {"kind": "ter"},
     "comet": {"kind": "comet"},
     "cometkiwi": {"kind": "comet", "model": "Unbabel/wmt22-cometkiwi-da"},
 }

@@ -1,0 +1,53 @@
+"""Translation edit rate (Snover et al. 2006) as sacreBLEU computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import TER
+
+from creamtea.contract.step import StepContext
+from creamtea.methods.metrics import Ter
+from creamtea.methods.texts import Languages
+from creamtea.words import is_unspaced, looks_unspaced
+from creamtea_workers.metrics.base import Array, Texts
+from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
+
+
+class TerMetric:
+    """Corpus TER; statistics (n, 2): fewest edits to any reference, mean length of the references."""
+
+    name = "ter"
+    facts: Mapping[str, Any] = {}
+
+    def __init__(self, spec: Ter, languages: Languages) -> None:
+        unspaced = is_unspaced(languages.target)
+        self.note = ""
+        self._scorer = TER(
+            normalized=unspaced if spec.normalized is None else spec.normalized,
+            asian_support=unspaced,  # acts on normalised text only
+            case_sensitive=spec.case_sensitive,
+        )
+
+    def statistics(self, texts: Texts) -> Array:
+        if not self._scorer.normalized and looks_unspaced(texts.references):
+            self.note = "TER counts each of these texts, which have no blanks, as few words; use chrf"
+        return corpus_statistics(self._scorer, texts)
+
+    def score(self, sums: Array) -> Array:
+        """(..., 2) -> (...): edits per 100 words. Against empty references 100, or 0 without an edit."""
+        edits, words = sums[..., 0], sums[..., 1]
+        empty = np.where(edits > 0, 1.0, 0.0)
+        return np.asarray(100.0 * np.divide(edits, words, out=empty, where=words > 0))
+
+    def segment_scores(self, statistics: Array) -> Array:
+        return self.score(statistics)
+
+    def signature(self) -> str:
+        return str(self._scorer.get_signature())
+
+
+def build(spec: Ter, languages: Languages, context: StepContext[Any]) -> TerMetric:
+    return TerMetric(spec, languages)
