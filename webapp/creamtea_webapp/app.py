@@ -1,5 +1,8 @@
-"""Navigation by right: a rater gets only the rating page, a reader the studies, their reports and the
-papers' tables, an organiser the campaigns too. The query of the address names the page."""
+"""Navigation by right.
+
+A rater gets only the rating page, a reader the studies, their reports and the papers' tables, an organiser
+the campaigns too. The query of the address names the page.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def main() -> None:
 
 
 def _page(who: Identity) -> tuple[Callable[[], None], str, str]:
-    """What the address asks for, its title, and which of the ways it belongs to."""
+    """Choose the page for the address: its function, its title, and the navigation entry it belongs to."""
     if rights.standing(who) == rights.RATER:
         return rate.page, "Rating", ""
     if organise.is_asked_for(who):
@@ -55,7 +58,7 @@ def _page(who: Identity) -> tuple[Callable[[], None], str, str]:
 
 
 def _ways(who: Identity) -> list[tuple[str, str]]:
-    """The names and addresses of what every page has a way to: nothing for who may open one page only."""
+    """Return names and addresses of the navigation; empty for an identity that may open one page only."""
     ways = []
     if rights.may(who, rights.READ_STUDIES):
         ways += [(STUDIES, "./"), (PAPERS, "?papers=all")]

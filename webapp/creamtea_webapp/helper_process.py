@@ -1,5 +1,7 @@
-"""Processes that do for the web app what it cannot: it has neither torch nor workers. A request is a line of
-JSON, and so is each row of the answer."""
+"""Processes that work for the web app, which has neither torch nor workers.
+
+A request is a line of JSON, and so is each row of the answer.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,20 @@ class TookTooLong(CreamteaError):
 
 @dataclass
 class HelperProcess:
-    """Started by the first request, it keeps what it has loaded, and ends by itself after a long time without
-    a request. It answers one request at a time: callers hold `busy` meanwhile."""
+    """A process that the first request starts, and that keeps what it has loaded.
+
+    It ends by itself after a long time without a request. It answers one request at a time: callers hold
+    `busy` meanwhile.
+    """
 
     process: subprocess.Popen[str] | None = None
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, command: Sequence[str], request: Any, count: int, seconds: float) -> list[dict[str, Any]]:
-        """Return as many of `count` rows of JSON as the process gave: fewer if it ended early. TookTooLong
-        after so many seconds."""
+        """Return as many of `count` rows of JSON as the process gave: fewer if it ended early.
+
+        Raises TookTooLong after so many seconds.
+        """
         line = json.dumps(request)
         if self.process is not None:
             rows = self._asked(self.process, line, count, seconds)

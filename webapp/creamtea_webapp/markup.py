@@ -33,10 +33,9 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def render(template: str, macro: str | None = None, /, **values: Any) -> Markup:
-    """The HTML of a macro of this template, or of the whole template where none is named.
+    """Render a macro of a template as HTML, or without `macro` the whole template.
 
-    Every value is escaped unless it is `Markup` that a template made. A value that the template needs and
-    does not get is an error.
+    Every value is escaped unless it is `Markup` that a template made. A missing value is an error.
     """
     loaded = _environment().get_template(template)
     if macro is None:
@@ -72,7 +71,7 @@ def note(text: str) -> None:
 
 
 def show_styles() -> None:
-    """The styles of everything that `show` puts on a page."""
+    """Put the styles of everything that `show` shows on the page."""
     st.html(f"<style>{_styles()}</style>")
 
 
@@ -83,11 +82,10 @@ def _styles() -> str:
 
 @cache
 def markdown(text: str) -> Markup:
-    """HTML of an organiser's Markdown. HTML in it stays text, and so do images, which would tell another site
-    who rates. Links open beside the page. Headings stand in order below the page's, whichever levels the
-    organiser chose.
+    """Render an organiser's Markdown as HTML.
 
-    Streamlit's own Markdown, in its fold, would load 0.4 MB of icons.
+    HTML and images in it stay text: an image would tell another site who rates. Links open beside the page.
+    Headings stand in order below the page's, whichever levels the organiser chose.
     """
     tokens = MARKDOWN.parse(text)
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
@@ -110,12 +108,12 @@ MARKDOWN.add_render_rule("image", _image)
 
 
 def moment(at: datetime) -> str:
-    """ "2026-03-04 05:06 UTC"."""
+    """Format a moment: "2026-03-04 05:06 UTC"."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def about(minutes: float) -> str:
-    """ "about 40 minutes", "about 2.5 hours"."""
+    """Format a rough duration: "about 40 minutes", "about 2.5 hours"."""
     if minutes < 90:
         return f"about {counted(max(1, round(minutes)), 'minute')}"
     return f"about {round(minutes / 30) / 2:g} hours"

@@ -70,8 +70,8 @@ def serve(
 ) -> None:
     """Serve until interrupted; `ready` is called with the port once it is bound (port 0: any free one).
 
-    `sign_in`: the provider at which people may sign in; `url`: where they reach this server, if known.
-    Raises InputError before anything starts if the address cannot be bound.
+    `sign_in`: the provider at which people may sign in. `url`: where they reach this server, if known. Raises
+    InputError before anything starts if the address cannot be bound.
     """
     check_address(host, port)
     session.database()
@@ -121,7 +121,7 @@ def serve(
 
 
 def _max_pages(wanted: int) -> int:
-    """How many pages may be open at once: as many as are wanted, if there are enough descriptors."""
+    """Return how many pages may be open at once: as many as wanted, if there are enough descriptors."""
     open_files = connections.raise_open_files()
     possible = connections.max_pages(open_files)
     if possible < wanted:
@@ -167,7 +167,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raises InputError, with the remedy, if a server cannot listen on this host and port."""
+    """Raise InputError, with the remedy, if a server cannot listen on this host and port."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, OverflowError):

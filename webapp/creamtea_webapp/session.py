@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 def waited_for(work: Callable[[], T]) -> T:
-    """The result of one transaction, waited for up to PATIENCE seconds while the database is away."""
+    """Return the result of one transaction; wait up to PATIENCE seconds while the database is away."""
     began = monotonic()
 
     def wait(outage: Outage, pause: float) -> bool:
@@ -51,7 +51,7 @@ def waited_for(work: Callable[[], T]) -> T:
 
 
 def told_on_page(error: Exception) -> bool:
-    """Whether an error of a script is an outage, which the page then says (Streamlit's `on_script_error`)."""
+    """Show an outage on the page; return False for any other error (Streamlit's `on_script_error`)."""
     message = _logged(error)
     if message is None:
         return False
@@ -61,13 +61,16 @@ def told_on_page(error: Exception) -> bool:
 
 
 def page_of_gate(error: SQLAlchemyError) -> HTMLResponse:
-    """503 with a page that comes back by itself. Raises `error` if it is no outage."""
+    """Return a 503 page that reloads by itself. Raises `error` if it is not an outage."""
     page = render("gate/away.html", message=_message(error), seconds=COME_BACK, sign_in="")
     return HTMLResponse(page, status_code=503, headers=HEADERS)
 
 
 async def answer(request: Request, error: Exception) -> PlainTextResponse:
-    """503 for a route of the gate, in words that its page shows. Raises `error` if it is no outage."""
+    """Return a 503 for a route of the gate, in words that its page shows.
+
+    Raises `error` if it is not an outage.
+    """
     return PlainTextResponse(f"{_message(error)} Try again in a minute.", status_code=503, headers=HEADERS)
 
 
@@ -78,7 +81,7 @@ def _message(error: Exception) -> str:
 
 
 def _logged(error: Exception) -> str | None:
-    """What to tell people of an outage, whose details go into the log; None if it is none."""
+    """Log an outage, and return what to tell people; None if the error is not an outage."""
     outage = outage_of(error)
     if outage is None:
         return None
@@ -93,30 +96,31 @@ def _logged(error: Exception) -> str | None:
 
 @cache
 def database() -> Database:
-    """The database of the environment (CREAMTEA_DATABASE_URL), opened once per process."""
+    """Return the database of the environment (CREAMTEA_DATABASE_URL), opened once per process."""
     return open_database(Settings.load().database_url)
 
 
 def artefacts() -> ArtefactStore:
-    """The artefact store of the environment (CREAMTEA_ARTEFACTS)."""
+    """Return the artefact store of the environment (CREAMTEA_ARTEFACTS)."""
     return ArtefactStore(Settings.load().artefacts)
 
 
 def cookie_name() -> str:
-    """One name per port: browsers share the cookies of a host between its ports."""
+    """Return the name of this port's cookie: browsers share the cookies of a host between its ports."""
     return f"creamtea-{st.get_option('server.port')}"
 
 
 def identity() -> Identity | None:
-    """Who runs this script: looked up at every run, so that revoking takes effect at the next one.
+    """Return who runs this script, looked up at every run, so that revoking takes effect at the next one.
 
-    It waits for a database that is away, and with it every page and every act, which begin here."""
+    It waits for a database that is away, and so does every page and every act, which begin here.
+    """
     secret = st.context.cookies.get(cookie_name())
     return waited_for(lambda: sessions.identify(database(), secret))
 
 
 def require_rater() -> int:
-    """The rater of the identity, if it may rate; otherwise the script stops with a message."""
+    """Return the rater of the identity if it may rate; otherwise stop the script with a message."""
     who = identity()
     if who is None or who.rater_id is None or not rights.may(who, rights.RATE, who.campaign_id):
         refuse()
@@ -124,7 +128,7 @@ def require_rater() -> int:
 
 
 def require(right: str, campaign_id: int | None = None) -> Identity:
-    """The identity, if it has this right (`creamtea.access.rights`); otherwise the script stops."""
+    """Return the identity if it has this right (`creamtea.access.rights`); otherwise stop the script."""
     who = identity()
     if who is None or not rights.may(who, right, campaign_id):
         refuse()
@@ -132,7 +136,7 @@ def require(right: str, campaign_id: int | None = None) -> Identity:
 
 
 def require_report(study_id: int) -> Identity:
-    """The identity, if it may read this study's report; otherwise the script stops."""
+    """Return the identity if it may read this study's report; otherwise stop the script."""
     who = identity()
     if who is None or not rights.may(who, rights.READ_REPORT, study_id=study_id):
         refuse()
@@ -140,8 +144,11 @@ def require_report(study_id: int) -> Identity:
 
 
 def may_read(who: Identity | None, place: str) -> bool:
-    """Whether it may read a block of this path: "study-3/…" is of that study's report, any other of a page
-    for readers of all."""
+    """Return whether an identity may read the block of this path.
+
+    A path "study-3/…" belongs to that study's report. Any other path belongs to a page for readers of all
+    studies.
+    """
     study = re.match(r"study-(\d+)(?:/|$)", place)
     if study is None:
         return rights.may(who, rights.READ_STUDIES)
@@ -149,7 +156,7 @@ def may_read(who: Identity | None, place: str) -> bool:
 
 
 def require_block(place: str) -> None:
-    """Go on if the identity may read a block of this path; otherwise the script stops."""
+    """Stop the script unless the identity may read the block of this path."""
     if not may_read(identity(), place):
         refuse()
 

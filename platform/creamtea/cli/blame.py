@@ -107,6 +107,7 @@ def _table(report: Document) -> Table | None:
 
 
 def shares(report: Document) -> list[str]:
+    """Say for each system which share of its marked errors comes from where."""
     table = _table(report)
     if table is None:
         return ["no marked error of an output that this study translated"]

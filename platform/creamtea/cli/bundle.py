@@ -97,8 +97,10 @@ def verify(
 
 
 def lines(checked: Verification) -> list[str]:
-    """For people: what was computed again, what was not and why, and what differs. A bundle has any texts:
-    none of them makes a line of its own."""
+    """Say what was recomputed, what was not and why, and what differs.
+
+    A bundle may hold any text, so none of its texts may make a line of its own.
+    """
     out = [f"{checked.study} (number {checked.number}), packed by creamtea {checked.packed_by}"]
     other = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
     out += [f"packed with {', '.join(other)}: differences may come from that"] if other else []

@@ -56,15 +56,16 @@ def docs(
 
 
 def built_site(package: Path = PACKAGE) -> Path | None:
-    """Where the documentation is as a site; None where it has not been built."""
+    """Return the folder of the documentation's site; None if it has not been built."""
     folders = (package / "site", package.parents[1] / BUILT)
     return next((folder for folder in folders if (folder / "index.html").is_file()), None)
 
 
 def site_folder(package: Path = PACKAGE) -> Path:
-    """`creamtea/site` in an installed wheel, `build/site` at the root of a checkout.
+    """Return the folder of the site, and build it in a checkout that has none.
 
-    In a checkout it is built where it has not been. InputError where that is impossible.
+    It is `creamtea/site` in an installed wheel, `build/site` at the root of a checkout. InputError if it
+    cannot be built.
     """
     if (built := built_site(package)) is not None:
         return built

@@ -33,8 +33,10 @@ Display = Callable[[events.EngineEvent], None]
 
 
 class StepCounts:
-    """How many steps are done, and what became of the others, in the words that a report has for it; `total`
-    is None if the studies are not known in advance."""
+    """How many steps are done, and what became of the others, in the words of a report.
+
+    `total` is None if the studies are not known in advance.
+    """
 
     def __init__(self, total: int | None, reused: int) -> None:
         self.total = total
@@ -62,8 +64,10 @@ class StepCounts:
 
 @contextmanager
 def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
-    """The display for this terminal or file: nothing but trouble, live lines or plain ones; always on
-    standard error."""
+    """Open the display for this terminal or file, on standard error.
+
+    It shows live lines or plain ones; with `quiet`, nothing but trouble.
+    """
     counts = StepCounts(total, reused)
     if quiet:
         yield trouble_alone
@@ -123,8 +127,11 @@ class LiveLines:
 
 
 class PlainLines:
-    """One line per event, and some of the progress of a long step: the first after `EVERY` seconds, each next
-    one after twice the time, but at most `AT_MOST`."""
+    """One line per event, and some of the progress of a long step.
+
+    Progress is first printed after `EVERY` seconds, then each time after twice the time, but at most
+    `AT_MOST`.
+    """
 
     EVERY, AT_MOST = 15.0, 300.0  # seconds
 
@@ -164,7 +171,7 @@ def time_left(seconds: float | None) -> str:
 
 
 def line(event: events.EngineEvent) -> str:
-    """The event as a line of a log; empty for progress, which each display shows in its own way."""
+    """Format an event as a line of a log; empty for progress, which each display shows in its own way."""
     match event:
         case events.StepStarted():
             return f"started   {event.node}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
@@ -196,7 +203,7 @@ MISSING_SECONDS = 30.0  # without any controller, after which waiting is given u
 
 
 def nobody() -> str:
-    """What to say where no controller is running."""
+    """Say that no controller is running, and what to do."""
     if Settings.load().controller_is_service:
         return "no controller is running now: what is queued waits until the service is back"
     return (
@@ -212,7 +219,7 @@ class Patience:
         self._alive_at = time.monotonic()
 
     def check(self, alive: bool, message: str) -> None:
-        """CreamteaError with the message where none has been alive for long, nor will one start by itself."""
+        """Raise CreamteaError if no controller has been alive for long and none will start by itself."""
         if alive or Settings.load().controller_is_service:
             self._alive_at = time.monotonic()
         elif time.monotonic() > self._alive_at + MISSING_SECONDS:
@@ -222,9 +229,9 @@ class Patience:
 def follow(
     database: Database, store: ArtefactStore, submission: Submission, log: str
 ) -> Iterator[events.EngineEvent]:
-    """What happens to the study, as events, until it has ended.
+    """Yield what happens to the study, as events, until it has ended.
 
-    CreamteaError when no controller is left that could continue it; `log` is where to look then.
+    CreamteaError if no controller is left that could continue it; `log` is where to look then.
     """
     study_id = submission.study_id
     # what finished between the submission and the first poll is reported as well
@@ -255,7 +262,7 @@ def follow(
 def follow_shown(
     database: Database, store: ArtefactStore, submission: Submission, log: str, quiet: bool
 ) -> None:
-    """`follow` it with a display. Exits with 130 where a person interrupts it; the study goes on."""
+    """Follow a study with a display. Exits with 130 if a person interrupts it; the study goes on."""
     try:
         with shown(len(submission.keys), submission.reused, quiet) as display:
             for event in follow(database, store, submission, log):
@@ -377,7 +384,7 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
 
 
 def advise(outcome: StudyOutcome) -> list[str]:
-    """What to do about each problem; the report has already named it on one line."""
+    """Say what to do about each problem; the report has already named it on one line."""
     lines = []
     for kind, remedy in REMEDIES.items():
         problems = [problem for problem in outcome.failed if problem.kind == kind]

@@ -58,7 +58,7 @@ def revoke(
 
 
 def _line(link: Link) -> str:
-    """As "3  reader  created 2026-03-04 05:06, used 2026-03-04 06:00, 1 browser signed in"."""
+    """Describe a link: "3 reader created 2026-03-04 05:06, used 2026-03-04 06:00, 1 browser signed in"."""
     what = " ".join([link.role, *([f"{link.rater!r}"] if link.rater else [])])
     if link.role == "rater" and link.rater is None:
         what = "participants"

@@ -38,15 +38,15 @@ NOUNS = {int: "whole number", float: "number", str: "text", Path: "path"}
 class Entry:
     """Where a command is: `place` is "module:function", or "module:commands" of a group.
 
-    The module's NAME_EXAMPLES is the text below the command's help. `summary`: of a group; a command's is the
-    first paragraph of its docstring.
+    The module's NAME_EXAMPLES is the text below the command's help. `summary`: of a group; that of a command
+    is the first paragraph of its docstring.
     """
 
     place: str
     summary: str = ""
 
     def load(self, name: str) -> Any:
-        """The Typer command, with all its options."""
+        """Import the Typer command, with all its options."""
         module, _, attribute = self.place.partition(":")
         loaded = import_module(f"{PACKAGE}.{module}")
         entry = getattr(loaded, attribute)
@@ -67,7 +67,7 @@ class Entry:
         return command
 
     def described(self) -> str:
-        """The summary, read from the source: nothing is imported."""
+        """Read the summary from the source, without importing anything."""
         if self.summary:
             return self.summary
         module, _, attribute = self.place.partition(":")
@@ -81,8 +81,10 @@ class Entry:
 
 
 def _in_plain_words(command: Any) -> None:
-    """Help that says "text" for "<str>", and nothing for a flag, which takes no value, and for an argument,
-    whose name says what it is."""
+    """Make help say "text" for "<str>", and nothing for flags and arguments.
+
+    A flag takes no value, and an argument's name says what it is.
+    """
     for inner in command.commands.values() if isinstance(command, TyperGroup) else ():
         _in_plain_words(inner)
     _say_types_of_options(command)
@@ -104,14 +106,14 @@ def _say_types_of_options(command: Any) -> None:
 
 
 def type_of_one(annotation: Any) -> Any:
-    """Of a list's elements, and of what may be None."""
+    """Return the element type of `list[T]`, or T of `T | None`."""
     if get_origin(annotation) not in (list, Union, UnionType):
         return annotation
     return type_of_one(next(part for part in get_args(annotation) if part is not type(None)))
 
 
 class Listed(TyperCommand):
-    """A command that is known by name and summary; what it parses is up to the loaded one."""
+    """A command that is known by name and summary; the loaded command parses its arguments."""
 
     def __init__(self, name: str, entry: Entry) -> None:
         super().__init__(name=name, callback=None, help=entry.described())
@@ -122,7 +124,7 @@ class Listed(TyperCommand):
 
 
 class LoadedCommands(MutableMapping[str, Any]):
-    """The whole commands by name, each loaded once; for those who go through all of them."""
+    """The loaded commands by name, each loaded once; for code that goes through all of them."""
 
     def __init__(self, entries: dict[str, Entry]) -> None:
         self._entries = entries
@@ -147,7 +149,7 @@ class LoadedCommands(MutableMapping[str, Any]):
 
 
 def lazy_group(entries: dict[str, Entry]) -> type[TyperGroup]:
-    """The class of a Typer group that has these commands."""
+    """Return the class of a Typer group that has these commands."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
@@ -281,7 +283,7 @@ def _run() -> None:
 
 
 def _told(error: Exception) -> tuple[str, int]:
-    """What to tell a person, and the exit code; nothing of an error that nobody foresaw."""
+    """Return the message and exit code of an error; no message for an error that nobody foresaw."""
     if isinstance(error, CreamteaError):
         return str(error), error.exit_code
     if isinstance(error, FileNotFoundError) and _folder_is_gone():

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 
 def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yield strictly UTF-8 lines without their ends, LF or CR LF; a byte-order mark is not text. `before` is
-    called before each is read. InputError names the line that is not UTF-8; `name` is what people call the
-    stream."""
+    """Yield strictly UTF-8 lines without their ends, LF or CR LF; a byte-order mark is not text.
+
+    `before` is called before each is read. InputError names the line that is not UTF-8; `name` is what people
+    call the stream.
+    """
     for number in count(1):
         before()
         line = stream.readline()
@@ -140,7 +142,7 @@ class Doubts:
         self.otherwise += bool(self.example) and ends[0] != ends[1]
 
     def tell(self) -> None:
-        """On standard error, each kind once."""
+        """Print the doubts to standard error, each kind once."""
         if self.otherwise:
             tags = " and its tags last" if self.example.endswith(">") else ""
             say(
@@ -185,7 +187,7 @@ def _check_best(count: int, search: Search, system: str) -> None:
 
 
 def _shown(row: dict[str, Any], scores: bool, number: int) -> str:
-    """A line, or several with the number of theirs."""
+    """Format a translation as a line, or several translations as lines with the number of the source."""
     after = []
     if "selected" in row:
         allowed = row["selected"]

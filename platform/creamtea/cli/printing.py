@@ -17,7 +17,7 @@ def say(text: str, *, err: bool = False, nl: bool = True, color: str | None = No
 
 
 def hand_over(text: str, *, nl: bool = True) -> None:
-    """Print what others go on with: to a file or a pipe exactly as it is, to a terminal as `say` does."""
+    """Print output for other programs: exactly as it is to a file or a pipe, as `say` does to a terminal."""
     typer.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=nl, color=True)  # strips nothing
 
 

@@ -140,7 +140,7 @@ def _number(part: str) -> int:
 def _check_asked(
     study: str | None, paper: str | None, table: int | None, figure: int | None, test_set: str | None
 ) -> None:
-    """InputError unless one thing is asked for."""
+    """Raise InputError unless exactly one thing is asked for."""
     if study is None and paper is None:
         raise InputError(
             "name a study (`creamtea report NAME`) or a paper (`creamtea report --paper scones`)"
@@ -156,7 +156,7 @@ def _check_asked(
 
 
 class Printing:
-    """The one way in which a report is to be shown. InputError for more than one, before it is built."""
+    """The chosen way to show a report. InputError for more than one, before the report is built."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Printing:
         outputs: Sequence[Outputs] = (),
         values: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        """`outputs`: those that a page holds beside the report; `values`: what JSON holds beside it."""
+        """Show a report. `outputs`: what a page holds beside it; `values`: what JSON holds beside it."""
         if self._as_json:
             say(
                 json.dumps(
@@ -210,8 +210,11 @@ class Printing:
 
 
 def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """InputError unless a page may be written there: a file that is there already must be a page, or empty,
-    so that a slip on the command line costs nobody their text. `inputs`: files that the command reads."""
+    """Raise InputError unless a page may be written there.
+
+    A file that exists must be a page, or empty, so that a slip on the command line costs nobody their text.
+    `inputs`: files that the command reads.
+    """
     try:
         if not path.is_file():
             if not path.parent.is_dir():
@@ -232,11 +235,11 @@ def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:
 
 
 def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> None:
-    """InputError where the file cannot be written or is no page, before the page is made. `on_error`: that it
-    is written is said on standard error, as it is of what is no file.
+    """Write a page. InputError, before the page is made, if the file cannot be written or is not a page.
 
-    The page is written beside the file and replaces it once complete, so that a failure leaves the old file
-    as it was. A link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
+    `on_error`: print the confirmation to stderr. It also goes there if `path` is not a file. The page is
+    written beside the file and replaces it once complete, so that a failure leaves the old file as it was. A
+    link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
     """
     check_page(path)
     try:
@@ -398,8 +401,11 @@ def compare(
 
 
 def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
-    """In this process, as there is nothing to train, or by the controller that serves this database. Another
-    `compare` or `run`, which serves nobody else, is waited for."""
+    """Run the comparison in this process, or by the controller that serves this database.
+
+    Nothing has to be trained. If another `compare` or `run`, which serves nobody else, is running, wait for
+    it.
+    """
     from creamtea.cli.following import follow_shown
     from creamtea.cli.running import control
     from creamtea.document.canonical import digest

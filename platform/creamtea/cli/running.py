@@ -45,7 +45,7 @@ class Stop(Event):
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """An event that is set by the first SIGINT (control-C) or SIGTERM (of a service manager).
+    """Yield an event that the first SIGINT (control-C) or SIGTERM (of a service manager) sets.
 
     So the controller stops between two transactions, not inside one. A second signal stops it at once.
     """
@@ -112,7 +112,7 @@ def carry_out(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """`control` it, then print its outcome."""
+    """Control a study, then print its outcome."""
     from creamtea.cli.following import conclude
 
     started = time.monotonic()
@@ -131,7 +131,7 @@ def control(
     """Queue a study and control it until it has ended.
 
     InputError while another controller is running, or if the executor cannot be started; nothing is queued
-    then. Exits with 130 where a person interrupts it.
+    then. Exits with 130 if a person interrupts it.
     """
     from creamtea.cli.following import shown
     from creamtea.engine import lease as leases
@@ -226,7 +226,7 @@ def submit(
 
 
 def _serves(live: RunningController | None, address: str | None) -> bool:
-    """Whether a running controller will run what is queued. InputError if it uses another cluster."""
+    """Return whether a running controller will run what is queued. InputError if it uses another cluster."""
     if live is None or live.study_id is not None:
         return False
     if address and address != live.address:
@@ -423,8 +423,11 @@ def controller(
 
 
 def _check() -> NoReturn:
-    """Say which controller renews its lease. A controller that hangs does not, and is started again by
-    whatever asks here: compose's or Kubernetes' health check."""
+    """Say which controller renews its lease.
+
+    A controller that hangs does not renew it, and whatever asks here restarts it: compose's or Kubernetes'
+    health check.
+    """
     with workplace.opened_database() as database:
         live = live_controller(database)
     say(f"a controller is running: {live}" if live else "no controller is running", err=live is None)

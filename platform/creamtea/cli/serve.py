@@ -104,12 +104,12 @@ def link(
 
 
 def link_to(url: str, secret: str) -> str:
-    """The address that opens the app with this secret. Browsers do not send what follows the `#`."""
+    """Return the address that opens the app with this secret. Browsers do not send what follows the `#`."""
     return f"{url}/enter#{secret}"
 
 
 def _greet(secret: str | None, url: str, host: str) -> None:
-    """`secret`: of a link for an organiser; None: there is no need for one."""
+    """Print where the app is. `secret`: of an organiser's link; None if no link is needed."""
     if secret is None:
         command = f"creamtea link --role organiser --url {quote(url)}"
         say(f"creamtea is served at {url}; a link for one more organiser: {command}\n")
@@ -138,7 +138,7 @@ def _greet(secret: str | None, url: str, host: str) -> None:
 
 
 def _webapp() -> Any:
-    """The web app's server, which the platform knows only by name."""
+    """Import the web app's server, which the platform knows only by name."""
     try:
         return importlib.import_module("creamtea_webapp.server")
     except ModuleNotFoundError as missing:

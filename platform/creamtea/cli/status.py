@@ -233,7 +233,7 @@ def logs(
 
 
 def _no_log(others: list[LogName], node: Node, worker: int) -> str:
-    """Why there is nothing to show; `others`: the logs of the step's other workers."""
+    """Say why there is nothing to show. `others`: the logs of the step's other workers."""
     if others:
         workers = ", ".join(map(str, sorted({log.worker for log in others})))
         return f"--worker {worker}: step {node.name} has no log of that worker; it has those of {workers}"
@@ -246,8 +246,10 @@ def _follow(
     place: tuple[str, str, int],
     last: LogName | None,
 ) -> tuple[Node, LogName | None]:
-    """Print the log of the last attempt so far and what is new until the step has ended; a later attempt's
-    log follows that of the one before."""
+    """Print the last attempt's log and what is added until the step has ended.
+
+    The log of a later attempt follows that of the one before.
+    """
     name, step, worker = place
     shown, told, patience = "", False, Patience()
     while True:
@@ -273,7 +275,7 @@ def _follow(
 
 
 def _node(database: Database, name: str, step: str) -> Node:
-    """The step at a place of the study; InputError that names similar places."""
+    """Return the step at a place of the study. InputError names similar places."""
     with database.session() as session:
         nodes = {node.name: node for node in study_nodes(session, find_study(session, name).id)}
     if step not in nodes:

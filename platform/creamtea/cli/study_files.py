@@ -178,7 +178,7 @@ def validate(
 
 
 def _summary(study: Study, planned: Plan) -> dict[str, Any]:
-    """Steps by kind, variants and systems, as plain JSON values."""
+    """Summarise steps by kind, variants and systems as plain JSON values."""
     return {
         "study": study.name,
         "steps": planned.kinds(),
@@ -211,7 +211,7 @@ def _summary(study: Study, planned: Plan) -> dict[str, Any]:
 
 
 def _in_words(model: BaseModel) -> str:
-    """`beam width=4`: the kind, then what the study sets."""
+    """Describe a method by its kind, then what the study sets: `beam width=4`."""
     values = model.model_dump()
     written = [f"{key}={values[key]}" for key in values if key in model.model_fields_set and key != "kind"]
     return " ".join([values["kind"], *written])

@@ -161,7 +161,7 @@ def remove(
 
 
 def in_units(size: int) -> str:
-    """Bytes for people: 1.5 GB (powers of 1,000)."""
+    """Format bytes for people: 1.5 GB (powers of 1,000)."""
     value, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB"):
         if value < 999.95:
@@ -286,7 +286,7 @@ def _check_files(url: str, facts: dict[str, Any]) -> str:
 
 
 def _address(database: str | None) -> tuple[str, str]:
-    """The address, and how it is shown."""
+    """Return the address, and how it is shown."""
     url = database or Settings.load().database_url
     return url, describe(parse_url(url))
 

@@ -52,7 +52,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress
 
 @contextmanager
 def opened_database() -> Iterator[Database]:
-    """For a command that may be the first one: the database is made where there is none."""
+    """Open the database, and make it if there is none: for a command that may be the first one."""
     database = open_database(Settings.load().database_url)
     try:
         yield database
@@ -64,8 +64,10 @@ def opened_database() -> Iterator[Database]:
 
 @contextmanager
 def existing_database() -> Iterator[Database]:
-    """For a command that needs what others have made. InputError where there is no database: in a wrong
-    folder none is left behind."""
+    """Open the database for a command that needs what others have made.
+
+    InputError if there is none, so that no database is left behind in a wrong folder.
+    """
     missing = missing_file(parse_url(Settings.load().database_url))
     if missing is not None:
         raise InputError(
@@ -78,8 +80,10 @@ def existing_database() -> Iterator[Database]:
 
 @contextmanager
 def existing_or_empty_database() -> Iterator[Database]:
-    """For a command that has something to show without studies, too: where there is no database, an empty
-    one for as long as it is needed, and a line that says so."""
+    """Open the database, or an empty one for a command that shows something without studies, too.
+
+    The empty database lasts as long as the command, and a line says that it is empty.
+    """
     missing = missing_file(parse_url(Settings.load().database_url))
     if missing is None:
         with opened_database() as database:
@@ -95,7 +99,7 @@ def existing_or_empty_database() -> Iterator[Database]:
 
 
 def artefact_store(writable: bool = True) -> ArtefactStore:
-    """InputError where it is not writable; nothing is looked at for a command that only reads it."""
+    """Open the artefact store. With `writable`, InputError if it cannot be written."""
     store = ArtefactStore(Settings.load().artefacts)
     if writable:
         store.check_writable()
@@ -103,8 +107,10 @@ def artefact_store(writable: bool = True) -> ArtefactStore:
 
 
 def study_asked_for(database: Database, asked: str) -> str | int:
-    """What `find_study` finds it by: its name, or its number where no study has that name. InputError where
-    there is neither."""
+    """Return what `find_study` finds a study by: its name, or its number if no study has that name.
+
+    InputError if there is neither.
+    """
     with database.session() as session:
         try:
             find_study(session, asked)
@@ -118,7 +124,7 @@ def study_asked_for(database: Database, asked: str) -> str | int:
 
 
 def make_executor(name: str, address: str | None) -> Executor:
-    """InputError for an unknown executor, or an address that the executor does not use."""
+    """Make an executor. InputError if it is unknown or does not use the address."""
     if name not in EXECUTORS:
         raise InputError(f"--executor {name}: unknown executor; use {' or '.join(EXECUTORS)}")
     if name == "inline":
@@ -133,7 +139,7 @@ def make_executor(name: str, address: str | None) -> Executor:
 
 
 def data_folder(study: Path, data: Path | None) -> Path:
-    """What the study's files are relative to: --data, or the study's own folder."""
+    """Return the folder that the study's files are relative to: --data, or the study's own folder."""
     return study.parent if data is None else data
 
 
@@ -145,7 +151,7 @@ def submit_study(
     overrides: Sequence[str] | None,
     priority: int = 0,
 ) -> Submission:
-    """Validate, plan and queue the study in the file, and show what there is to warn of."""
+    """Validate, plan and queue the study in the file, and show its warnings."""
     from creamtea.orders.submission import submit
     from creamtea.study.checks.warnings import warnings_of
     from creamtea.study.loader import load_study
@@ -161,6 +167,6 @@ def submit_study(
 
 
 def show_warnings(warnings: Sequence[StudyWarning]) -> None:
-    """A line each, to stderr."""
+    """Print a line for each warning to stderr."""
     for warning in dict.fromkeys(warnings):
         say(f"warning: {warning.line()}", err=True, color=typer.colors.YELLOW)

@@ -1,2 +1,1 @@
-"""The tables and figures of the three papers as data: a folder for each paper, and in
-it a YAML file for each of them."""
+"""The tables and figures of the three papers as data: a folder per paper, a YAML file per exhibit."""

@@ -35,7 +35,10 @@ _NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
 
 
 def number(printed: str | None) -> float | None:
-    """The number that a printed value begins with: 27.72 of "27.72 ± 0.11", 121 of "121M". None for words."""
+    """Return the number that a printed value begins with; None for words.
+
+    27.72 for "27.72 ± 0.11", 121 for "121M".
+    """
     match = _NUMBER.match(printed or "")
     return float(match[0].replace(",", "").replace("−", "-")) if match else None
 
@@ -336,7 +339,7 @@ class Wanted:
 
 
 def wanted_cells(paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: Column) -> Iterator[Wanted]:
-    """The cells of studies of this size; the first is the one to show."""
+    """Yield the cells of studies of this size; the first is the one to show."""
     for source in exhibit.sources:
         if paper.collections[source.collection].size != size or not _covers(source, row, column):
             continue
@@ -352,7 +355,7 @@ def wanted_cells(paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: C
 
 
 def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
-    """The collections with those of their studies that have cells or figures of the exhibit."""
+    """Return the collections with those of their studies that have cells or figures of the exhibit."""
     found = {
         (wanted.collection, member): None
         for size in SIZES

@@ -32,7 +32,7 @@ losses and a listing, which show no data: SCONES, Figures 1 and 10; NVS, Figure 
 
 
 def markdown() -> str:
-    """The page."""
+    """Write the page."""
     parts = (line for name, paper in papers().items() for line in _paper(name, paper))
     return "\n".join([INTRODUCTION, *parts]) + "\n"
 
@@ -62,7 +62,7 @@ def _row(paper: Paper, exhibit: Exhibit) -> str:
 
 
 def _study(collection: Collection) -> str:
-    """With the command of its first study, where that is short."""
+    """Name a collection, with the command of its first study if that is short."""
     first, *others = collection.members
     if collection.members[first].overrides:
         return f"{collection.title}: {_code(collection.members[first].name)} (command below)"

@@ -186,7 +186,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
 
 
 def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:
-    """The settings in which the studies differ; None where they do not."""
+    """Build a table of the settings in which the studies differ; None if they do not."""
     specs = {study.name: session.get_one(StudyRow, study.number).spec for study in studies}
     return spec_table(specs, "Settings in which the studies differ")
 

@@ -244,7 +244,7 @@ def against(row: Row, other: Row) -> str:
 def _column(
     measure: Measure, compared: Sequence[_Compared], models: Mapping[str, Sequence[str]]
 ) -> Sequence[Delta | None]:
-    """The differences in a column, corrected together; None where a row does not have the measure."""
+    """Return the differences in a column, corrected together; None for rows without the measure."""
     there = [not set(pair.setting.parts) & measure.undefined.keys() for pair in compared]
     deltas = []
     for pair, is_there in zip(compared, there, strict=True):
@@ -408,7 +408,7 @@ def _kind_section(kind: str, alike: Sequence[AnalysisResults]) -> Section:
 
 
 def _analysed(spec: Analysis) -> str:
-    """As "newstest" or "the first 200 sentences of newstest"."""
+    """Name what an analysis covers: "newstest" or "the first 200 sentences of newstest"."""
     if spec.first_sentences is None:
         return spec.test_set
     return f"the first {spec.first_sentences:,} sentences of {spec.test_set}"

@@ -106,7 +106,7 @@ def analysis_figure(
 
 
 def mark(group: str, x: float, cell: Cell, y: Column, label: str) -> Mark:
-    """A point of a curve with its interval, as the axis of the column shows numbers."""
+    """Return a point of a curve with its interval, in the scale of the column's axis."""
     low, high = vega.scaled(cell.low, y), vega.scaled(cell.high, y)
     return {"group": group, "x": x, "y": vega.scaled(cell.value, y), "low": low, "high": high, "label": label}
 
@@ -158,7 +158,7 @@ def _over_points(plot: PointPlot, points: Points, groups: Groups, styles: Styles
 
 
 def _counted(point: CurvePoint) -> Cell:
-    """A share of as many as its label says."""
+    """Return a share of as many cases as the point's label says, with its interval."""
     of = int(point.label)
     low, high = wilson_interval(round(point.y * of), of)
     return Cell("ok", value=point.y, low=low, high=high)
@@ -296,7 +296,7 @@ def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot, styles: S
 
 
 def _diagonal(encoding: Spec, x: Column, y: Column) -> Spec:
-    """Where x and y are the same share."""
+    """Draw the line on which x and y are the same share."""
     ends = [{"x": share * x.scale, "y": share * y.scale} for share in (0.0, 1.0)]
     return {
         "data": {"values": ends},

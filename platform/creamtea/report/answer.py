@@ -1,6 +1,6 @@
 """What came out: a report's first block, in sentences made of the numbers of its tables.
 
-A sentence says only what a test has said. Two systems that no test has compared are not ranked.
+Sentences rank only systems that a test has compared, and only as the test says.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def answer_section(
 
 
 class _Answer:
-    """The sentences on one test set that set systems beside each other by the study's first metric."""
+    """The sentences on one test set that compare systems by the study's first metric."""
 
     def __init__(self, spec: Study, systems: SystemsOn) -> None:
         self.spec, self.table, self.pairs = spec, systems.table, systems.pairs
@@ -88,7 +88,7 @@ class _Answer:
     # ---------------------------------------------------------------- quality
 
     def quality(self) -> Iterator[str]:
-        """The best system, and those that the tests tell apart from it or do not."""
+        """Name the best system, and the systems that the tests tell apart from it or do not."""
         column = self.metric
         if column is None:
             if not self.spec.test_sets[self.test_set].has_references:
@@ -124,7 +124,7 @@ class _Answer:
         return "" if delta is None else text.change_state(delta, column)
 
     def _others(self, best: Row, rest: Sequence[Row], column: Column) -> Iterator[str]:
-        """Say what the tests found between the best system and each other, in the order of the scores."""
+        """Say what the tests found between the best system and each other one, in the order of the scores."""
         found: dict[str, list[str]] = {}
         for row in rest:
             delta = self._delta(best, row)
@@ -141,7 +141,7 @@ class _Answer:
             yield f"{words}{colon} {_listed(names, len(rest))}."
 
     def _clusters(self, column: Column) -> Iterator[str]:
-        """The groups that the tests tell apart as a whole, where there are several."""
+        """List the groups of systems that the tests tell apart as a whole, if there are several."""
         if not self.pairs:
             return
         rows = [row for row in self.scored if any(row.name in pair for pair in self.pairs)]
@@ -165,7 +165,7 @@ class _Answer:
     # ---------------------------------------------------------------- speed
 
     def speed(self) -> Iterator[str]:
-        """The fastest systems, their share of the baselines' time, and what their speed costs in quality."""
+        """Name the fastest systems, their share of the baselines' time, and the cost in quality."""
         column = next((column for column in (P50, SPEED) if column in self.table.columns), None)
         if column is None:
             return
@@ -181,7 +181,7 @@ class _Answer:
         shares = fastest.cells[column.key].percents
 
         def alike(row: Row) -> bool:
-            """Whether it is as fast, or the interval of one's share of the other has 100 %."""
+            """Return whether a system looks as fast, or a share's interval contains 100 %."""
             both = shares.get(row.name), row.cells[column.key].percents.get(fastest.name)
             return shown(row) == shown(fastest) or any(
                 share is not None
@@ -210,14 +210,14 @@ def _listed(names: Sequence[str], others: int) -> str:
 
 
 def _score(row: Row, column: Column) -> str:
-    """As "34.2 BLEU [32.9, 35.6]"."""
+    """Format a score: "34.2 BLEU [32.9, 35.6]"."""
     cell = row.cells[column.key]
     shown = f"{text.value(cell, column)} {column.title}"
     return f"{shown} {text.interval(cell.low, cell.high, column)}".strip()
 
 
 def _tested(delta: Delta, column: Column) -> str:
-    """As "+1.2 BLEU [0.4, 2.0] (significant)"."""
+    """Format a difference: "+1.2 BLEU [0.4, 2.0] (significant)"."""
     sign = "+" if (delta.value or 0.0) > 0 else "−" if (delta.value or 0.0) < 0 else "±"
     low, high = delta.bounds
     # the note says why, where the systems are not told apart
@@ -248,7 +248,7 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
 
 
 def _agreement(table: Table) -> Iterator[str]:
-    """The systems whose outputs are most and least like the others'."""
+    """Name the systems whose outputs are most and least like the others'."""
     agreement, length, _ = AGREEMENT
     cells = {row.name: row.cells.get(agreement.key) for row in table.rows}
     rows = sorted(
@@ -268,7 +268,7 @@ def _agreement(table: Table) -> Iterator[str]:
 
 
 def _people(report: CampaignReport) -> Iterator[str]:
-    """The verdicts of a campaign on its comparisons with the baseline."""
+    """List a campaign's verdicts on its comparisons with the baseline."""
     judged, baseline = report.judged, report.judged.systems[report.judged.baseline]
     if not report.means:
         yield f"People: campaign {judged.ratings.campaign.name} has no rating that counts yet."
@@ -282,7 +282,7 @@ def _people(report: CampaignReport) -> Iterator[str]:
 
 
 def _idioms(table: Table) -> Iterator[str]:
-    """The recall of each selection on idioms; a full vocabulary holds everything by definition."""
+    """List the recall of each selection on idioms; a full vocabulary holds everything by definition."""
     column = next((column for column in (RECALL_WORDS, RECALL_IDIOM) if column in table.columns), None)
     if column is None:
         return
@@ -300,7 +300,7 @@ def _idioms(table: Table) -> Iterator[str]:
 
 
 def _first_look(warnings: Sequence[StudyWarning]) -> Iterator[str]:
-    """The first warning; the rest stand below."""
+    """Quote the first warning, and count those below."""
     if warnings:
         more = f" {len(warnings) - 1} more below." if len(warnings) > 1 else ""
         yield f"Look first at: {warnings[0].place}: {warnings[0].found}.{more}"

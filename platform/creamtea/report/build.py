@@ -76,7 +76,7 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
 
 
 def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: bool = False) -> Document:
-    """The same within a session; `alone`: with no word of other submissions, which a bundle does not hold."""
+    """Build the report within a session. `alone`: do not mention other submissions, which a bundle lacks."""
     spec = spec_of(row)
     results = StudyResults(session, row.id, spec)
     nodes = results.nodes
@@ -132,7 +132,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
 
 
 def _steps(nodes: Iterable[Node]) -> str:
-    """As "36 succeeded, 1 failed, 3 unavailable"."""
+    """Count steps by outcome: "36 succeeded, 1 failed, 3 unavailable"."""
     counts = Counter(node.outcome for node in steps_of(nodes).values())
     ranked = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
     return ", ".join(f"{count} {state}" for state, count in ranked)
@@ -226,7 +226,7 @@ def _significance(spec: Study) -> str:
 
 
 def _hardware(results: StudyResults) -> tuple[str, ...]:
-    """The machines of the trainings and of the latency run, each once."""
+    """Return the machines of the trainings and of the latency run, each once."""
     machines: dict[str, None] = {}
     for training in results.of("train"):
         if device := training.node.facts.get("device"):
@@ -279,7 +279,7 @@ def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
 
 
 def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """As "creamtea-lab 1.0": what steps were run with, which earlier runs may have done."""
+    """Return the plug-ins that steps were run with, perhaps by earlier runs: "creamtea-lab 1.0"."""
     used = {f"{name} {version}" for node in nodes for name, version in node.facts.get("plugins", {}).items()}
     return tuple(sorted(used))
 

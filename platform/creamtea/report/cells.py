@@ -39,8 +39,10 @@ BEFORE = {"seed": "seed", "baseline": "against"}  # a word before a label's valu
 
 
 def step_title(node: Node) -> str:
-    """As "train: softmax, seed 1", "score: softmax-greedy, seed 1, test, bleu" or "compare: scones, against
-    softmax, test, bleu"."""
+    """Name a step by its kind and labels.
+
+    For example "train: softmax, seed 1" or "compare: scones, against softmax, test, bleu".
+    """
     of_system = next((name for name in ("system", "variant") if name in node.labels), None)
     names = (
         [of_system, "baseline", "seed", "test_set", "metric", "analysis"] if of_system else list(node.labels)

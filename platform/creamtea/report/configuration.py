@@ -54,7 +54,7 @@ def describe_training(study: Study, name: str) -> Iterator[str]:
 
 
 def describe_architecture(spec: Any) -> str:
-    """As "Transformer: encoder layers 3, decoder layers 3, width 128, …"."""
+    """Describe an architecture: "Transformer: encoder layers 3, decoder layers 3, width 128, …"."""
     settings = spec.model_dump(mode="json", exclude={"kind"})
     return f"{spec.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
 
@@ -65,7 +65,7 @@ def describe_start(start: str | ImportedModel) -> str:
 
 
 def describe_imported(model: ImportedModel) -> str:
-    """As "model opus-mt-en-de"."""
+    """Name an imported model: "model opus-mt-en-de"."""
     return f"model {PurePath(model.marian).name}"
 
 
@@ -156,7 +156,7 @@ def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | No
 
 
 def _differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any]]]:
-    """The places in which nested dictionaries differ; what one of them lacks is one place."""
+    """Yield the places in which nested dictionaries differ; what one of them lacks is one place."""
     if all(isinstance(value, dict) for value in values):
         for key in dict.fromkeys(key for value in values for key in value):
             inner = [value.get(key, _MISSING) for value in values]

@@ -48,7 +48,7 @@ def svg(figure: Figure) -> str:
 
 
 def png(figure: Figure) -> bytes:
-    """The same as pixels, twice as many as its size on a page."""
+    """Draw a figure as pixels, twice as many as its size on a page."""
     return vl_convert.vegalite_to_png(
         _sized(figure), vl_version=VEGA_LITE, scale=PNG_SCALE, allowed_base_urls=[]
     )

@@ -176,7 +176,7 @@ def _cell_values(cell: Cell) -> dict[str, Any]:
 
 
 def figure_csv(figure: Figure) -> str:
-    """The figure's data, in the units of its axes."""
+    """Write the figure's data as CSV, in the units of its axes."""
     fields = list(dict.fromkeys(field for row in figure.rows for field in row if field != "lift"))
     return _csv(fields, figure.rows)
 

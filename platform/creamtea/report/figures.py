@@ -85,8 +85,10 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 
 
 class SystemsOn(NamedTuple):
-    """The systems' table on a test set, that of further comparisons, the differences of every two, and where
-    there are no references how much outputs agree."""
+    """The tables of a test set: systems, comparisons with further baselines, and agreement of outputs.
+
+    `pairs`: the differences of every two systems. `agreement` is set only if there are no references.
+    """
 
     test_set: str
     table: Table
@@ -215,7 +217,7 @@ def _place(score: Cell, metric: Column, time: Cell, baselines: Sequence[str]) ->
 
 
 def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> Choice:
-    """Draw the recall of sentences, and if there are `idioms` also that of idioms, twice."""
+    """Draw the recall of sentences, and with `idioms` two figures of the recall of idioms."""
     scopes = RECALL_SCOPES if idioms else {"sentence": RECALL_SCOPES["sentence"]}
     figures = (recall_against_size(systems, curves, *scope) for scope in scopes.items())
     return Choice(
@@ -298,7 +300,7 @@ def _recall_of_systems(table: Table, series: str) -> tuple[list[dict[str, Any]],
 def _recall_layers(
     x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequence[str], styles: vega.Styles
 ) -> list[Spec]:
-    """The curves with their points, in grey; the systems with their intervals and labels."""
+    """Draw the curves with their points in grey, and the systems with their intervals and labels."""
     labels = vega.labels(x, y, "label", rows, logarithmic=True)
     style = vega.by_style("system", styles, legend={} if labels else None)
     share = f".{RECALL_SENTENCE.digits}%"
@@ -351,7 +353,7 @@ def learning_choice(results: StudyResults) -> Choice:
 
 
 def run_name(labels: Mapping[str, Any]) -> str:
-    """As "softmax, seed 1"."""
+    """Name a training: "softmax, seed 1"."""
     return f"{labels['variant']}, seed {labels['seed']}"
 
 

@@ -59,7 +59,7 @@ NO_MODEL = "its outputs are given: no model of this study translates"
 
 @dataclass(frozen=True)
 class Timed:
-    """What was timed; until then what the study asks for, of which a small test set may have less."""
+    """What was timed; before it has run, what the study asks for, of which a small test set may have less."""
 
     batch_size: int  # [sentences]
     sentences: int
@@ -206,12 +206,12 @@ def _without_few(median: MetricValue) -> MetricValue:
 
 
 def _positive(mean: _Mean) -> _Mean:
-    """The t interval of a mean, which a step has stored, on the scale of logarithms."""
+    """Put the t interval of a stored mean on a logarithmic scale."""
     interval = positive_estimate(Estimate(mean.value, mean.low, mean.high))
     return replace(mean, low=interval.low, high=interval.high)
 
 
 def latency_baselines(spec: Study) -> list[str]:
-    """The systems whose latency is 100 %: those that the study names, or its baseline."""
+    """Return the systems whose latency is 100 %: those that the study names, or its baseline."""
     named = spec.latency.baselines if spec.latency else []
     return named or [spec.baseline]

@@ -66,7 +66,7 @@ class Delta:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether that interval does; False where there is none."""
+        """Whether the interval of `bounds` excludes 0; False without an interval."""
         low, high = self.bounds
         return low is not None and high is not None and (low > 0 or high < 0)
 
@@ -159,7 +159,7 @@ class Table:
     folded: bool = False  # on a page, shown when asked for
 
     def groups(self) -> list[ColumnGroup]:
-        """The groups of its columns, in their order; none where there is nothing to choose."""
+        """Return the groups of the columns, in their order; empty if there is nothing to choose."""
         groups: dict[str, ColumnGroup] = {}
         begun: set[str] = set()
         for column in self.columns:
@@ -318,11 +318,11 @@ class Document:
         ]
 
     def table(self, path: str) -> Table:
-        """The one table whose path ends with this one: "means", "systems/test". KeyError otherwise."""
+        """Return the one table whose path ends with this one: "means", "systems/test". KeyError otherwise."""
         return _one(path, [block for place, block in self.walk() if _ends(place, path)], Table)
 
     def section(self, path: str) -> Section:
-        """The one section whose path ends with this one. KeyError otherwise."""
+        """Return the one section whose path ends with this one. KeyError otherwise."""
         return _one(path, [block for place, block in self.walk() if _ends(place, path)], Section)
 
     def only(self, test_set: str, keep: Callable[[Section], bool] = lambda _: False) -> Document:
@@ -349,7 +349,7 @@ def _walk(blocks: tuple[Block, ...] | tuple[Section, ...], above: str) -> Iterat
 
 
 def _headings(blocks: Iterable[Block], above: str, level: int) -> Iterator[Heading]:
-    """The headings of untitled sections are those of their blocks."""
+    """Yield the headings. Those of an untitled section are the headings of its blocks."""
     for block in blocks:
         if not isinstance(block, Section | Choice) or level > CONTENTS_LEVELS:
             continue

@@ -92,7 +92,7 @@ class Export:
 
 
 def proof_words(export: Export) -> str:
-    """As "1,000 of 1,000 outputs on test set test are identical"."""
+    """Say how many outputs are identical: "1,000 of 1,000 outputs on test set test are identical"."""
     proof = export.proof
     words = f"{proof['identical']:,} of {proof['sentences']:,} outputs on {export.proved_on} are identical"
     left_out = f"; {proof['left_out']:,} that are empty or too long for {PROGRAMS[export.to]} are left out"
@@ -100,13 +100,13 @@ def proof_words(export: Export) -> str:
 
 
 def beam_words(export: Export) -> str:
-    """As "with beam 4, 995 of 1,000 outputs are identical"."""
+    """Say the same of beam search: "with beam 4, 995 of 1,000 outputs are identical"."""
     beam = export.made["beam"]
     return f"with {beam['search']}, {beam['identical']:,} of {beam['sentences']:,} outputs are identical"
 
 
 def difference_words(difference: Mapping[str, Any]) -> str:
-    """As "line 12: from subword 3 on; the logits of the two subwords are 0.000001 apart"."""
+    """Say where two outputs differ: "line 12: from subword 3 on; the logits … are 0.000001 apart"."""
     gap = difference["gap"]
     return (
         f"line {difference['line']}: from subword {difference['position'] + 1} on; the logits of the two "
@@ -115,7 +115,7 @@ def difference_words(difference: Mapping[str, Any]) -> str:
 
 
 def model_card(database: Database, export: Export, study: str) -> str:
-    """Markdown with the front matter that model hubs read."""
+    """Write the card as Markdown, with the front matter that model hubs read."""
     with database.session() as session:
         row = find_study(session, study)
         spec = spec_of(row)
@@ -232,7 +232,7 @@ def _scoring_note(objective: Any) -> str:
 
 
 def _data(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
-    """Of the model, and of those that its training started from."""
+    """Show the text of the model, and of the models that its training started from."""
     names, corpora, trainings = [], corpora_table(results), trainings_table(results)
     name: str | None = results.spec.systems[system].variant
     while name is not None:
@@ -246,7 +246,7 @@ def _data(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
 
 
 def _only(table: Table, rows: Sequence[Row]) -> Table:
-    """Without columns in which none of the rows has a value."""
+    """Keep these rows, and the columns in which one of them has a value."""
     columns = [
         column for column in table.columns if any(row.cells[column.key].value is not None for row in rows)
     ]

@@ -54,7 +54,7 @@ class Translations:
 
 @dataclass(frozen=True)
 class Line:
-    """A text of a segment; `own` is set for a system's output, None if the system has not translated it."""
+    """A text of a segment. `own`: it is a system's output; `text` is None if the system has none."""
 
     name: str
     text: str | None
@@ -209,7 +209,7 @@ def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
 
 
 def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]:
-    """The stretches of the idioms on one side, sorted, overlaps joined."""
+    """Return the stretches of the idioms on one side, sorted, overlaps joined."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted((int(idiom[side][0]), int(idiom[side][1])) for idiom in idioms if idiom[side]):
         if joined and start <= joined[-1][1]:
@@ -230,7 +230,10 @@ ABOUT_NGRAMS = (
 
 
 def build_ngrams(database: Database, study: int) -> Section:
-    """The section of a study by its number, which reads every output; without blocks where it has nothing."""
+    """Build the section of a study by its number.
+
+    It reads every output, and has no blocks if nothing is found.
+    """
     with database.session() as session:
         row = find_study(session, study)
         return ngrams_section(session, StudyResults(session, row.id, spec_of(row)))

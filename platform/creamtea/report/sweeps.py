@@ -91,7 +91,7 @@ def _variant(study: Study, name: str) -> dict[str, Any]:
 
 
 def _numbers(value: Any, path: Path = ()) -> Iterator[tuple[Path, float]]:
-    """The numbers in nested dictionaries, each with its path."""
+    """Yield the numbers in nested dictionaries, each with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _numbers(item, (*path, key))
@@ -100,7 +100,7 @@ def _numbers(value: Any, path: Path = ()) -> Iterator[tuple[Path, float]]:
 
 
 def _without(setting: dict[str, Any], path: Path) -> str:
-    """The rest of a setting, to compare."""
+    """Return the rest of a setting as a string, to compare."""
     rest = json.loads(json.dumps(setting, sort_keys=True))
     inner = rest
     for key in path[:-1]:
@@ -110,7 +110,7 @@ def _without(setting: dict[str, Any], path: Path) -> str:
 
 
 def in_common(names: list[str]) -> str:
-    """The words that all names begin and end with: "nvs+positive_weight=…"; all names if none."""
+    """Return the words that all names begin and end with: "nvs+positive_weight=…"; all names if none."""
     words = [_WORDS.split(name) for name in names]
     start = _shared(words)
     end = _shared([name[len(start) :][::-1] for name in words])[::-1]

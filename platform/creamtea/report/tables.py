@@ -219,8 +219,10 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
 
 
 def agreement_table(results: StudyResults, systems: Table, test_set: str) -> Table | None:
-    """What the outputs of every two systems have in common, in the order of the table of `systems`; None
-    where a test set has references."""
+    """Build the table of what every two systems' outputs have in common; None for test sets with references.
+
+    Rows are in the order of the table of `systems`.
+    """
     step = next(iter(results.of("agreement", test_set=test_set)), None)
     if step is None:
         return None
@@ -243,7 +245,7 @@ def agreement_table(results: StudyResults, systems: Table, test_set: str) -> Tab
 
 
 def wins(system: str, other: str, tested: Mapping[Pair, Delta], metric: Column) -> bool:
-    """Whether a system is significantly better than another."""
+    """Return whether a system is significantly better than another."""
     delta = tested.get((system, other))
     return delta is not None and text.change_state(delta, metric) == "better"
 
@@ -321,7 +323,7 @@ def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColu
 
 
 def _length_metric(spec: Study) -> Metric | None:
-    """The study's first metric that counts the length ratio, as BLEU does."""
+    """Return the study's first metric that counts the length ratio, as BLEU does."""
     return next((metric for metric in spec.metrics if metric.counts_length), None)
 
 

@@ -40,7 +40,7 @@ WIDTH = 180
 
 
 class PrintingConsole(Console):
-    """A console whose terminal obeys nothing in the texts that it prints (`creamtea.printable`)."""
+    """A console that shows control characters of texts instead of sending them to the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -48,7 +48,7 @@ class PrintingConsole(Console):
 
 
 def make_console() -> PrintingConsole:
-    """The terminal, or, where the output goes to a file or a pipe, WIDTH columns: one whole table."""
+    """Open the terminal; for a file or a pipe, a console of WIDTH columns, which holds a whole table."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # in a terminal that has no ± or λ a report is still read
         sys.stdout.reconfigure(errors="replace")
     console = PrintingConsole()
@@ -231,7 +231,7 @@ def _print_grid(console: Console, title: str, names: Sequence[Text], columns: Co
 
 
 def _fitting(columns: Columns, console: Console, name_width: int) -> list[Columns]:
-    """The columns in as few groups as fit beside the rows' names, about equally wide."""
+    """Divide the columns into as few groups as fit beside the rows' names, about equally wide."""
     widths = [2 + max(_width(cell, console) for cell in (heading, *cells)) for heading, cells in columns]
     space = console.width - name_width - 3  # the box's edges, and the padding before the names
     fewest = len(_breaks(widths, space))

@@ -38,7 +38,7 @@ def number(value: float, column: Column) -> str:
 
 
 def value(cell: Cell, column: Column) -> str:
-    """The number alone, or the words in its place, or what became of it: "unavailable"."""
+    """Format the number alone, or the words in its place, or what became of it: "unavailable"."""
     if cell.words:
         return cell.words
     return STATE_WORDS[cell.state] if cell.value is None else number(cell.value, column)
@@ -50,7 +50,7 @@ def deviation(cell: Cell, column: Column) -> str:
 
 
 def interval(low: float | None, high: float | None, column: Column) -> str:
-    """As "[32.9, 35.6]", or nothing where there is none."""
+    """Format an interval: "[32.9, 35.6]", or nothing without bounds."""
     if low is None or high is None:
         return ""
     return f"[{number(low, column)}, {number(high, column)}]"
@@ -79,13 +79,13 @@ def difference(delta: Delta, column: Column) -> list[str]:
 
 
 def _p_values(p_values: Sequence[float | None]) -> str:
-    """As "p=0.003/<0.001"; nothing where there is none."""
+    """Format p-values: "p=0.003/<0.001", or nothing if there are none."""
     shown = ["=–" if p is None else _p_value(p) for p in p_values]
     return "/".join([f"p{shown[0]}", *(p.removeprefix("=") for p in shown[1:])]) if shown else ""
 
 
 def p_value(p: float) -> str:
-    """As "0.049" or "<0.001": rounded down."""
+    """Format a p-value, rounded down: "0.049" or "<0.001"."""
     return _p_value(p).removeprefix("=")
 
 
@@ -98,12 +98,12 @@ def _p_value(p: float) -> str:
 
 
 def percents(cell: Cell) -> list[str]:
-    """As "43 % [41, 45]", one for each baseline."""
+    """Format percentages of each baseline: "43 % [41, 45]"."""
     return [percent(share) for share in cell.percents.values()]
 
 
 def percent(of_baseline: Percent) -> str:
-    """As "43 % [41, 45]", or "100 %" of the baseline itself."""
+    """Format a percentage: "43 % [41, 45]", or "100 %" of the baseline itself."""
     bounds = interval(of_baseline.low, of_baseline.high, _PERCENT)
     return f"{number(of_baseline.value, _PERCENT)} %" + (f" {bounds}" if bounds else "")
 
@@ -153,7 +153,7 @@ def heading(column: Column) -> str:
 
 
 def row_name(row: Row) -> str:
-    """As "softmax, beam 4", "softmax-greedy (baseline)"."""
+    """Name a row: "softmax, beam 4", "softmax-greedy (baseline)"."""
     name = f"{row.name}, {row.setting}" if row.setting else row.name
     return f"{name} (baseline)" if row.baseline else name
 
@@ -172,7 +172,7 @@ def best(table: Table, column: Column) -> float | None:
 
 
 def is_best(cell: Cell, column: Column, best: float | None) -> bool:
-    """Whether a cell looks as good as the best one of its column."""
+    """Return whether a cell looks as good as the best one of its column."""
     if cell.value is None or best is None or cell.by_definition:
         return False
     return number(cell.value, column) == number(best, column)
@@ -182,7 +182,7 @@ def is_best(cell: Cell, column: Column, best: float | None) -> bool:
 
 
 def entry_name(entry: Entry) -> str:
-    """As "segment 12, beam: human score 5.20, COMET 0.6120, gap +2.1"."""
+    """Name an entry: "segment 12, beam: human score 5.20, COMET 0.6120, gap +2.1"."""
     listed = ", ".join(
         f"{column.title} {value(cell, column)}{column.unit and f' {column.unit}'}"
         for column, cell in entry.numbers
@@ -206,12 +206,15 @@ def not_drawn(name: str, state: str) -> str:
 
 
 def missing(figure: Figure) -> str:
-    """As "not drawn: scones-greedy (pending)", or nothing."""
+    """List what is not drawn: "not drawn: scones-greedy (pending)", or nothing."""
     return f"not drawn: {', '.join(figure.missing)}" if figure.missing else ""
 
 
 def figure(figure: Figure) -> str:
-    """As "BLEU over beam width (8 points; not drawn: scones (pending))": for what cannot draw it."""
+    """Describe a figure for printers that cannot draw it.
+
+    For example "BLEU over beam width (8 points; not drawn: scones (pending))".
+    """
     count = _drawn(figure)
     points = counted(count, "point") if count else "nothing to draw"
     return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
@@ -234,7 +237,7 @@ def options(choice: Choice) -> dict[str, list[str]]:
 
 
 def code_parts(words: str) -> list[tuple[str, bool]]:
-    """The parts of a text with `code` in it, and whether each is code."""
+    """Split a text with `code` in it into parts, and say which are code."""
     parts = words.split("`")
     if len(parts) % 2 == 0:  # a mark without its other half
         return [(words, False)]
@@ -242,17 +245,17 @@ def code_parts(words: str) -> list[tuple[str, bool]]:
 
 
 def sentence(words: str) -> str:
-    """As "No latency run in this study." """
+    """Make a sentence of a clause: "No latency run in this study." """
     return f"{words[:1].upper()}{words[1:]}."
 
 
 def key_of(title: str) -> str:
-    """As "bleu-over-beam-width"."""
+    """Make a key of a title: "bleu-over-beam-width"."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def anchor(path: str) -> str:
-    """The address of a block inside its page, from its path: "human-tasting"."""
+    """Return the address of a block inside its page, from its path: "human-tasting"."""
     return re.sub(r"[\W_]+", "-", path).strip("-").lower() or "section"
 
 
@@ -268,7 +271,7 @@ class Footnotes:
         self.notes: dict[str, int] = {}
 
     def mark(self, note: str) -> str:
-        """As " (2)" for a note, nothing for none."""
+        """Return the mark of a note, such as " (2)"; nothing for no note."""
         if not note:
             return ""
         return f" ({self.notes.setdefault(note, len(self.notes) + 1)})"

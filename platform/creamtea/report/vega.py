@@ -132,7 +132,7 @@ Styles = Mapping[str, Style]
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """The colour and the mark of each name, by its place. A colour that comes again has the next mark."""
+    """Give each name a colour and a mark by its place. A colour that comes again has the next mark."""
     count = len(PALETTE)
     return {
         name: Style(PALETTE[place % count], SHAPES[(place + place // count) % count])
@@ -255,7 +255,7 @@ def figure(
 
 
 def vega_lite(figure: Figure, title: bool = True) -> Spec:
-    """The whole specification, its data in it; the title says what is not drawn."""
+    """Return the whole specification with its data; the title says what is not drawn."""
     heading: Spec = {"text": figure.title, "anchor": "start", "subtitleColor": GREY}
     if figure.missing:
         heading["subtitle"] = text.missing(figure)
@@ -264,7 +264,7 @@ def vega_lite(figure: Figure, title: bool = True) -> Spec:
 
 
 def named(field: str, names: Sequence[str]) -> Spec:
-    """The y axis of a figure with a row per name, from the top down."""
+    """Return the y axis of a figure with a row per name, from the top down."""
     return {
         "field": field,
         "type": "nominal",
@@ -300,7 +300,7 @@ def scaled(value: float | None, column: Column) -> float | None:
 
 
 def digits(column: Column) -> str:
-    """The format of a column's numbers, as its tables show them."""
+    """Return the format of a column's numbers, as its tables show them."""
     return f",.{column.digits}f"
 
 
@@ -317,5 +317,5 @@ def with_interval(
 
 
 def points(encoding: Spec, size: int) -> Spec:
-    """A layer of filled points."""
+    """Return a layer of filled points."""
     return {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": encoding}

@@ -90,7 +90,7 @@ def _unseen_symbols(results: StudyResults) -> Iterator[StudyWarning]:
 
 
 def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
-    """Whether a system on a test set has the symbols of this corpus's words as its vocabulary."""
+    """Return whether a system on a test set has the symbols of this corpus's words as its vocabulary."""
     roots = [
         spec.variants[spec.root_of(system.variant)]
         for name in spec.systems_on(test_set)

@@ -60,7 +60,7 @@ class FailedStep:
 
 @dataclass(frozen=True)
 class WatchedExample:
-    """A development sentence, and what a training has made of it after so many updates."""
+    """A development sentence, and what a training made of it after so many updates."""
 
     training: str
     source: str
@@ -92,7 +92,7 @@ class Watched:
 
 
 def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
-    """As it is now: from the database, and from what steps write about themselves into the store."""
+    """Return a study's state now, from the database and from what steps write into the store."""
     controller = live_controller(database)
     reasons = store.read_reasons(controller.fence) if controller is not None else {}
     with database.session() as session:
@@ -142,7 +142,7 @@ def _waiting(
     reasons: Mapping[str, str],
     now: datetime,
 ) -> tuple[WaitingSteps, ...]:
-    """By what they wait for in the end: a step that runs or could run, not the ones in between."""
+    """Group waiting steps by what they wait for in the end: a step that runs or could run."""
     waiting: dict[str, list[str]] = defaultdict(list)
     inputs = _unfinished_inputs(session, [key for key, node in nodes.items() if node.state == "pending"])
     rows = session.execute(
@@ -168,8 +168,10 @@ def _waiting(
 
 
 def _roots(nodes: dict[str, Node], inputs: dict[str, list[str]]) -> dict[str, set[str]]:
-    """Of each unfinished step those before it that wait for none themselves; its own key if it waits for
-    none."""
+    """Return, for each unfinished step, the earlier steps that it waits for and that wait for no step.
+
+    A step that waits for no other is its own root.
+    """
     roots: dict[str, set[str]] = {}
     for key in nodes:  # inputs come first
         before = [one for one in inputs.get(key, ()) if one in nodes]
@@ -225,7 +227,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
-    """Those that have failed themselves; that later ones were not run follows."""
+    """Yield steps that failed themselves, not those that were not run because of them."""
     for node in nodes:
         if node.state == "failed" and node.error_kind != "upstream":
             reason = one_line((node.error or "").splitlines()[0] if node.error else "no message")
@@ -236,9 +238,9 @@ def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
 
 
 def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
-    """The steps that have run for a study submitted at `since`: a row for each that its machines ran at once.
+    """Draw the steps that have run since a study was submitted, with a row per step that ran at once.
 
-    Steps that were reused ran before; of very many, the longest are drawn.
+    Reused steps ran before and are not drawn. Of very many steps, the longest are drawn.
     """
     runs = [
         (node, node.started_at, node.finished_at or now)
@@ -295,7 +297,7 @@ def _lane(machine: str, number: int) -> str:
 def _curves(
     session: Session, spec: Study, nodes: Iterable[Node], views: dict[str, LiveView]
 ) -> tuple[Figure, ...]:
-    """Training loss, one figure for each objective, and what models are judged by."""
+    """Draw the training loss, one figure per objective, and what models are judged by."""
     trainings = [node for node in nodes if node.kind == "train"]
     stored = points_of(session, [node.key for node in trainings if node.state == "succeeded"])
     runs: Runs = {}
@@ -319,7 +321,7 @@ def _live_points(view: LiveView | None) -> dict[str, list[CurvePoint]]:
 
 
 def watched_examples(node: Node, view: LiveView | None) -> list[WatchedExample]:
-    """Of what a training shows, which the artefact store has read (`read_live`)."""
+    """Return what a training shows, as the artefact store has read it (`read_live`)."""
     return [
         WatchedExample(run_name(node.labels), example.source, example.reference, tuple(example.outputs))
         for example in (view.examples if view else ())

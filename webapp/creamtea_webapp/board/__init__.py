@@ -56,12 +56,12 @@ class BoardState:
 
 @cache
 def _component(protocol: str) -> Callable[..., Any]:
-    """The component of a protocol; those without files of their own share one."""
+    """Return the component of a protocol. Protocols without files of their own share one."""
     return _registered(*_parts(protocol))
 
 
 def _parts(protocol: str) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
-    """Name, scripts and styles of a protocol's component."""
+    """Return name, scripts and styles of a protocol's component."""
     way = find_protocol(protocol)
     if not way.scripts + way.styles:
         return "creamtea_board", (), ()
@@ -86,7 +86,7 @@ def _published(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -
 
 
 def publish_all() -> None:
-    """The modules of all protocols, before a browser asks for one: another server may have sent its page."""
+    """Publish the modules of all protocols before a browser asks: another server may have sent its page."""
     for protocol in usable_protocols():
         _published(*_parts(protocol.name))
 
@@ -123,7 +123,7 @@ def board(
 
 
 def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
-    """Everything that the browser gets about a page."""
+    """Return everything that the browser gets about a page."""
     return {
         "assignment": work.assignment_id,
         "revision": work.revision,
@@ -147,7 +147,7 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
 
 
 def _segment(segment: ShownSegment) -> dict[str, Any]:
-    """Files by their address, which tells nothing of them."""
+    """Return a segment with its files by their addresses, which tell nothing about them."""
     return asdict(segment) | {
         "media": [
             {
@@ -173,7 +173,7 @@ def _whole(work: Work) -> dict[str, Any] | None:
 
 
 def time_left(seconds: float | None) -> str:
-    """ "about 12 min left"; "" where nothing is known yet."""
+    """Format the remaining time: "about 12 min left"; "" if it is not known yet."""
     if seconds is None:
         return ""
     minutes = max(1, round(seconds / 60))
@@ -196,8 +196,10 @@ def _list_component() -> Callable[..., Any]:
 
 
 def earlier_items(items: Sequence[Earlier], language: str, on_act: Callable[[Any], None]) -> None:
-    """Show the items, newest first. `on_act` gets {"kind": "again", "assignment"} or {"kind": "current"},
-    unchecked. `language` is the sources'."""
+    """Show saved items, newest first. `language`: of the sources.
+
+    `on_act` gets {"kind": "again", "assignment"} or {"kind": "current"}, unchecked.
+    """
     _list_component()(
         key=KEY,
         data={

@@ -34,7 +34,7 @@ class Connections:
         self._open: Counter[int] = Counter()
 
     def refusal(self, session_id: int) -> str | None:
-        """Why one more page cannot be opened by this session, as its user reads it; None if it can."""
+        """Say to a session's user why no further page can be opened; None if one can."""
         if self._open[session_id] >= MAX_OF_SESSION:
             return (
                 f"You have {MAX_OF_SESSION} pages open here, the most that one sign-in may have. Close "
@@ -70,17 +70,17 @@ def raise_open_files() -> int:
 
 
 def max_pages(open_files: int) -> int:
-    """How many pages may be open at once with this limit of open files."""
+    """Return how many pages may be open at once with this limit of open files."""
     return max(1, (open_files - RESERVED) // PER_PAGE)
 
 
 def bounded(max_sockets: int) -> type[H11Protocol]:
-    """A protocol of at most this many connections, those of pages included."""
+    """Return a protocol with at most this many connections, those of pages included."""
     return type("Bounded", (BoundedProtocol,), {"max_sockets": max_sockets})
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 of a bounded number of connections, each of which has to send its requests in time.
+    """HTTP/1.1 with a bounded number of connections, each with a time limit for its requests.
 
     asyncio itself accepts connections until no descriptor is left, and then logs a traceback for each further
     one. uvicorn waits for a request for ever.

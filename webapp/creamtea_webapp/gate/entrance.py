@@ -61,7 +61,7 @@ MAX_SECRET = 200  # bytes
 
 
 def routes(sign_in: bool = False) -> list[BaseRoute]:
-    """`sign_in`: who signs out may sign in again, without a new link."""
+    """Return the routes of links and of signing out. `sign_in`: people can sign in again without a link."""
     limiter = Limiter()
 
     async def post(request: Request) -> Response:
@@ -113,7 +113,10 @@ async def _sign_out(request: Request, sign_in: bool) -> Response:
 
 
 async def _exchange(request: Request, limiter: Limiter) -> Response:
-    """POST with the secret as its body: 204 and the cookie, or 401; 403 for a page of another site."""
+    """Open a session with the secret in the body of a POST.
+
+    204 with the cookie; 401 for a wrong secret; 403 for a page of another site; 429 after too many tries.
+    """
     if is_foreign(request.scope):
         return PlainTextResponse("A link can only be opened on its own site.", status_code=403)
     secret = await _short_body(request)
@@ -146,7 +149,7 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
 
 
 def _entered(request: Request) -> Response:
-    """204, with the page that the link names, or else the one that this browser asked for before."""
+    """Answer 204 with the address of the page that the link names, or that this browser asked for before."""
     response = Response(status_code=204)
     asked = asked_before(request.scope)
     if named := kept_query(request.url.query):
@@ -159,12 +162,12 @@ def _entered(request: Request) -> Response:
 
 
 def address_of(request: Request) -> str:
-    """The network address of the browser; behind a trusted proxy what the proxy says."""
+    """Return the browser's network address; behind a trusted proxy, what the proxy says."""
     return request.client.host if request.client else ""
 
 
 def keep_session(response: Response, opened: sessions.OpenedSession, request: Request) -> None:
-    """The cookie that the browser shows from now on."""
+    """Set the session's cookie."""
     response.set_cookie(
         session.cookie_name(),
         opened.secret,

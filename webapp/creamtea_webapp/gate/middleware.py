@@ -61,8 +61,10 @@ document.fonts.load = (font, ...text) =>
 
 
 def publish(name: str, script: str, styles: str) -> str:
-    """Keep the module of a component, whose script has a function `render`, with its styles; the short script
-    that a page sends instead."""
+    """Keep the module of a component, and return the short script that a page sends instead.
+
+    The component's script has a function `render`; its styles are added.
+    """
     shown = f"{styles}\n.board, .earlier {{ visibility: visible }}"
     address = _keep(name, MODULE.format(script=script, styles=json.dumps(shown)))
     return LOADER.format(address=json.dumps(f".{address}"))
@@ -79,7 +81,7 @@ FIRST = f'<script src=".{_keep("icons", ICONS_LATER)}"></script>'
 
 @cache
 def _streamlit_files() -> dict[str, Path]:
-    """Files worth compressing, by their path on the server: what is not in here is not looked for."""
+    """Return Streamlit's files that are worth compressing, by their path on the server."""
     found = (path for path in STREAMLIT.rglob("*") if path.suffix in TYPES and path.is_file())
     files = {f"/{path.relative_to(STREAMLIT).as_posix()}": path for path in found}
     return files | {"/": STREAMLIT / "index.html"}
@@ -87,7 +89,7 @@ def _streamlit_files() -> dict[str, Path]:
 
 @cache
 def _compressed(path: str) -> tuple[bytes, str]:
-    """The file at this path, compressed, and its type. KeyError where there is none."""
+    """Return the file at this path, compressed, and its type. KeyError if there is none."""
     if path in _published:
         return _gzip(_published[path].encode()), TYPES[".js"]
     file = _streamlit_files()[path]
@@ -98,12 +100,12 @@ def _compressed(path: str) -> tuple[bytes, str]:
 
 
 def _gzip(content: bytes) -> bytes:
-    """While the first visitor waits: level 9 takes 40 % longer for 0.3 % less."""
+    """Compress while the first visitor waits: level 9 takes 40 % longer for 0.3 % less."""
     return gzip.compress(content, compresslevel=6, mtime=0)
 
 
 async def asset(scope: Scope) -> Response | None:
-    """The answer to a request for one of these files; None for any other request."""
+    """Answer a request for a file that the gate keeps; return None for any other request."""
     path = scope["path"]
     if scope["type"] != "http" or scope["method"] != "GET":
         return None
@@ -137,7 +139,7 @@ OF_ORGANISERS = ("/_stcore/upload_file", "/_stcore/metrics")
 
 
 def inline_scripts(page: str) -> list[str]:
-    """The CSP sources of a page's inline scripts: their hashes, so that no other inline script runs."""
+    """Return the hashes of a page's inline scripts as CSP sources, so that no other inline script runs."""
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
@@ -147,8 +149,10 @@ INDEX = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(en
 
 
 def content_security_policy(page: str) -> str:
-    """Return the policy for a page with these inline scripts and no others. Streamlit styles by inline rules,
-    and mounts components by modules from blob: addresses."""
+    """Return the policy for a page with these inline scripts and no others.
+
+    Streamlit styles by inline rules, and mounts components by modules from blob: addresses.
+    """
     return "; ".join(
         (
             "default-src 'self'",
@@ -191,11 +195,12 @@ class Gate:
         max_connections: int = Serving.max_connections,
         url: str | None = None,
     ) -> None:
-        """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody.
+        """Put the gate in front of an app.
 
-        `metrics`: so does that of gate/routes.py, which asks for a token of its own. `https`: people reach
-        this server by HTTPS, whatever a proxy says. `max_connections`: WebSockets in all. `url`: where people
-        reach this server, whatever `Host` and path a proxy sends.
+        `sign_in`: the routes of gate/sign_in.py exist, and are open to everybody. `metrics`: the route of
+        Prometheus exists; it asks for a token of its own. `https`: people reach this server by HTTPS,
+        whatever a proxy says. `max_connections`: WebSockets in all. `url`: where people reach this server,
+        whatever `Host` and path a proxy sends.
         """
         self.app = app
         self.sign_in = sign_in
@@ -257,7 +262,7 @@ class Gate:
         return True
 
     async def _page(self, session_id: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """A page and its WebSocket, unless too many are open."""
+        """Send a page or open its WebSocket, unless too many are open."""
         if (why := self.connections.refusal(session_id)) is not None:
             page = render("gate/message.html", message=why, sign_in="")
             await _refuse(scope, receive, send, HTMLResponse(page, status_code=503))
@@ -269,7 +274,7 @@ class Gate:
 
 
 def is_foreign(scope: Scope) -> bool:
-    """Whether a page of another site sends this request. Only browsers say which page it is."""
+    """Return whether a page of another site sends this request. Only browsers say which page sends it."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     return origin is not None and urlsplit(origin).netloc not in (
@@ -279,7 +284,7 @@ def is_foreign(scope: Scope) -> bool:
 
 
 def cookie_of(scope: Scope, suffix: str = "") -> str | None:
-    """The session secret of a request, from its cookies; with `suffix` another cookie of the gate."""
+    """Return a request's session secret; with `suffix`, the value of another cookie of the gate."""
     name = session.cookie_name() + suffix
     for header in Headers(scope=scope).getlist("cookie"):
         # as browsers write them: another application of this host may set what SimpleCookie gives up at
@@ -290,7 +295,7 @@ def cookie_of(scope: Scope, suffix: str = "") -> str | None:
 
 
 def keep_asked(response: Response, query: str, below: str = "") -> None:
-    """The page that was asked for without a session: the next link that is opened leads there."""
+    """Keep the page that was asked for without a session: the next opened link leads there."""
     response.set_cookie(
         session.cookie_name() + ASKED,
         quote(query),
@@ -302,12 +307,12 @@ def keep_asked(response: Response, query: str, below: str = "") -> None:
 
 
 def asked_before(scope: Scope) -> str:
-    """The query of the page that this browser asked for before it had a session."""
+    """Return the query of the page that this browser asked for before it had a session."""
     return kept_query(unquote(cookie_of(scope, ASKED) or ""))
 
 
 def _session_of(scope: Scope) -> int | None:
-    """The session that may ask for this path, by its id."""
+    """Return the id of the session that may ask for this path."""
     who = sessions.identify(session.database(), cookie_of(scope))
     if who is None or (who.role != "organiser" and any(path in scope["path"] for path in OF_ORGANISERS)):
         return None
@@ -315,7 +320,7 @@ def _session_of(scope: Scope) -> int | None:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, page: HTMLResponse) -> None:
-    """A page that says why; for a WebSocket its status as the answer to the handshake."""
+    """Send a page that says why; a WebSocket gets its status as the answer to the handshake."""
     if scope["type"] == "http":
         await page(scope, receive, send)
     elif "websocket.http.response" in scope.get("extensions", {}):

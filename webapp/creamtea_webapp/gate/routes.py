@@ -43,7 +43,7 @@ class Site(StaticFiles):
     def file_response(
         self, full_path: str | PathLike[str], stat_result: stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """A page's own inline scripts may run, and no others."""
+        """Allow the inline scripts of a documentation page, and no others."""
         response = super().file_response(full_path, stat_result, scope, status_code)
         if isinstance(response, FileResponse) and Path(full_path).suffix == ".html":
             page = Path(full_path).read_text(encoding="utf-8")
@@ -68,8 +68,11 @@ def media_route() -> Route:
 
 
 async def _media(request: Request) -> Response:
-    """200 with the file, 206 with a part of it, 416 for a part that is not there; 404 for a file that this
-    session may not have, as for one that does not exist."""
+    """Send a file beside a source, or the part that is asked for.
+
+    200 with the file, 206 with a part, 416 for a part beyond its end. 404 if the file does not exist or this
+    session may not have it.
+    """
     digest = request.path_params["digest"]
     file = await run_sync(_allowed, digest, cookie_of(request.scope))
     if file is None:
@@ -100,7 +103,7 @@ async def _media(request: Request) -> Response:
 
 
 def _allowed(digest: str, secret: str | None) -> KeptFile | None:
-    """The file, if a campaign shows it that this session may see."""
+    """Return the file if a campaign shows it that this session may see."""
     if not DIGEST.fullmatch(digest):
         return None
     database = session.database()
@@ -113,9 +116,11 @@ def _allowed(digest: str, secret: str | None) -> KeptFile | None:
 
 
 def _asked_part(request: Request) -> tuple[int | None, int | None] | None:
-    """The first and the last byte that are asked for, None for one that is left open. None for the whole
-    file, also where what is asked for is not a single part of the file as it is (it never changes: any other
-    tag than its own is wrong)."""
+    """Return the first and last byte that are asked for, None for an open end; None for the whole file.
+
+    The whole file is also sent if more than a single part is asked for, or if the tag is not the file's own:
+    a file never changes, so any other tag is wrong.
+    """
     tag = request.headers.get("if-range")
     asked = RANGE.fullmatch(request.headers.get("range", ""))
     if asked is None or tag not in (None, f'"{request.path_params["digest"]}"'):
@@ -126,15 +131,18 @@ def _asked_part(request: Request) -> tuple[int | None, int | None] | None:
 
 
 def _part_of(size: int, first: int | None, last: int | None) -> range:
-    """The bytes of a file of this size; none where all that is asked for lies behind its end."""
+    """Return the bytes of a file of this size; empty if all that is asked for lies beyond its end."""
     if first is None:  # the last so many
         return range(max(0, size - (last or 0)), size)
     return range(first, size if last is None else min(size, last + 1))
 
 
 def _chunks(digest: str, part: range, whole: bool) -> Iterator[bytes]:
-    """The bytes in pieces. InfrastructureError, before the first one, for a file that cannot be opened, and
-    for a damaged one that is asked for as a whole."""
+    """Yield the bytes in pieces.
+
+    Raises InfrastructureError before the first piece if the file cannot be opened, or if it is damaged and
+    asked for as a whole.
+    """
     opened = ExitStack()
     file = opened.enter_context(session.artefacts().open(digest, verify=whole))
     file.seek(part.start)

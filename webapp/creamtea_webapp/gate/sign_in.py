@@ -1,9 +1,9 @@
 """Signing in by OpenID Connect: the cookie of an attempt, the provider, and the routes.
 
-The cookie rather than the database or this process's memory, so that any server behind a load balancer can
-finish what another began, nothing has to be cleaned up, and the sign-in is tied to its browser. Its key is
-made from the client's secret, which these servers share anyway. That a way back is used only once is the
-provider's promise about its codes (RFC 6749, section 4.1.2).
+An attempt is kept in a cookie rather than in the database or this process. So any server behind a load
+balancer can finish what another began, nothing has to be cleaned up, and the sign-in is tied to its browser.
+The cookie's key is made from the client's secret, which these servers share anyway. The provider promises
+that its codes can be used only once (RFC 6749, section 4.1.2).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class AttemptCookie:
         self._key = OctKey.import_key(hashlib.sha256(secret).digest())
 
     def keep(self, response: Response, request: Request, attempt: dict[str, Any]) -> None:
-        """`attempt` is JSON; the browser brings it back to the callback only."""
+        """Keep the attempt, as JSON, in a cookie that the browser sends to the callback only."""
         response.set_cookie(
             self.name,
             self.sealed(attempt),
@@ -67,7 +67,7 @@ class AttemptCookie:
         )
 
     def brought_by(self, request: Request) -> dict[str, Any]:
-        """What was kept; empty where it was never begun, is over, or was changed."""
+        """Return the kept attempt; empty if it was never begun, is over, or was changed."""
         return self.opened(request.cookies.get(self.name, ""))
 
     def forget(self, response: Response, request: Request) -> None:
@@ -132,8 +132,11 @@ class NotProved(Exception):
 
 
 class Provider:
-    """From `redirect` to `person`, a sign-in keeps its state, nonce and PKCE verifier in `request.session`.
-    The caller keeps that dictionary where only this browser can bring it back."""
+    """An OpenID Connect provider.
+
+    From `redirect` to `person`, a sign-in keeps its state, nonce and PKCE verifier in `request.session`. The
+    caller keeps that dictionary where only this browser can bring it back.
+    """
 
     def __init__(self, settings: SignIn) -> None:
         self.settings = settings
@@ -153,14 +156,16 @@ class Provider:
         )
 
     async def redirect(self, request: Request, redirect_uri: str) -> RedirectResponse:
-        """Send the browser to sign in. ProviderFailed where the provider cannot be reached."""
+        """Send the browser to sign in. Raises ProviderFailed if the provider cannot be reached."""
         await self._discover()
         response: RedirectResponse = await self._client.authorize_redirect(request, redirect_uri)
         return response
 
     async def person(self, request: Request) -> Person:
-        """Who came back with this request. Raises ProviderFailed, NotBegun, or NotProved where the ID token
-        does not hold."""
+        """Return who came back with this request.
+
+        Raises ProviderFailed, NotBegun, or NotProved if the ID token does not hold.
+        """
         await self._discover()
         try:
             await self._client.fetch_jwk_set(force=True)
@@ -193,7 +198,7 @@ class Provider:
             raise NotProved(f"the ID token or the keys are malformed: {type(error).__name__}") from None
 
     async def _discover(self) -> None:
-        """The provider's description of itself, asked for once; kept is only what was checked."""
+        """Ask once for the provider's description of itself, and keep only what was checked."""
         try:
             metadata = await self._client.load_server_metadata()
         except NO_ANSWER as error:
@@ -238,7 +243,7 @@ def _person(claims: dict[str, Any]) -> Person:
 
 
 def _error_code(code: object) -> str:
-    """An error's code, if it looks like one: a provider may write anything."""
+    """Return an error's code if it looks like one: a provider may write anything."""
     return code if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,60}", code) else "no known code"
 
 
@@ -255,7 +260,10 @@ log = logging.getLogger(__name__)
 
 
 class SignInRoutes:
-    """`url` is where people reach this server; without it each request's own address is taken."""
+    """The routes of signing in.
+
+    `url` is where people reach this server; without it each request's own address counts.
+    """
 
     def __init__(self, settings: SignIn, url: str | None) -> None:
         self.provider = Provider(settings)
@@ -266,7 +274,7 @@ class SignInRoutes:
         self.failures = Limiter()
 
     async def login(self, request: Request) -> Response:
-        """302 to the provider, with a cookie that ties the sign-in to this browser."""
+        """Redirect to the provider, with a cookie that ties the sign-in to this browser."""
         if self.starts.blocked(address_of(request)):
             return _message("Too many people are signing in from your network. Wait a minute.", 429)
         self.starts.count(address_of(request))
@@ -282,7 +290,7 @@ class SignInRoutes:
         return response
 
     async def callback(self, request: Request) -> Response:
-        """302 to the page that was asked for, with a session; or why not."""
+        """Redirect to the page that was asked for, with a session; or say why not."""
         attempt = self.cookie.brought_by(request)
         # by attempt: only one that was begun here costs a question to the provider
         tried = f"{address_of(request)} {request.cookies.get(self.cookie.name, '')}"
@@ -333,7 +341,7 @@ def routes(settings: SignIn, url: str | None = None) -> list[BaseRoute]:
 
 
 def _with_attempt(request: Request, attempt: dict[str, Any]) -> Request:
-    """The request with `attempt` as its session. The session of the request itself is Streamlit's."""
+    """Return the request with `attempt` as its session. The request's own session is Streamlit's."""
     return Request({**request.scope, "session": attempt})
 
 

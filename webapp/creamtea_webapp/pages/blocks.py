@@ -34,7 +34,10 @@ NAMES = {"csv": "CSV", "latex": "LaTeX", "svg": "SVG", "png": "PNG"}
 
 
 def download_buttons(block: Table | Figure, path: str) -> None:
-    """`path` names the block on its page, and without its first part the file."""
+    """Show a button for each file of a block.
+
+    `path`: the block on its page; without its first part, the file.
+    """
     files = files_of(block, file_stem(path.partition("/")[2]))
     if not files:
         return
@@ -54,9 +57,9 @@ def download_buttons(block: Table | Figure, path: str) -> None:
 
 
 def _guarded(make: Callable[[], bytes], path: str) -> Callable[[], bytes]:
-    """What is saved was drawn for somebody who might read it: PermissionError if that right has ended since.
+    """Make a file only for somebody who may still read it; otherwise raise PermissionError.
 
-    It is called from a thread that knows no browser, so the browser's cookie is read here.
+    Streamlit calls the result from a thread that knows no browser, so the browser's cookie is read here.
     """
     cookie = st.context.cookies.get(session.cookie_name())
 
@@ -81,7 +84,7 @@ Placed = tuple[Block, str]  # with its path: the key of its widgets
 
 
 def show_section(section: Section, place: str) -> None:
-    """A section of the report itself."""
+    """Show a section of the report itself."""
     show_block(section, f"{place}/{section.key}", level=2)
 
 
@@ -131,8 +134,11 @@ def _section(section: Section, path: str, level: int) -> None:
 
 
 def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
-    """Neighbouring figures stand beside each other, and a single one beside its table, if that is narrow, or
-    beside what the report says first."""
+    """Show blocks, some of them beside each other.
+
+    Neighbouring figures stand side by side. A single figure stands beside its table, if that is narrow, or
+    beside the sentences that open the report.
+    """
     placed = _flat(blocks, path)
     if _are_a_pair([block for block, _ in placed[:2]]):
         _side_by_side(placed[:2], 2, level)
@@ -158,7 +164,7 @@ def _are_a_pair(blocks: Sequence[Block]) -> bool:
 
 
 def _fits_beside_others(block: Block) -> bool:
-    """Figures, and choices of one at a time: several panels take the whole width."""
+    """Return whether a block is narrow: a figure, or a choice of one figure at a time."""
     if isinstance(block, Choice):
         choices = [figure.choice for figure in block.figures]
         return len(set(choices)) == len(choices)
@@ -166,7 +172,7 @@ def _fits_beside_others(block: Block) -> bool:
 
 
 def _flat(blocks: Sequence[Block], path: str) -> list[Placed]:
-    """The blocks of untitled sections in place of the sections."""
+    """Return blocks with their paths; untitled sections are replaced by their blocks."""
     placed: list[Placed] = []
     for block in blocks:
         own = f"{path}/{block.key}"
@@ -215,7 +221,10 @@ def _figure(figure: Figure, path: str) -> None:
 
 @st.fragment
 def _choice(choice: Choice, path: str) -> None:
-    """A fragment: choosing another figure draws it alone. Figures of one choice stand beside each other."""
+    """Show a choice of figures as a fragment, which redraws alone.
+
+    Figures of one choice stand side by side.
+    """
     session.require_block(path)
     show_part("heading", choice.title, 3, (), address(path))
     figures = choice.figures

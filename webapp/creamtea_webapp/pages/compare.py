@@ -82,7 +82,7 @@ def page() -> None:
 
 
 def _title(studies: list[OfStudy]) -> str:
-    """What the studies call the test set."""
+    """Return the studies' names of the test set."""
     return " / ".join(dict.fromkeys(study.test_set for study in studies))
 
 
@@ -135,7 +135,7 @@ class EndedEarly(Exception):
 
 @st.cache_resource(max_entries=64, show_spinner="Testing the differences …")
 def _tested(database: str, request: str, count: int) -> list[dict[str, Any]]:
-    """What is compared never changes: the request names it by the keys of its steps."""
+    """Run the tests. The request names outputs by the keys of their steps, so that results can be cached."""
     with _process.busy:
         rows = _process.rows(COMMAND, json.loads(request), count, SECONDS)
         _process.end()

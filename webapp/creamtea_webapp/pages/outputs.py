@@ -43,7 +43,7 @@ class View:
 
 @st.fragment
 def section(study: int, table: Table, test_set: str) -> None:
-    """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
+    """Show the outputs as a fragment, whose widgets redraw it alone. `table`: the test set's systems."""
     session.require_report(study)
     show_part("heading", TITLE, 2, (), ADDRESS)
     _show(_find(study, table, test_set))
@@ -51,7 +51,7 @@ def section(study: int, table: Table, test_set: str) -> None:
 
 @st.fragment
 def several(studies: Sequence[OfStudy]) -> None:
-    """The same of several studies, whose systems are told apart by the studies' names."""
+    """Show the outputs of several studies; system names begin with the study's name."""
     session.require(rights.READ_STUDIES)
     show_part("heading", TITLE, 2, (), ADDRESS)
     found: list[Translations] = []
@@ -81,7 +81,7 @@ def _named(study: str, own: Translations) -> Translations:
 
 
 def _alternating(ours: dict[str, str], theirs: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """One of each in turn, so that the first few are of all."""
+    """Take one of each in turn, so that the first few come from all."""
     for pair in zip_longest(ours.items(), theirs.items()):
         yield from (item for item in pair if item is not None)
 
@@ -168,7 +168,7 @@ def _choose(outputs: Translations) -> View:
 
 
 def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | None:
-    """An order by the difference of a system's segment scores from the baseline's, where both have them."""
+    """Choose an order by the difference of segment scores from the baseline's, if both have scores."""
     scores = outputs.scores.get(metric or "", {})
     others = [system for system in scores if outputs.against.get(system) in scores]
     if not others:
@@ -182,7 +182,7 @@ def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | N
 
 
 def by_difference(outputs: Translations, metric: str, system: str, *, worst_first: bool) -> ByDifference:
-    """The lowest scores are the best of an error metric."""
+    """Order segments by difference. Of an error metric, low scores are good."""
     scores, errors = outputs.scores[metric], outputs.columns[metric].better == "lower"
     return ByDifference(scores[system], scores[outputs.against[system]], lowest_first=worst_first != errors)
 

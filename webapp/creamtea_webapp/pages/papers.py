@@ -1,5 +1,8 @@
-"""The papers' tables and figures: a list of them (`?papers=all`), and each beside our studies
-(`?paper=scones&table=3`, `?paper=scones&figure=2`)."""
+"""The papers' tables and figures.
+
+A list of them (`?papers=all`), and each beside our studies (`?paper=scones&table=3`,
+`?paper=scones&figure=2`).
+"""
 
 from __future__ import annotations
 

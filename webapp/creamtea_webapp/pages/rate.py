@@ -33,8 +33,10 @@ ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, a
 
 
 def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) -> None:
-    """The first page: what this is about, what is kept, questions about the rater, and the button without
-    which nothing begins. A form: leaving a field draws nothing anew under the press that left it."""
+    """Show the first page: what this is about, what is kept, questions about the rater, and the button.
+
+    It is a form, so that leaving a field does not redraw the page under the press that left it.
+    """
     with _column(), st.form("taking-part", border=False, enter_to_submit=False):
         show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages, workload=workload)
         if known.instructions.strip():
@@ -65,20 +67,23 @@ def _ask(questions: Sequence[Question]) -> None:
 
 
 def given_answers(state: Any) -> list[str]:
-    """What was answered, in the order of the questions."""
+    """Return the answers about the rater, in the order of the questions."""
     given = {int(key.removeprefix(ABOUT)): state[key] for key in state if str(key).startswith(ABOUT)}
     return [str(given.get(number) or "") for number in range(max(given, default=-1) + 1)]
 
 
 def instructions(known: Welcome) -> None:
-    """The organiser's instructions and whom to ask, folded away below what the rater does."""
+    """Show the organiser's instructions and contact, folded away below what the rater does."""
     text = markdown(known.instructions) if known.instructions.strip() else ""
     if text or known.contact:
         show(TEMPLATE, "instructions", text=text, contact=known.contact)
 
 
 def all_done(known: Welcome, saved: int, away: bool, on_earlier: Callable[[], None]) -> None:
-    """`away`: the last items are with others. The completion code is for those who have rated something."""
+    """Show that nothing is left to rate, with the completion code for raters who have rated something.
+
+    `away`: other raters have the last items.
+    """
     with _column():
         if not saved:
             _message(*(AWAY if away else NOTHING_LEFT))
@@ -92,7 +97,7 @@ def all_done(known: Welcome, saved: int, away: bool, on_earlier: Callable[[], No
 
 
 def not_open(known: Welcome) -> None:
-    """A campaign that is not launched yet, or closed."""
+    """Show that a campaign is not launched yet, or closed."""
     with _column():
         if known.state == "draft":
             _message("Not open yet", "This evaluation has not started. Come back when you hear that it has.")
@@ -109,7 +114,7 @@ def ended(why: str) -> None:
 
 @contextmanager
 def _column() -> Iterator[None]:
-    """Running text in the middle of the page, and buttons that a thumb hits."""
+    """Put running text in the middle of the page, with buttons that a thumb hits."""
     with st.container(horizontal_alignment="center"), st.container(width=WIDTH, key="rater-text"):
         yield
 
@@ -169,7 +174,7 @@ def _rating(known: Welcome, rater_id: int) -> None:
 
 
 def _answered(rater_id: int) -> tuple[Work, Guidance] | None:
-    """The practice item that the address names, with what was expected."""
+    """Return the practice item that the address names, with what was expected."""
     answered = _asked_for(ANSWER, rater_id)
     if answered is None:
         return None
@@ -180,7 +185,7 @@ def _answered(rater_id: int) -> tuple[Work, Guidance] | None:
 
 
 def _asked_for(name: str, rater_id: int) -> Work | None:
-    """The saved item that the address names; None without one that is this rater's."""
+    """Return the saved item that the address names; None if it is not this rater's."""
     asked = row_id(st.query_params.get(name, ""))
     if asked is None:
         return None
@@ -251,7 +256,7 @@ def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
 
 
 def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> str | None:
-    """What to tell the rater, if anything."""
+    """Save the answers. Return what to tell the rater, if anything."""
     answers, revision = sent.get("answers"), sent.get("revision")
     document = sent.get("document", [])
     if not isinstance(answers, list) or not isinstance(document, list) or type(revision) is not int:
@@ -274,8 +279,10 @@ def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> str | None
 
 
 def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
-    """Act for the rater on the item that was sent, if it looks like one; a refusal, and what `act` returns,
-    is told on the page."""
+    """Act for the rater on the item that the browser names, if it looks like one.
+
+    A refusal, and what `act` returns, is shown as a notice.
+    """
     who = session.identity()
     if who is None or who.rater_id is None or not isinstance(sent, dict):
         return

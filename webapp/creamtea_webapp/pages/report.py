@@ -47,8 +47,10 @@ CHARTS_PER_ROW = 3
 
 
 def progress_section(study: int, state: str, steps: tuple[int, int]) -> None:
-    """Show the progress of a study that has not ended. `steps`: how many had succeeded when the rest of the
-    page was drawn, and how many there are."""
+    """Show the progress of a study that has not ended.
+
+    `steps`: how many had succeeded when the rest of the page was drawn, and how many there are.
+    """
     if state in ("queued", "running"):
         done, total = steps
         st.fragment(_draw_progress, run_every=EVERY if total < LARGE else EVERY_OF_LARGE)(study, done)
@@ -99,7 +101,10 @@ NOBODY = " No controller is running: start one with `creamtea controller`."
 
 
 def manage_section(who: Identity | None, report: Document, steps: tuple[int, int]) -> None:
-    """Nothing for those who may do none of it. `steps`: how many have succeeded, and how many there are."""
+    """Show what this identity may do with the study; nothing for readers.
+
+    `steps`: how many have succeeded, and how many there are.
+    """
     may_control, may_share = (
         rights.may(who, right) for right in (rights.CONTROL_STUDIES, rights.SHARE_REPORTS)
     )
@@ -239,8 +244,10 @@ def page() -> None:
 
 
 def _asked_for(who: Identity | None) -> int:
-    """The number of the study that the address asks for, if `who` may read it; a reader of one report need
-    not ask. InputError, which names the studies, for those who may read them all."""
+    """Return the number of the study that the address asks for, if `who` may read it.
+
+    A reader of one report need not ask. For those who may read all studies, InputError names them.
+    """
     asked = st.query_params.get("study", "").replace("\0", "")
     if rights.standing(who) == rights.ONE_REPORT and not asked:
         asked = str(who.study_id if who else "")
@@ -259,8 +266,7 @@ def _steps(study: int) -> tuple[int, int]:
 
 
 def _headings(report: Document, can_try: bool) -> list[Heading]:
-    """What the page shows of the report's contents (campaigns one at a time), and between them the outputs
-    and the box to try a sentence."""
+    """Return the report's table of contents, without single campaigns, and the page's own parts."""
     headings = [heading for heading in report.contents() if not heading.path.startswith("human/")]
     last = next((at for at, heading in enumerate(headings) if heading.path == "provenance"), len(headings))
     between = [Heading(1, outputs.TITLE, outputs.ADDRESS)]
@@ -270,8 +276,10 @@ def _headings(report: Document, can_try: bool) -> list[Heading]:
 
 @st.fragment
 def _campaigns(report: Document, summaries: Section, place: str) -> None:
-    """A fragment: the summaries came with the report; all that takes resampling only of the campaign that is
-    chosen."""
+    """Show campaigns as a fragment.
+
+    Their summaries came with the report. Only the chosen campaign is resampled.
+    """
     session.require_report(report.number)
     path = f"{place}/human"
     blocks.show_block(replace(summaries, blocks=()), path, level=2)
@@ -296,11 +304,14 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the words of outputs …")
 def _ngrams(database: str, study: int, facts: tuple[Fact, ...]) -> Section:
-    """It reads every output; `facts` tell how many steps have succeeded."""
+    """Read every output. `facts` change with the number of steps that have succeeded."""
     return build_ngrams(session.database(), study)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")
 def _complete(database: str, campaign: str, state: tuple[Any, ...]) -> Document:
-    """Frozen, and the same for every reader; `state` changes with whatever it is computed from."""
+    """Build the report of a campaign, the same for every reader.
+
+    `state` changes with all that it depends on.
+    """
     return build_human(session.database(), campaign)

@@ -67,7 +67,7 @@ def _row(study: StudyRow, node: Node, now: datetime) -> list[Cell]:
 
 
 def _step(study: StudyRow, place: str, runs: bool) -> None:
-    """A fragment that is drawn anew while the step `runs`, and once more when it has ended."""
+    """Show a step as a fragment, redrawn while the step `runs`, and once more when it has ended."""
     session.require(rights.READ_LOGS)
     with session.database().session() as reading:
         (node,) = [node for node in study_nodes(reading, study.id) if node.name == place]
@@ -82,7 +82,7 @@ def _step(study: StudyRow, place: str, runs: bool) -> None:
 
 
 def _examples(study: StudyRow, node: Node) -> None:
-    """What the training made of some development sentences, also after its end."""
+    """Show what the training made of some development sentences, also after its end."""
     try:
         view = session.artefacts().read_live(node.key, node.fence)
     except CreamteaError:  # told where the log is

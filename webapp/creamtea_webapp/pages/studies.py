@@ -53,7 +53,7 @@ def _row(reading: Session, newest: StudySummary, earlier: list[StudySummary]) ->
 
 
 def _best(reading: Session, study: StudyRow) -> str:
-    """The best mean over seeds by the first metric on the first test set, and whose it is."""
+    """Return the best mean over seeds, by the first metric on the first test set, with its system."""
     try:
         spec = spec_of(study)
     except UnreadableStudy:

@@ -84,7 +84,7 @@ def _check(text: str) -> WrittenStudy | None:
 
 
 def _submit(text: str) -> None:
-    """The right is looked up again, and the study and its files are read again: both may have changed."""
+    """Submit the study, after checking the right, the study and its files again: they may have changed."""
     session.require(rights.SUBMIT_STUDIES)
     folder = Settings.load().data
     if folder is None:

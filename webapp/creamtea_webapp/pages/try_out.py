@@ -36,8 +36,11 @@ class CannotTry(CreamteaError):
 
 
 def is_available() -> bool:
-    """Whether models can be loaded here: torch is installed, and the artefacts are in a folder of this
-    machine. CREAMTEA_TRY_OUT=off switches it off."""
+    """Return whether models can be loaded here.
+
+    torch must be installed, and the artefacts be in a folder of this machine. CREAMTEA_TRY_OUT=off switches
+    it off.
+    """
     settings = Settings.load()
     return (
         settings.try_out
@@ -48,8 +51,10 @@ def is_available() -> bool:
 
 
 def try_sentence(study: int, systems: Sequence[str], line: str, word: str = "") -> list[dict[str, Any]]:
-    """Return a row of `creamtea.engine.try_out` for each system, in their order. CannotTry if somebody else
-    is trying a sentence, if the text is too long, and after `SECONDS`."""
+    """Return a row of `creamtea.engine.try_out` for each system, in their order.
+
+    Raises CannotTry if somebody else is trying a sentence, if the text is too long, and after `SECONDS`.
+    """
     if len(line) > MAX_CHARACTERS or len(word) > MAX_WORD or len(systems) > MAX_SYSTEMS:
         raise CannotTry(
             f"A sentence has at most {MAX_CHARACTERS:,} characters here, a word {MAX_WORD}, and at most "
@@ -109,7 +114,7 @@ def trained(study: int) -> Trained | None:
 
 @st.fragment
 def section(study: int, there: Trained) -> None:
-    """A fragment: sending the form redraws it alone."""
+    """Show the form as a fragment, which redraws alone."""
     session.require_report(study)
     show_part("heading", TITLE, 2, (), ADDRESS)
     with st.form("try-a-sentence", border=False):

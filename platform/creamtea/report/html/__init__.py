@@ -57,7 +57,7 @@ def part(macro: str, /, *values: Any) -> Markup:
 
 @cache
 def block_styles() -> str:
-    """The style sheet of the macros of parts.html, without that of tables."""
+    """Return the style sheet of the macros of parts.html, without that of tables."""
     return (HERE / "blocks.css").read_text(encoding="utf-8")
 
 

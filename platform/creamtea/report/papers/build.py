@@ -248,7 +248,7 @@ class Listed:
 
 
 def list_exhibits(database: Database, paper: str) -> list[Listed]:
-    """The tables and figures of a paper. No report is built for it."""
+    """List the tables and figures of a paper, without building a report."""
     reports = Reports(database, find_paper(paper))
     listed = []
     for exhibit in exhibits(paper):
@@ -259,7 +259,7 @@ def list_exhibits(database: Database, paper: str) -> list[Listed]:
 
 
 def build_list(database: Database, paper: str) -> Document:
-    """The tables and figures of a paper, each with its status and how many of its studies are here."""
+    """Build a table of a paper's tables and figures: status, and how many of its studies are here."""
     found = find_paper(paper)
     columns = (
         Column("page", "page", 0),
@@ -394,7 +394,7 @@ def _printed(exhibit: Exhibit, row: str, column: str) -> str | None:
 
 
 def _verdict_cell(judgement: Judgement, column: Column) -> Cell:
-    """As "holds: +0.6" with the interval of our difference."""
+    """Show a verdict: "holds: +0.6" with the interval of our difference."""
     if judgement.difference is None:
         return Cell("absent", judgement.note, words=str(judgement.outcome))
     sign = "+" if judgement.difference > 0 else ""

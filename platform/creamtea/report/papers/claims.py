@@ -33,7 +33,7 @@ NOT_JUDGED = "not judged"
 
 
 class Comparison(Strict):
-    """Two values of ours; `difference`: their paired one, with the p-values of the study."""
+    """Two values of ours, and their paired `difference` with the p-values of the study."""
 
     what: str = ""
     own: str
@@ -77,7 +77,7 @@ def read_claims(folder: Path) -> dict[str, ClaimTable]:
 
 
 def markdown(folder: Path) -> str:
-    """The page with its rule and tables written anew: each between `<!-- NAME -->` and `<!-- end -->`."""
+    """Return the page with its rule and tables rewritten, each between `<!-- NAME -->` and `<!-- end -->`."""
     blocks = {name: "\n".join(_table(table)) for name, table in read_claims(folder).items()} | {"rule": RULE}
 
     def block(found: re.Match[str]) -> str:
@@ -105,7 +105,10 @@ def _table(table: ClaimTable) -> Iterator[str]:
 
 
 def judged(comparison: Comparison, claim: PaperClaim, seeds: int) -> tuple[Judgement, str]:
-    """The verdict on a comparison, and its figures: "36.4 → 37.5 BLEU, +1.1 [0.3, 2.0], p = 0.15"."""
+    """Return the verdict on a comparison, and its figures.
+
+    For example "36.4 → 37.5 BLEU, +1.1 [0.3, 2.0], p = 0.15".
+    """
     own, other, ps = _ours(comparison.own, seeds), _ours(comparison.other, seeds), ""
     if comparison.difference:
         delta, ps = _delta(comparison.difference)
@@ -132,7 +135,7 @@ def _ours(words: str, seeds: int) -> OurValue:
 
 
 def _delta(words: str) -> tuple[Delta, str]:
-    """The paired difference, and its p-values in words: those over segments, and that over seeds."""
+    """Return the paired difference, and its p-values in words: over segments, and over seeds."""
     value, low, high, over_segments, seeds_low, seeds_high, over_seeds = _match(DIFFERENCE, words).groups()
     ps = [p for printed in (over_segments, over_seeds) if printed for p in printed.split("/")]
     over_segments_alone = Delta("ok", value=_number(value), low=_number(low), high=_number(high))

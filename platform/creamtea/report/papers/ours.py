@@ -138,14 +138,14 @@ class Reports:
         self._names: set[str] | None = None
 
     def read(self, collection: str, member: str) -> StudyReport | str | None:
-        """The report, why it cannot be read, or None where the database has no such study."""
+        """Return the report, or why it cannot be read; None if the database has no such study."""
         name = self.paper.collections[collection].members[member].name
         if name not in self._read:
             self._read[name] = self._find(name)
         return self._read[name]
 
     def has(self, collection: str, member: str) -> bool:
-        """Whether the database has the study; its report is not built."""
+        """Return whether the database has the study, without building its report."""
         if self._names is None:
             with self._database.session() as session:
                 self._names = set(session.scalars(select(StudyRow.name).distinct()))
@@ -282,7 +282,7 @@ def _deltas(document: Document, path: str, row: Row, column: Column) -> dict[str
 
 
 def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | None:
-    """The path of a table, a row and a column of it. None where the study has none of them."""
+    """Return the path of a table, a row and a column; None if the study lacks one of them."""
     name, setting = "", ""
     match place:
         case OfSystem():
@@ -315,7 +315,7 @@ def _at(document: Document, wanted: str) -> list[tuple[str, Table]]:
 
 
 def _of_analysis(document: Document, name: str) -> list[tuple[str, Table]]:
-    """The tables of the analysis: analyses/KIND/NAME/…"""
+    """Return the tables of an analysis: analyses/KIND/NAME/…"""
     return [
         (f"{path}/{inner.key}", inner)
         for path, block in document.walk()

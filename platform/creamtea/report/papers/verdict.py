@@ -78,20 +78,20 @@ class Judgement:
 
 
 def comparable(own: OurValue, other: OurValue) -> bool:
-    """Whether both are known, and of one study, so of one size."""
+    """Return whether both values are known and of one study, so of one size."""
     known = own.cell.value is not None and other.cell.value is not None
     return known and own.study == other.study
 
 
 def direction_of(own: float | None, other: float | None, stated: Direction) -> Direction:
-    """The direction of the printed values; the stated one where they are not numbers, equal, or alike."""
+    """Return the direction of the printed values; the stated one if they are words, equal, or alike."""
     if own is None or other is None or own == other or stated == "alike":
         return stated
     return "higher" if own > other else "lower"
 
 
 def judge(own: OurValue, other: OurValue, direction: Direction) -> Judgement:
-    """Whether our `own` value lies in this direction of our `other`, or is like it."""
+    """Judge whether our `own` value lies in this direction of our `other`, or is like it."""
     difference = _difference(own, other)
     if difference is None:
         return Judgement(Outcome.NOT_RUN)
