@@ -15,7 +15,7 @@ from creamtea.files import read_text
 from creamtea.wording import file_name, key_name
 
 Model = TypeVar("Model", bound=BaseModel)
-MAX_BYTES = 100_000_000  # of a file of JSON Lines
+MAX_BYTES = 200_000_000  # of a file of JSON Lines
 
 
 def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:

@@ -374,7 +374,9 @@ class Campaign(Base):
     __table_args__ = (one_of("state", CAMPAIGN_STATES),)
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
-    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"), index=True)  # None: imported
+    # None: texts from files, or imported
+    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"), index=True)
+    programme: Mapped[str | None] = mapped_column(index=True)  # that it is a direction of
     test_set: Mapped[str]
     protocol: Mapped[str]  # human/protocols, or a plug-in's
     systems: Mapped[list[Any]]  # names, in the study's order; never sent to a rater

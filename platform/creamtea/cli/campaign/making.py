@@ -11,7 +11,7 @@ import typer
 
 from creamtea.cli.campaign.shared import names, show
 from creamtea.cli.printing import say
-from creamtea.cli.workplace import AsJson, artefact_store, existing_database
+from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.document.document import Document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
@@ -109,8 +109,8 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     document: dict[str, Any] = loaded.campaign.model_dump(mode="json", by_alias=True)
     asked = loaded.campaign
     lines = [
-        f"{file} is valid: {asked.protocol.kind} of {counted(len(asked.systems), 'system')} of study "
-        f"{asked.study}"
+        f"{file} is valid: {asked.protocol.kind} of "
+        + (f"{counted(len(asked.systems), 'system')} of study {asked.study}" if asked.study else "texts")
     ]
     show(json_output, {"valid": True, "campaign": document}, lines)
 
@@ -165,7 +165,9 @@ def create(
     given = [f"{key}={json.dumps(value)}" for key, value in short.items() if value is not None]
     loaded = _load(campaign, [*given, *(override or [])])
     name = loaded.campaign.name
-    with existing_database() as database, loaded.naming_places():
+    # a campaign on files may be the first thing in a database
+    opened = existing_database if loaded.campaign.study else opened_database
+    with opened() as database, loaded.naming_places():
         request = loaded.request(database, artefact_store())
         made = campaigns.create_campaign(database, name, request, replace=replace)
         doubt = preview(database, name).doubt
@@ -179,6 +181,7 @@ def create(
         f"campaign {name}: {counted(made.items, 'item')} {shown} {len(made.systems)} systems ({kinds})"
         + (f" on {counted(made.pages, 'page')}" if made.pages != made.items else "")
         + ", a draft",
+        *(f"note: {notice}" for notice in (request.texts.notices if request.texts else ())),
         *([doubt] if doubt else []),
         f"next: creamtea campaign preview {quote(name)}, then creamtea campaign launch {quote(name)}",
     )

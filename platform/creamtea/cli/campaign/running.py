@@ -200,7 +200,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
 
 
 def _origin(campaign: campaigns.CampaignSummary) -> str:
-    origin = f"study {campaign.study}" if campaign.study else "ratings made elsewhere"
+    origin = f"study {campaign.study}" if campaign.study else "no study"
     return f"{campaign.protocol}, {origin}, {campaign.test_set}"
 
 

@@ -20,8 +20,16 @@ from pydantic import BaseModel, ValidationError
 
 from creamtea.document.descriptions import descriptions
 from creamtea.document.document import Document, apply_override, read_document
-from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
-from creamtea.errors import InputError, about
+from creamtea.document.mistakes import (
+    REQUIRED,
+    KeyPath,
+    Mistake,
+    StudyErrors,
+    mistakes_of_pydantic,
+    one_of,
+    shown,
+)
+from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_text
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.known_answers import read_attention, read_tutorial
@@ -29,6 +37,7 @@ from creamtea.human.making.outputs import Documents, read_documents
 from creamtea.human.making.proposals import one_of_the_two, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
+from creamtea.human.making.texts import read_texts
 from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
@@ -40,6 +49,8 @@ MAX_BYTES = 5_000_000  # of a text
 TEXT_FILE = re.compile(r"[^\n]*\.(md|txt)")
 BLOCKS = {declared.block for declared in declarations().values()}
 KEYS = "name, study, test_set, systems, …"
+OF_STUDY = ("study", "test_set", "systems")
+TEST_SET = "test"  # what that of files is called if nobody says
 
 
 def _read_text(path: Path) -> str:
@@ -93,6 +104,12 @@ class LoadedCampaign:
         """Return what is to be made, with all files read. InputError for those that cannot be."""
         asked = self.campaign
         proposals, proposed_by = None, None
+        documents = self._read("documents", asked.documents, _read_documents)
+        texts = None
+        if not asked.study:
+            texts = read_texts(asked.texts, self.folder.path, asked.systems, documents)
+            if asked.protocol.proposals_from is not None:
+                raise wrong("protocol.proposals_from", "a study's metric finds them, and texts have none")
         if asked.protocol.proposals_from is not None:
             if asked.protocol.proposals is not None:
                 raise one_of_the_two()
@@ -105,16 +122,17 @@ class LoadedCampaign:
             proposals = self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
         return CampaignRequest(
             study=asked.study,
-            test_set=asked.test_set,
-            systems=asked.systems,
+            test_set=asked.test_set or TEST_SET,
+            systems=asked.systems if texts is None else list(texts.outputs),
             protocol=asked.protocol.kind,
             settings=asked.settings().model_copy(update={"proposed_by": proposed_by}),
             ratings_per_item=asked.raters.ratings_per_item,
             seed=asked.seed,
             instructions=asked.raters.instructions,
-            documents=self._read("documents", asked.documents, _read_documents),
+            documents=documents if texts is None else texts.documents,
             proposals=proposals,
             media=self._read("media", asked.media, lambda path: read_media(path, store)),
+            texts=texts,
         )
 
     def _read(self, key: str, name: str | None, read: Callable[[Path], T]) -> T | None:
@@ -142,7 +160,7 @@ def check_campaign(document: Document, folder: Folder, overrides: Sequence[str] 
         apply_override(document, text, order)
     for block in [name for name, value in document.data.items() if value is None and name in BLOCKS]:
         del document.data[block]  # its keys are all comments
-    mistakes = list(document.mistakes)
+    mistakes = [*document.mistakes, *_without_texts(document.data, folder)]
     lines: list[str] = []  # of files that the document names
     unread = _read_named(document.data, folder, mistakes, lines)
     campaign = None
@@ -166,6 +184,16 @@ def check_campaign(document: Document, folder: Folder, overrides: Sequence[str] 
         lines = [*(line for _, line in said), *lines]
         raise StudyErrors(lines, document.name or "the form", by_key)
     return LoadedCampaign(campaign, document, folder)
+
+
+def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]:
+    """A campaign rates outputs of a study, or of files: one of the two, with what that needs."""
+    if "texts" not in data:
+        yield from (Mistake((key,), "", REQUIRED) for key in OF_STUDY if key not in data)
+    elif "study" in data:
+        yield Mistake(("texts",), "", "the outputs are those of the study: leave out one of study and texts")
+    elif folder.uploads is not None:
+        yield Mistake(("texts",), "", "folders are read on the command line: creamtea campaign create FILE")
 
 
 def _line(mistake: Mistake, document: Document) -> str:
@@ -229,7 +257,7 @@ def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
             value = own[declared.name]
         elif declared.name in CampaignSettings.model_fields:
             value = getattr(settings, declared.name)
-        elif declared.setting.file in ("documents", "media", "proposals"):
+        elif not declared.setting.on_page or declared.setting.file in ("documents", "media", "proposals"):
             continue
         else:
             value = getattr(request, declared.name)

@@ -1,4 +1,4 @@
-"""Campaigns: a human evaluation of some systems of a study on one test set.
+"""Campaigns: a human evaluation of some systems on one test set, of a study or of files.
 
 The texts are copied into the campaign's items, so that a later clean-up of the study's outputs changes
 nothing that was rated.
@@ -31,6 +31,7 @@ from creamtea.human.making.outputs import (
 )
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
+from creamtea.human.making.texts import Texts
 from creamtea.human.media import GivenFile, add_media, add_to_written, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
@@ -61,7 +62,8 @@ class CampaignSummary:
 
     id: int
     name: str
-    study: str | None  # None: ratings made elsewhere
+    study: str | None  # None: texts from files, or ratings made elsewhere
+    programme: str | None
     test_set: str
     languages: tuple[str, str]  # codes: source, target
     protocol: str
@@ -82,7 +84,7 @@ class CampaignRequest:
     A variant with several training seeds takes part with its first one.
     """
 
-    study: str
+    study: str  # "" with `texts`
     test_set: str
     systems: Sequence[str]
     protocol: str = USUAL_PROTOCOL
@@ -93,6 +95,7 @@ class CampaignRequest:
     documents: Documents | None = None  # of the test set
     proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
     media: Sequence[GivenFile] | None = None  # files beside sources
+    texts: Texts | None = None  # of files, instead of a study's
 
 
 def create_campaign(
@@ -103,11 +106,27 @@ def create_campaign(
     replace: bool = False,
     actor: str = audit.COMMAND_LINE,
 ) -> CampaignSummary:
-    """Make a draft: choose items and controls from a study's outputs. Nobody rates before it is launched.
+    """Make a draft: choose items and controls from the outputs. Nobody rates before it is launched.
 
     `replace` makes a draft of this name anew and keeps its raters. Raises InputError where the study, the
     test set, a system or its outputs are missing, where settings do not fit, and for a name that is taken.
     """
+    with database.transaction() as session:
+        store_campaign(session, database, name, request, replace=replace, actor=actor)
+    return summary(database, name)
+
+
+def store_campaign(
+    session: Session,
+    database: Database,
+    name: str,
+    request: CampaignRequest,
+    *,
+    replace: bool = False,
+    actor: str = audit.COMMAND_LINE,
+    programme: str | None = None,
+) -> None:
+    """Do what `create_campaign` does, in a transaction that may make others, too."""
     protocol = find_protocol(request.protocol)
     if not protocol.rated_here:
         raise wrong(
@@ -116,36 +135,45 @@ def create_campaign(
             f"by it; use {', '.join(protocol_names(rated_here=True))}",
         )
     _check_request(name, protocol, request)
-    with database.transaction() as session:
-        row = _free_name(session, name, replace)
-        study = find_study(session, request.study)
+    row = _free_name(session, name, replace)
+    study = None if request.texts is not None else find_study(session, request.study)
+    if study is not None:
         check_names(session, study, request.test_set, request.systems)
-        settings = request.settings.complete(protocol, request.systems, study.spec.get("baseline"))
-        protocol = protocol.with_settings(settings.model_dump(mode="json"))
-        settings, pages = _draw(session, study, request, protocol, settings)
-        again = row is not None
-        if row is None:
-            row = Campaign(name=name, state="draft", created_at=database.now(session))
-        else:
-            session.execute(delete(Item).where(Item.campaign_id == row.id))
-        row.study_id, row.test_set, row.protocol = study.id, request.test_set, request.protocol
-        row.systems, row.seed = list(request.systems), request.seed
-        row.source_language = study.spec["languages"]["source"]
-        row.target_language = study.spec["languages"]["target"]
-        row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
-        row.settings = settings.model_dump(mode="json")
-        session.add(row)
-        try:
-            session.flush()
-        except IntegrityError as error:  # somebody else has taken the name since it was found free
-            raise _taken(name) from error
-        items = _store_items(session, row.id, pages, together=settings.by_documents)
-        shown = (entry for page in pages for item in page for entry in item.media)
-        sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
-        store_media(session, row.id, shown, sizes)
-        detail = {"items": items, "made_anew": again}
-        audit.record(session, row.id, actor, audit.CREATED, detail=detail)
-    return summary(database, name)
+    baseline = None if study is None else study.spec.get("baseline")
+    settings = request.settings.complete(protocol, request.systems, baseline)
+    protocol = protocol.with_settings(settings.model_dump(mode="json"))
+    source, target = _languages(study, request)
+    settings, pages = _draw(session, study, request, protocol, settings, target)
+    again = row is not None
+    if row is None:
+        row = Campaign(name=name, state="draft", created_at=database.now(session))
+    else:
+        session.execute(delete(Item).where(Item.campaign_id == row.id))
+    row.study_id = None if study is None else study.id
+    row.test_set, row.protocol = request.test_set, request.protocol
+    row.systems, row.seed, row.programme = list(request.systems), request.seed, programme
+    row.source_language, row.target_language = source, target
+    row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
+    row.settings = settings.model_dump(mode="json")
+    session.add(row)
+    try:
+        session.flush()
+    except IntegrityError as error:  # somebody else has taken the name since it was found free
+        raise _taken(name) from error
+    items = _store_items(session, row.id, pages, together=settings.by_documents)
+    shown = (entry for page in pages for item in page for entry in item.media)
+    sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
+    store_media(session, row.id, shown, sizes)
+    detail = {"items": items, "made_anew": again}
+    audit.record(session, row.id, actor, audit.CREATED, detail=detail)
+
+
+def _languages(study: StudyRow | None, request: CampaignRequest) -> tuple[str, str]:
+    if study is None:
+        assert request.texts is not None
+        return request.texts.languages
+    languages = study.spec["languages"]
+    return languages["source"], languages["target"]
 
 
 def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
@@ -208,10 +236,11 @@ def _taken(name: str) -> InputError:
 
 def _draw(
     session: Session,
-    study: StudyRow,
+    study: StudyRow | None,
     request: CampaignRequest,
     protocol: Protocol,
     settings: CampaignSettings,
+    language: str,
 ) -> tuple[CampaignSettings, list[list[NewItem]]]:
     """The complete settings with what was drawn from what, and all items in their order, by the pages on
     which they are shown."""
@@ -229,11 +258,20 @@ def _draw(
                 f"{what} needs {key_name('documents')}: a file with one line per segment", about="documents"
             )
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
-    lines = read_lines(
-        session, study, test_set, systems, None if documents is None else documents.names, context
-    )
+    names = None if documents is None else documents.names
+    if study is None:
+        assert request.texts is not None
+        lines = request.texts.lines(test_set, names, context)
+        shown = request.texts.shown_references(settings.show_reference)
+        human = [name for name in systems if name in request.texts.references]
+    else:
+        lines = read_lines(session, study, test_set, systems, names, context)
+        shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
+        human = list(human_systems(study, systems))
     metrics = []
     if settings.select == "disagreement":
+        if study is None:
+            raise wrong("sample.kind", "disagreement is of a study's metrics, and texts have none")
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
     between = [systems.index(system) for system in settings.differ_between]
     choices, drawn = choose(lines, settings, seed, metrics, between)
@@ -250,7 +288,6 @@ def _draw(
         )
     if not rated:
         raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
-    shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
     for page in rated:
         for item in page:
             item.references = shown[item.segment_index]
@@ -258,11 +295,10 @@ def _draw(
     with about("media"):
         add_media(rated, given, lines)
     references = {line.index: line.reference for line in lines}
-    target = study.spec["languages"]["target"]
     with about("practice"):
         tutorial = tutorial_items(settings.tutorial, protocol)
     spoilt = baseline if settings.aim else None
-    pages = with_controls(rated, references, settings, target, seed, len(tutorial), spoilt)
+    pages = with_controls(rated, references, settings, language, seed, len(tutorial), spoilt)
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
@@ -271,7 +307,7 @@ def _draw(
     with about("media"):
         add_to_written(tutorial, given, "tutorial")
         add_to_written(checks, given, "attention")
-    known = {"drawn": drawn, "references": list(human_systems(study, systems))}
+    known = {"drawn": drawn, "references": human}
     if documents is not None:
         known |= domain_settings(documents.domains, test_set)
     return settings.model_copy(update=known), [

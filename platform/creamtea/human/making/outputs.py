@@ -84,7 +84,27 @@ def read_lines(
         select(Segment.index, Segment.source, Segment.reference)
         .where(Segment.step_key == segments_key)
         .order_by(Segment.index)
-    ).all()
+    )
+    return make_lines(
+        [(index, source, reference) for index, source, reference in segments],
+        texts,
+        test_set,
+        documents,
+        context,
+    )
+
+
+def make_lines(
+    segments: Sequence[tuple[int, str, str]],
+    texts: Sequence[Mapping[int, str] | Sequence[str]],
+    test_set: str,
+    documents: Sequence[str] | None,
+    context: int,
+) -> list[Line]:
+    """Return the lines of a test set: `segments` (number, source, reference), of each system its `texts`.
+
+    InputError where there is not one document per segment.
+    """
     names = _documents(documents, len(segments), test_set)
     sources = [source for _, source, _ in segments]
     return [

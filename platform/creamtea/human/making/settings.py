@@ -134,6 +134,7 @@ class Setting:
     file: str = ""  # the kind of file that may be given in its place (`campaign_file.READERS`)
     choices: str = ""  # which names of the study a page offers
     rare: bool = False  # folded away on a page
+    on_page: bool = True  # False: only campaign files have it
     options: Mapping[str, str] = field(default_factory=dict, hash=False)  # what a page calls the values
 
     def __get_pydantic_json_schema__(
@@ -466,12 +467,12 @@ class CampaignHead(Strict):
 
     # what the campaign is called
     name: Annotated[Written, Setting("Name")]
-    # the study whose outputs are rated
-    study: Annotated[Written, Setting("Study", choices="studies")]
-    # one of its test sets
-    test_set: Annotated[Written, Setting("Test set", choices="test_sets")]
-    # two to 60 of its systems; raters never see their names
-    systems: Annotated[list[Written], Setting("Systems", choices="systems")]
+    # the study whose outputs are rated; none where `texts` names files
+    study: Annotated[Written, Setting("Study", choices="studies")] = ""
+    # one of its test sets; of `texts` what reports call theirs, by default `test`
+    test_set: Annotated[Written, Setting("Test set", choices="test_sets")] = ""
+    # two to 60 of its systems; of `texts` by default all. Raters never see their names
+    systems: Annotated[list[Written], Setting("Systems", choices="systems")] = Field(default_factory=list)
     # draws items, controls and the orders on pages
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("Seed", rare=True)] = 1
     # the document of each segment, one per line, or DOMAIN TAB DOCUMENT, which WMT mode knows
@@ -480,9 +481,28 @@ class CampaignHead(Strict):
     media: Annotated[FileName | None, Setting("Files beside sources", file="media", rare=True)] = None
 
 
-class CampaignDocument(PlanSettings, CampaignHead):
-    """A human evaluation of systems of a study: a campaign file (campaign.yaml)."""
+class TextsBlock(Strict):
+    """Texts from files: sources, outputs and references of one direction."""
 
+    # source and target, `en-de`; of JSON Lines the direction that is read
+    languages: Annotated[Written | None, Setting("Languages", on_page=False)] = None
+    # a folder as mt-metrics-eval has it, which has what the other keys do not name: sources/PAIR.txt,
+    # system-outputs/PAIR/SYSTEM.txt, references/PAIR.NAME.txt, documents/PAIR.docs
+    folder: Annotated[FileName | None, Setting("Folder", on_page=False)] = None
+    # sources, one segment per line, or a test set of WMT as JSON Lines (.jsonl)
+    sources: Annotated[FileName | None, Setting("Sources", on_page=False)] = None
+    # a folder with a file SYSTEM.txt per system, or SYSTEM.jsonl beside JSON Lines
+    outputs: Annotated[FileName | None, Setting("Outputs", on_page=False)] = None
+    # references, one segment per line: `en-de.refA.txt` is refA; an empty list: none
+    reference_files: Annotated[
+        list[FileName] | None, Setting("References", on_page=False), Field(alias="references")
+    ] = None
+
+
+class CampaignDocument(PlanSettings, CampaignHead):
+    """A human evaluation of systems: a campaign file (campaign.yaml)."""
+
+    texts: TextsBlock = Field(TextsBlock(), title="Texts")  # what is rated, instead of a study's outputs
     protocol: ProtocolBlock = Field(ProtocolBlock(), title="Rating")  # how people rate
     sample: SampleSettings = Field(SampleSettings(), title="Items")  # which segments are rated
     controls: ControlSettings = Field(ControlSettings(), title="Controls")  # items that check raters

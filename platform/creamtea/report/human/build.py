@@ -53,7 +53,7 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
             number=row.id,
             state=row.state,
             about="",
-            facts=(Fact("study", study.name if study else "none: ratings made elsewhere"),),
+            facts=(Fact("study", study.name if study else "none: files, or ratings made elsewhere"),),
             test_sets=(row.test_set,),
             sections=(
                 campaign_answer(report),

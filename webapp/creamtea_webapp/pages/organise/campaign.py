@@ -63,7 +63,7 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
     st.header("Before the launch", anchor=False)
     show(TEMPLATE, "preview", plan=preview(session.database(), campaign.name))
     _media(campaign)
-    if rights.may(who, rights.CREATE_CAMPAIGN):
+    if rights.may(who, rights.CREATE_CAMPAIGN) and campaign.study is not None:  # files are not kept
         show(TEMPLATE, "change_draft", campaign=campaign)
     note(
         "The launch opens the campaign to its raters. From then on, systems, items, settings and the planned "

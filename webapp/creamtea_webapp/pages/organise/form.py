@@ -39,7 +39,7 @@ class Form:
         """Draw all fields but the study, block by block, with the rare ones folded."""
         blocks: dict[str, list[tuple[str, Declaration]]] = {}
         for key, declared in declarations().items():
-            if key != "study":
+            if key != "study" and declared.setting.on_page:
                 blocks.setdefault(declared.block, []).append((key, declared))
         for block, settings in blocks.items():
             if block:
@@ -79,7 +79,7 @@ class Form:
         files: dict[str, Any] = {}
         for key, declared in declarations().items():
             file = declared.setting.file
-            if not self._applies(declared):
+            if not declared.setting.on_page or not self._applies(declared):
                 continue
             value = self.value(key)
             if _is_upload(declared):

@@ -1,0 +1,323 @@
+"""The texts of a campaign from files: sources, outputs of systems, references and documents of one direction.
+
+Two layouts are read:
+- text files with one line per segment, as mt-metrics-eval names them: `sources/PAIR.txt`,
+  `system-outputs/PAIR/SYSTEM.txt`, `references/PAIR.NAME.txt`, `documents/PAIR.docs`;
+- WMT's JSON Lines with one document per line, of all directions: a test set (`doc_id`, `src_text`, `refs`)
+  with the outputs beside the sources (`tgt_text`: 2024, 2025) or in a file per system (`doc_id`,
+  `hypothesis`: 2025, 2026). Documents are cut into paragraphs, as WMT's own scripts cut them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from creamtea.document.checked import read_lines
+from creamtea.document.mistakes import one_of, shown
+from creamtea.errors import InputError, wrong
+from creamtea.files import lines_of, read_text
+from creamtea.human.making.outputs import Documents, Line, make_lines, read_documents
+from creamtea.human.making.settings import TextsBlock
+from creamtea.wording import counted, file_name, key_name
+
+MAX_BYTES = 200_000_000  # of a text file
+JSON_ENDINGS = (".jsonl", ".json")
+# between paragraphs: a blank line, or the line end between two of WMT 2026's <p>
+PARAGRAPHS = re.compile(r"\n\n|(?<=</p>)\n(?=<p>)")
+SHOWN = "protocol.show_reference"
+REFERENCE = re.compile(r"ref[A-Z]\w*")  # among WMT's outputs
+
+
+@dataclass(frozen=True)
+class Texts:
+    """One direction's test set; every list has one entry per segment."""
+
+    languages: tuple[str, str]  # codes: source, target
+    sources: Sequence[str]
+    outputs: Mapping[str, Sequence[str]]  # by system, in the campaign's order; may name references
+    references: Mapping[str, Sequence[str]]
+    documents: Documents | None
+    notices: tuple[str, ...] = ()  # what an organiser should know of the reading
+
+    def lines(self, test_set: str, documents: Sequence[str] | None, context: int) -> list[Line]:
+        """Return every segment, with the first reference."""
+        first = next(iter(self.references.values()), [""] * len(self.sources))
+        segments = list(zip(range(len(self.sources)), self.sources, first, strict=True))
+        return make_lines(segments, list(self.outputs.values()), test_set, documents, context)
+
+    def shown_references(self, numbers: Sequence[int]) -> dict[int, list[str]]:
+        """By segment the references of these numbers, from 1; empty ones are left out. InputError for one
+        that is missing, named twice or rated."""
+        names = list(self.references)
+        for number in numbers:
+            name = names[number - 1] if number <= len(names) else None
+            what = f"{key_name(SHOWN)}: {number}"
+            if name is None:
+                found = ", ".join(names) or "none"
+                raise InputError(f"{what}: there is no such reference; the texts have {found}", about=SHOWN)
+            if name in self.outputs or numbers.count(number) > 1:
+                reason = "takes part" if name in self.outputs else "is named twice"
+                raise InputError(f"{what}: reference {name!r} {reason}: show another", about=SHOWN)
+        return {
+            segment: [text for number in numbers if (text := self.references[names[number - 1]][segment])]
+            for segment in range(len(self.sources))
+        }
+
+
+def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], documents: Documents | None) -> Texts:
+    """Read what a campaign's `texts` names, of `systems` alone if there are any.
+
+    `documents` are those that the campaign names itself. InputError with file and remedy: for files that are
+    missing, that have different numbers of lines or documents, and for systems without outputs.
+    """
+    pair = asked.languages or ""
+    source, _, target = pair.partition("-")
+    if not source or not target or "-" in target:
+        raise wrong(
+            "texts.languages",
+            f"{shown(pair)}: give the codes of source and target with a hyphen between them, as en-de; "
+            "within a code use _ (en-pt_BR)",
+        )
+    base = None if asked.folder is None else folder / asked.folder
+
+    def path(name: str | None, key: str, *usual: str) -> Path:
+        if name is not None:
+            return folder / name
+        if base is None:
+            raise wrong(f"texts.{key}", f"name it, or a {'folder'} in mt-metrics-eval's layout")
+        return base.joinpath(*usual)
+
+    sources = path(asked.sources, "sources", "sources", f"{pair}.txt")
+    if sources.suffix in JSON_ENDINGS:
+        outputs = None if asked.outputs is None else folder / asked.outputs
+        read = _read_json(sources, outputs, pair, systems)
+    else:
+        outputs = path(asked.outputs, "outputs", "system-outputs", pair)
+        references = [folder / name for name in asked.reference_files or ()]
+        if asked.reference_files is None and base is not None:
+            references = _files(base / "references", f"{pair}.", (".txt",)) if base.is_dir() else []
+        docs = base / "documents" / f"{pair}.docs" if base is not None else None
+        if documents is None and docs is not None and docs.is_file():
+            documents = read_documents(read_text(docs, file_name(docs), MAX_BYTES), file_name(docs))
+        read = _read_text_files(sources, outputs, references, systems)
+    names = (source.replace("_", "-"), target.replace("_", "-"))
+    if asked.reference_files == []:
+        read.references = {}
+    chosen = list(systems) or list(read.outputs)
+    known = {**read.references, **read.outputs}
+    for system in chosen:
+        if system not in known:
+            there = one_of(dict.fromkeys([*read.names, *known]), system, "there are")
+            raise wrong("systems", f"{shown(system)}: no outputs of it in {pair}; {there}")
+    return Texts(
+        names,
+        read.sources,
+        {system: known[system] for system in chosen},
+        read.references,
+        documents or read.documents,
+        tuple(read.notices),
+    )
+
+
+@dataclass
+class _Read:
+    sources: list[str] = field(default_factory=list)
+    outputs: dict[str, list[str]] = field(default_factory=dict)
+    references: dict[str, list[str]] = field(default_factory=dict)
+    documents: Documents | None = None
+    notices: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # of systems whose files were not read, too
+
+
+def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
+    """The files of a folder whose names begin and end so, sorted. InputError for a folder that cannot be
+    read."""
+    try:
+        found = [path for path in folder.iterdir() if path.suffix in endings and path.name.startswith(start)]
+    except OSError as error:
+        raise InputError(f"{file_name(folder)}: {error.strerror or error}: give a folder") from None
+    return sorted(found)
+
+
+# ---------------------------------------------------------------- a line per segment
+
+
+def _read_text_files(
+    sources: Path, outputs: Path, references: Sequence[Path], systems: Sequence[str]
+) -> _Read:
+    read = _Read(_segments(sources))
+    for path in references:
+        read.references[path.stem.rpartition(".")[2]] = _segments(path, read.sources, sources)
+    files = {path.stem: path for path in _files(outputs, "", (".txt",))}
+    if not files:
+        raise InputError(f"{file_name(outputs)}: no outputs: give a folder with a file SYSTEM.txt per system")
+    read.names = list(files)
+    for system in [name for name in systems if name in files] if systems else files:
+        read.outputs[system] = _segments(files[system], read.sources, sources)
+    return read
+
+
+def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
+    """The lines of a file, as many as the `sources` of the file `beside`."""
+    text = read_text(path, file_name(path), MAX_BYTES)
+    if "\0" in text:
+        raise InputError(f"{file_name(path)}: holds a NUL character, which a database cannot store")
+    lines = lines_of(text)
+    if sources is not None and beside is not None and len(lines) != len(sources):
+        raise InputError(
+            f"{file_name(path)}: {counted(len(lines), 'line')}, and {file_name(beside)} has "
+            f"{len(sources):,}: one line per segment"
+        )
+    return lines
+
+
+# ---------------------------------------------------------------- WMT's JSON Lines
+
+Pieces = str | list[str]
+NonEmpty = Annotated[str, Field(min_length=1)]
+
+
+class _Line(BaseModel):
+    """Other keys (prompts, metadata, scores) say nothing that a campaign needs."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+    doc_id: NonEmpty
+
+    def direction(self) -> tuple[str, str, str]:
+        """The pair ("en-ja_JP"), the domain and the document that `doc_id` names, each "" where it does not:
+        SET_###_DOMAIN_###_SRC_###_TGT_###_DOC, PAIR_#_DOMAIN_#_DOC, and of single segments both with
+        _#_NUMBER behind it, or DOC_#_NUMBER."""
+        if "_###_" in self.doc_id:
+            _, domain, source, target, *_ = [*self.doc_id.split("_###_"), *[""] * 4]
+            return (f"{source}-{target}" if source and target else ""), domain, self.doc_id
+        parts = self.doc_id.split("_#_")
+        if len(parts) in (2, 4) and parts[-1].isdecimal():
+            parts = parts[:-1]
+        pair, domain = (parts[0], parts[1]) if len(parts) == 3 else ("", "")
+        return pair, domain, "_#_".join(parts)
+
+
+class _Reference(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+    ref: Pieces
+
+
+class _Source(_Line):
+    src_text: Pieces
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    domain: str | None = None
+    refs: dict[NonEmpty, Pieces | _Reference] = Field(default_factory=dict)
+    tgt_text: dict[NonEmpty, Pieces] = Field(default_factory=dict)
+
+    def pair(self) -> str:
+        named = self.src_lang and self.tgt_lang
+        return f"{self.src_lang}-{self.tgt_lang}" if named else self.direction()[0]
+
+
+class _Hypothesis(_Line):
+    hypothesis: Pieces
+
+
+def _read_json(sources: Path, outputs: Path | None, pair: str, systems: Sequence[str]) -> _Read:
+    """Read one direction of WMT's JSON Lines; a file without directions has one."""
+    lines = [line for _, line in read_lines(sources, _Source, "texts.sources")]
+    pairs = {line.pair() for line in lines}
+    if pairs != {""}:
+        lines = [line for line in lines if line.pair() == pair]
+    if not lines:
+        raise wrong(
+            "texts.languages",
+            f"{shown(pair)}: no document of {file_name(sources)} is of it; "
+            + one_of(sorted(pairs - {""}), pair, "allowed"),
+        )
+    by_id = {line.doc_id: line for line in lines}
+    if len(by_id) < len(lines):
+        raise InputError(
+            f"{file_name(sources)}: {counted(len(lines) - len(by_id), 'line')} with the doc_id of a line "
+            "before: give each its own"
+        )
+    texts: dict[str, dict[str, Pieces]] = {}  # system → doc_id → text
+    references: dict[str, dict[str, Pieces]] = {}
+    for line in lines:
+        for name, reference in line.refs.items():
+            text = reference.ref if isinstance(reference, _Reference) else reference
+            references.setdefault(name, {})[line.doc_id] = text
+        for name, text in line.tgt_text.items():
+            (references if REFERENCE.fullmatch(name) else texts).setdefault(name, {})[line.doc_id] = text
+    for path in _files(outputs, "", JSON_ENDINGS) if outputs is not None else ():
+        read = (line for _, line in read_lines(path, _Hypothesis, "texts.outputs"))
+        if found := {line.doc_id: line.hypothesis for line in read if line.doc_id in by_id}:
+            texts[path.stem] = found
+    result = _Read(names=list(texts))
+    if systems:
+        texts = {name: found for name, found in texts.items() if name in systems}
+    for system, found in texts.items():
+        if missing := [name for name in by_id if name not in found]:
+            raise InputError(
+                f"system {system!r} has no output of {len(missing)} of {counted(len(by_id), 'document')} of "
+                f"{pair} (the first: {missing[0]}): add them, or list the other systems as `systems`",
+                about="systems",
+            )
+    for name in [name for name, found in references.items() if len(found) < len(by_id)]:
+        result.notices.append(
+            f"reference {name} is missing for {len(by_id) - len(references[name])} of "
+            f"{counted(len(by_id), 'document')}: shown and used where it is"
+        )
+    _cut(lines, texts, references, result)
+    return result
+
+
+def _cut(
+    lines: Iterable[_Source],
+    texts: Mapping[str, Mapping[str, Pieces]],
+    references: Mapping[str, Mapping[str, Pieces]],
+    result: _Read,
+) -> None:
+    """Cut each document into paragraphs; one whose outputs have other numbers of them stays whole."""
+    columns = [(result.outputs, name, found) for name, found in texts.items()]
+    columns += [(result.references, name, found) for name, found in references.items()]
+    names: list[str] = []
+    domains: dict[str, str] = {}
+    whole: list[str] = []
+    ordered: dict[str, list[_Source]] = {}  # the segments of a document are consecutive
+    for line in lines:
+        ordered.setdefault(line.direction()[2], []).append(line)
+    for document, parts in ordered.items():
+        if len(parts) > 1:
+            parts.sort(key=lambda line: int(line.doc_id.rpartition("_")[2]))
+        for line in parts:
+            source = _pieces(line.src_text)
+            cut = [
+                _pieces(found[line.doc_id]) if line.doc_id in found else [""] * len(source)
+                for *_, found in columns
+            ]
+            if any(len(pieces) != len(source) for pieces in cut):
+                whole.append(line.doc_id)
+                source, cut = _joined(source), [_joined(pieces) for pieces in cut]
+            result.sources += source
+            names += [document] * len(source)
+            for (held, name, _), pieces in zip(columns, cut, strict=True):
+                held.setdefault(name, []).extend(pieces)
+        if domain := parts[0].domain or parts[0].direction()[1]:
+            domains[document] = domain
+    if whole:
+        result.notices.append(
+            f"{counted(len(whole), 'document')} of {len(ordered):,} not cut into paragraphs, since outputs "
+            f"have other numbers of them (the first: {whole[0]})"
+        )
+    result.documents = Documents(tuple(names), domains if len(domains) == len(ordered) else {})
+
+
+def _pieces(text: Pieces) -> list[str]:
+    return PARAGRAPHS.split(text) if isinstance(text, str) else list(text)
+
+
+def _joined(pieces: Sequence[str]) -> list[str]:
+    return ["\n\n".join(pieces) if any(pieces) else ""]

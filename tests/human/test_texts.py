@@ -1,0 +1,236 @@
+"""Texts from files: mt-metrics-eval's folder and WMT's JSON Lines, read as one campaign's test set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.document.mistakes import StudyErrors
+from creamtea.errors import InputError
+from creamtea.human.making import campaigns
+from creamtea.human.making.campaign_file import load_campaign
+from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.settings import TextsBlock
+from creamtea.human.making.texts import Texts, read_texts
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Item
+
+
+def write(path: Path, *lines: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines]
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """mt-metrics-eval's layout, with a line separator that is no line end, and another direction."""
+    write(tmp_path / "sources/en-de.txt", "one\u2028more", "two", "three")
+    write(tmp_path / "documents/en-de.docs", "news\td1", "news\td1", "chat\td2")
+    write(tmp_path / "references/en-de.refA.txt", "eins", "zwei", "drei")
+    write(tmp_path / "references/en-de.refB.txt", "Eins", "", "Drei")
+    write(tmp_path / "references/en-cs.refA.txt", "jedna")
+    write(tmp_path / "system-outputs/en-de/B.txt", "b1", "b2", "b3")
+    write(tmp_path / "system-outputs/en-de/A.x.txt", "a1", "a2", "")
+    return tmp_path
+
+
+def read(beside: Path, systems: list[str] | None = None, **keys: Any) -> Texts:
+    asked = TextsBlock.model_validate({"languages": "en-de"} | keys)
+    return read_texts(asked, beside, systems or [], None)
+
+
+def test_a_folder_of_mt_metrics_eval(folder: Path) -> None:
+    texts = read(folder, folder=".")
+    assert texts.languages == ("en", "de")
+    assert texts.sources == ["one\u2028more", "two", "three"]
+    assert texts.outputs == {"A.x": ["a1", "a2", ""], "B": ["b1", "b2", "b3"]}
+    assert list(texts.references) == ["refA", "refB"]
+    assert texts.documents is not None
+    assert texts.documents.names == ("d1", "d1", "d2")
+    assert texts.documents.domains == {"d1": "news", "d2": "chat"}
+    assert texts.shown_references([2, 1]) == {0: ["Eins", "eins"], 1: ["zwei"], 2: ["Drei", "drei"]}
+    line = texts.lines("test", texts.documents.names, context=1)[1]
+    assert (line.index, line.source, line.reference, line.outputs) == (1, "two", "zwei", ("a2", "b2"))
+    assert line.context == ("one\u2028more",)
+
+
+def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> None:
+    texts = read(
+        folder,
+        ["B", "refA"],
+        sources="sources/en-de.txt",
+        outputs="system-outputs/en-de",
+        references=["references/en-de.refA.txt"],
+    )
+    assert texts.outputs == {"B": ["b1", "b2", "b3"], "refA": ["eins", "zwei", "drei"]}
+    assert texts.documents is None
+    assert read(folder, folder=".", references=[]).references == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "systems", "message"),
+    [
+        (
+            {"folder": ".", "languages": "en"},
+            [],
+            r'texts.languages: "en": give the codes of source and target',
+        ),
+        ({}, [], r"texts.sources: name it, or a folder in mt-metrics-eval's layout"),
+        ({"folder": ".", "languages": "en-cs"}, [], r"sources/en-cs.txt: No such file"),
+        ({"folder": "."}, ["B", "A"], r'systems: "A": no outputs of it in en-de; there are: A\.x, B'),
+        ({"folder": ".", "outputs": "nowhere"}, [], r"nowhere: No such file or directory: give a folder"),
+        (
+            {"folder": ".", "outputs": "documents"},
+            [],
+            r"documents: no outputs: give a folder with a file SYSTEM",
+        ),
+        (
+            {"folder": ".", "references": ["references/en-cs.refA.txt"]},
+            [],
+            r"en-cs.refA.txt: 1 line, and .*sources/en-de.txt has 3: one line per segment",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_with_a_remedy(
+    folder: Path, keys: dict[str, Any], systems: list[str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read(folder, systems, **keys)
+
+
+# ---------------------------------------------------------------- WMT's JSON Lines
+
+
+def test_wmt_2026_has_a_file_per_system_and_references_or_none(tmp_path: Path) -> None:
+    first, second = (
+        "WMT26_###_news_###_eng_Latn_###_ces_Latn_###_a",
+        "WMT26_###_speech_###_eng_Latn_###_ces_Latn_###_b",
+    )
+    other = "WMT26_###_news_###_eng_Latn_###_deu_Latn_###_a"
+    languages = {"src_lang": "eng_Latn", "tgt_lang": "ces_Latn"}
+    write(
+        tmp_path / "test.jsonl",
+        {"doc_id": first, "domain": "news", **languages, "src_text": "<p>A</p>\n<p>B</p>", "refs": {}},
+        {
+            "doc_id": second,
+            "domain": "speech",
+            **languages,
+            "src_text": "C\nC",
+            "refs": {"refPE": {"ref": "c"}},
+        },
+        {"doc_id": other, **languages, "tgt_lang": "deu_Latn", "src_text": "A", "refs": {}},
+    )
+    for system, hypotheses in {
+        "X 1": {first: "<p>a</p>\n<p>b</p>", second: "c", other: "a"},
+        "Y": {first: "<p>ab</p>", second: "c c"},
+        "only German": {other: "a"},
+    }.items():
+        write(
+            tmp_path / f"systems/{system}.jsonl",
+            *({"doc_id": name, "hypothesis": text, "metadata": {}} for name, text in hypotheses.items()),
+        )
+    keys = {"sources": "test.jsonl", "outputs": "systems", "languages": "eng_Latn-ces_Latn"}
+    texts = read(tmp_path, **keys)
+    assert texts.languages == ("eng-Latn", "ces-Latn")
+    # Y wrote one paragraph instead of two: this document stays whole, and the organiser hears of it
+    assert texts.sources == ["<p>A</p>\n\n<p>B</p>", "C\nC"]
+    assert texts.outputs == {"X 1": ["<p>a</p>\n\n<p>b</p>", "c"], "Y": ["<p>ab</p>", "c c"]}
+    assert texts.references == {"refPE": ["", "c"]}
+    assert texts.notices == (
+        "reference refPE is missing for 1 of 2 documents: shown and used where it is",
+        "1 document of 2 not cut into paragraphs, since outputs have other numbers of them (the first: "
+        f"{first})",
+    )
+    assert texts.documents is not None
+    assert texts.documents.domains == {first: "news", second: "speech"}
+    alone = read(tmp_path, ["X 1"], **keys)
+    assert alone.sources == ["<p>A</p>", "<p>B</p>", "C\nC"]
+    assert alone.documents is not None
+    assert alone.documents.names == (first, first, second)
+    with pytest.raises(InputError, match=r"allowed: eng_Latn-ces_Latn, eng_Latn-deu_Latn"):
+        read(tmp_path, **keys | {"languages": "eng_Latn-cex"})
+
+
+def test_wmt_2025_names_the_direction_in_the_document(tmp_path: Path) -> None:
+    write(
+        tmp_path / "test.jsonl",
+        *(
+            {"doc_id": f"{pair}_#_social_#_17", "src_text": "A\nA\n\nB", "refs": {"refA": {"ref": "a\n\nb"}}}
+            for pair in ("en-ja_JP", "en-cs_CZ")
+        ),
+    )
+    write(tmp_path / "o/S.jsonl", {"doc_id": "en-ja_JP_#_social_#_17", "hypothesis": "x\n\ny", "system": "S"})
+    texts = read(tmp_path, sources="test.jsonl", outputs="o", languages="en-ja_JP")
+    assert (texts.sources, texts.outputs, texts.references) == (
+        ["A\nA", "B"],
+        {"S": ["x", "y"]},
+        {"refA": ["a", "b"]},
+    )
+    assert texts.languages == ("en", "ja-JP")
+
+
+def test_wmt_2024_has_segments_with_their_outputs(tmp_path: Path) -> None:
+    """By `doc_id` sorted as text, so that segment 10 comes before segment 9."""
+    write(
+        tmp_path / "test.jsonl",
+        *(
+            {"doc_id": f"d{document}_#_{number}", "src_text": f"s{number}", "scores": {},
+             "tgt_text": {"S": f"t{number}", "refA": f"r{number}"}}
+            for document, number in ((1, 10), (2, 11), (1, 9))
+        ),
+    )  # fmt: skip
+    texts = read(tmp_path, sources="test.jsonl")
+    assert texts.sources == ["s9", "s10", "s11"]
+    assert texts.outputs == {"S": ["t9", "t10", "t11"]}
+    assert texts.references == {"refA": ["r9", "r10", "r11"]}
+    assert texts.documents is not None
+    assert texts.documents.names == ("d1", "d1", "d2")
+
+
+def test_a_system_without_some_documents_is_named(tmp_path: Path) -> None:
+    lines = [{"doc_id": f"d_#_{number}", "src_text": "s", "tgt_text": {"S": "t"}} for number in (1, 2)]
+    write(tmp_path / "test.jsonl", lines[0], lines[1] | {"tgt_text": {"S": "t", "T": "t"}})
+    with pytest.raises(InputError, match=r"system 'T' has no output of 1 of 2 documents .*the first: d_#_1"):
+        read(tmp_path, sources="test.jsonl")
+    write(tmp_path / "test.jsonl", lines[0], lines[0])
+    with pytest.raises(InputError, match=r"test.jsonl: 1 line with the doc_id of a line before"):
+        read(tmp_path, sources="test.jsonl")
+
+
+# ---------------------------------------------------------------- a campaign on them
+
+
+def request_of(folder: Path, text: str, database: Database) -> CampaignRequest:
+    (folder / "c.yaml").write_text(text)
+    return load_campaign(folder / "c.yaml").request(database, ArtefactStore(str(folder / "artefacts")))
+
+
+def test_a_campaign_without_a_study(folder: Path, database: Database) -> None:
+    text = "name: c\ntexts: {folder: ., languages: en-de}\nprotocol: {kind: esa, show_reference: [2]}\n"
+    request = request_of(folder, text + "controls: {bad_references: 0, repeats: 0}\n", database)
+    made = campaigns.create_campaign(database, "c", request)
+    assert (made.study, made.systems, made.test_set, made.items) == (None, ["A.x", "B"], "test", 6)
+    with database.session() as session:
+        row = find_campaign(session, "c")
+        assert row.settings["domains"] == {"d1": "news", "d2": "chat"}
+        items = session.query(Item).filter(Item.campaign_id == row.id, Item.segment_index == 0).all()
+    assert {(item.source, item.document, tuple(item.references)) for item in items} == {
+        ("one\u2028more", "d1", ("Eins",))
+    }
+    again = request_of(folder, text + "systems: [B, refB]\n", database)
+    with pytest.raises(InputError, match="reference 'refB' takes part"):
+        campaigns.create_campaign(database, "again", again)
+
+
+def test_a_campaign_is_of_a_study_or_of_files(folder: Path, database: Database) -> None:
+    both = "name: c\nstudy: s\ntest_set: t\nsystems: [a, b]\ntexts: {folder: .}\n"
+    with pytest.raises(StudyErrors, match=r"c.yaml:5: texts: the outputs are those of the study"):
+        request_of(folder, both, database)
+    with pytest.raises(StudyErrors, match=r"texts.folde: found an unknown key.*did you mean folder\?"):
+        request_of(folder, "name: c\ntexts: {folde: .}\n", database)
