@@ -144,6 +144,22 @@ def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path
     told = compared.against(baseline, {("other: later", bleu): {"error": "gone"}}).rows
     assert [row.cells[bleu].delta.note for row in told if row.cells[bleu].delta] == ["gone"]
 
+    code, said, _ = run("report", "compare-src", "other", "--json")
+    assert code == 0
+    shown, settings = json.loads(said)["sections"]
+    rows = {row["name"]: row for row in shown["blocks"][0]["rows"]}
+    assert {name for name, row in rows.items() if row["baseline"]} == {baseline}
+    for name in ("compare-src: nllb", "other: later"):
+        theirs, delta = rows[name]["cells"][bleu]["delta"], deltas[name]
+        assert (theirs["value"], theirs["low"], theirs["high"]) == (delta.value, delta.low, delta.high)
+    assert "outputs" in json.dumps(settings)
+    _, said, _ = run("report", "other", "compare-src", "--baseline", "other: later", "--markdown")
+    assert "other: later** (baseline)" in said
+    code, _, errors = run("report", "compare-src", "other", "--baseline", "later")
+    assert code == 2
+    assert "no such system; there are compare-src: gpt" in errors
+    assert "are one study" in run("report", "other", "2")[2]
+
 
 def test_the_same_files_again_compute_nothing(run: Run) -> None:
     assert compare(run)[0] == 0

@@ -6,17 +6,18 @@ import codecs
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from creamtea.cli import workplace
 from creamtea.cli.printing import hand_over, say
 from creamtea.cli.workplace import AsJson, existing_database, existing_or_empty_database, study_asked_for
-from creamtea.errors import InputError
+from creamtea.errors import CreamteaError, InputError
 from creamtea.files import replacing
 from creamtea.papers.catalogue import NAMES as PAPERS
 from creamtea.report.export import Format, export, to_values
@@ -25,6 +26,7 @@ from creamtea.report.model import Document
 from creamtea.report.outputs import Outputs, drawn_outputs
 from creamtea.report.terminal import make_console, render
 from creamtea.store.database import Database
+from creamtea.store.queries import find_study
 from creamtea.study.comparison import METRICS, STANDARD, TEST_SET, Comparison, comparison, named_outputs
 from creamtea.wording import counted
 
@@ -36,6 +38,7 @@ REPORT_EXAMPLES = (
     "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
     "`creamtea report 1 --json > report.json` · `creamtea report demo --html demo.html` · "
     "`creamtea report demo --export paper --format latex --format svg` · "
+    "`creamtea report demo bigger --baseline 'demo: softmax-greedy'` · "
     "`creamtea report --paper scones` · `creamtea report --paper scones --table 3`"
 )
 
@@ -65,9 +68,12 @@ Formats = Annotated[
 
 
 def report(
-    study: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number."),
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...",
+            help="A study's name (its newest submission), or its number; several are compared.",
+        ),
     ] = None,
     paper: Annotated[
         str | None,
@@ -85,6 +91,14 @@ def report(
     ] = None,
     test_set: Annotated[
         str | None, typer.Option("--test-set", metavar="NAME", help="Only what belongs to this test set.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STUDY: SYSTEM",
+            help="Of several studies: what all other systems are compared with; by default the first study's "
+            "baseline.",
+        ),
     ] = None,
     segments: Annotated[
         str | None,
@@ -107,20 +121,29 @@ def report(
     Works while the study runs: cells without a value yet say so. `--json` prints the whole report with
     the data of its figures, at full precision.
 
+    Several studies are compared on the test sets that all of them have (the same sentences and references),
+    with every difference tested and the settings in which the studies differ.
+
     With `--paper`, a table or figure of a paper in its own rows and columns: published values, ours with
     intervals from the studies in the database, and a verdict.
     """
     printing = Printing(markdown, as_json, html, export, formats)
-    _check_asked(study, paper, table, figure, test_set)
-    if segments is not None and (html is None or paper is not None):
-        raise InputError("--segments is of the file that --html writes of a study: give both")
+    names = studies or []
+    _check_asked(names, paper, table, figure, test_set)
+    if segments is not None and (html is None or len(names) != 1):
+        raise InputError("--segments is of the file that --html writes of one study: give both")
+    if baseline is not None and len(names) < 2:
+        raise InputError("--baseline is for several studies: name two or more")
     numbers = [_number(part) for part in segments.split(",")] if segments is not None else []
     if paper is not None:
         with existing_or_empty_database() as database:
             printing.show(_build_paper(database, paper, table, figure))
         return
     with existing_database() as database:
-        built = _build(database, study or "")
+        if len(names) > 1:
+            printing.show(_build_comparison(database, names, baseline))
+            return
+        built = _build(database, names[0])
         if test_set is not None and test_set not in built.test_sets:
             raise InputError(
                 f"--test-set {test_set}: study {built.name!r} has no such test set; it has "
@@ -138,21 +161,21 @@ def _number(part: str) -> int:
 
 
 def _check_asked(
-    study: str | None, paper: str | None, table: int | None, figure: int | None, test_set: str | None
+    studies: Sequence[str], paper: str | None, table: int | None, figure: int | None, test_set: str | None
 ) -> None:
     """Raise InputError unless exactly one thing is asked for."""
-    if study is None and paper is None:
+    if not studies and paper is None:
         raise InputError(
             "name a study (`creamtea report NAME`) or a paper (`creamtea report --paper scones`)"
         )
-    if study is not None and paper is not None:
-        raise InputError(f"{study} is a study and --paper {paper} a paper: give one of them")
+    if studies and paper is not None:
+        raise InputError(f"{studies[0]} is a study and --paper {paper} a paper: give one of them")
     if paper is None and (table is not None or figure is not None):
         raise InputError("--table and --figure are of a paper: give --paper, too")
     if table is not None and figure is not None:
         raise InputError("--table and --figure: give one of them")
-    if paper is not None and test_set is not None:
-        raise InputError("--test-set is of a study, not of a paper: leave it out")
+    if test_set is not None and len(studies) != 1:
+        raise InputError("--test-set is of one study, not of a paper or of several studies: leave it out")
 
 
 class Printing:
@@ -270,6 +293,29 @@ def _build_paper(database: Database, paper: str, table: int | None, figure: int 
     if figure is not None:
         return build_exhibit(database, paper, "figure", figure)
     return build_list(database, paper)
+
+
+def _build_comparison(database: Database, names: Sequence[str], baseline: str | None) -> Document:
+    from creamtea.engine.pairing import compared  # likewise
+    from creamtea.report.across_studies import comparison_report
+
+    store, tests = workplace.artefact_store(), 0
+
+    def test(asked: dict[str, Any]) -> Mapping[str, Any]:
+        nonlocal tests
+        tests += 1
+        progress.update(f"testing differences: {tests}")
+        try:
+            return compared(database, store, **asked)
+        except CreamteaError as error:
+            return {"error": str(error)}
+
+    asked_for = [study_asked_for(database, name) for name in names]
+    with database.session() as session, Console(stderr=True).status("testing differences") as progress:
+        rows = {row.id: row for row in (find_study(session, number) for number in asked_for)}
+        if len(rows) < 2:
+            raise InputError(f"{' and '.join(names)} are one study: name two or more")
+        return comparison_report(session, list(rows.values()), test, baseline)
 
 
 def _build(database: Database, study: str) -> Document:

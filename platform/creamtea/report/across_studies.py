@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
+from creamtea.errors import InputError
 from creamtea.methods.metrics import Metric, Significance
 from creamtea.orders.specs import spec_of
 from creamtea.report.cells import (
     NO_MARK,
+    SEEDS_ALLOW,
+    WITH_SEEDS,
     Scores,
     StudyResults,
     absent_cell,
@@ -23,7 +26,7 @@ from creamtea.report.cells import (
     with_seeds,
 )
 from creamtea.report.configuration import spec_table
-from creamtea.report.model import Cell, Delta, Row, Table
+from creamtea.report.model import Cell, Delta, Document, Fact, Notes, Row, Section, Table
 from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
@@ -34,6 +37,13 @@ COMPARED = ("quality", "recall", "outputs")  # groups of columns; times of diffe
 ABOUT = (
     "Only what is the same in all of these studies: the sentences and the references of the test set. "
     "Latency belongs to one run on one machine, and is in each study's own report."
+)
+
+NOTHING_IN_COMMON = "These studies have no test set in common: the same sentences with the same references."
+TESTS = (
+    "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 samples); p is that of "
+    "the bootstrap and of approximate randomisation (10,000 trials), with Holm's correction over the systems "
+    f"of a column. A star: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}."
 )
 
 
@@ -189,6 +199,46 @@ def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None
     """Build a table of the settings in which the studies differ; None if they do not."""
     specs = {study.name: session.get_one(StudyRow, study.number).spec for study in studies}
     return spec_table(specs, "Settings in which the studies differ")
+
+
+def comparison_report(
+    session: Session,
+    studies: Sequence[StudyRow],
+    run: Callable[[Comparison], Mapping[str, Any]],
+    baseline: str | None = None,
+) -> Document:
+    """Compare the studies on each test set that all of them have, with every difference tested.
+
+    `run` makes one test; `baseline` is a row, "study: system" (default: the first study's baseline). Raises
+    InputError if the studies share no test set, or none has such a row.
+    """
+    common = common_test_sets(session, studies)
+    if not common:
+        raise InputError(NOTHING_IN_COMMON)
+    sections: list[Section] = []
+    for key, own in common.items():
+        compared = compared_systems(session, key, own)
+        rows = list(dict.fromkeys(row for row, _ in compared.tested))
+        against = baseline or f"{own[0].name}: {spec_of(studies[0]).baseline}"
+        if against not in rows:
+            raise InputError(f"--baseline {against}: no such system; there are {', '.join(rows)}")
+        tests = compared.comparisons(against)
+        found = {place: run(test) for place, test in tests.items()}
+        title = " / ".join(dict.fromkeys(study.test_set for study in own))
+        table = compared.against(against, found)
+        sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (TESTS,)))))
+    specs = compared_specs(session, next(iter(common.values())))
+    names = [own.name for own in next(iter(common.values()))]
+    return Document(
+        kind="comparison",
+        name=", ".join(names),
+        number=0,
+        state="succeeded",
+        about="",
+        facts=(Fact("studies", tuple(f"{study.name} #{study.id}" for study in studies)),),
+        test_sets=tuple(section.title for section in sections),
+        sections=(*sections, *([Section("settings", "", (specs,))] if specs is not None else [])),
+    )
 
 
 def _tested(results: StudyResults, test_set: str, system: str, metric: Metric) -> Tested | None:

@@ -17,13 +17,14 @@ from sqlalchemy import select
 from creamtea.access import rights
 from creamtea.errors import InputError
 from creamtea.report.across_studies import (
+    NOTHING_IN_COMMON,
+    TESTS,
     Compared,
     OfStudy,
     common_test_sets,
     compared_specs,
     compared_systems,
 )
-from creamtea.report.cells import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.store.queries import study_names
 from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
@@ -61,7 +62,7 @@ def page() -> None:
         rows = {row.id: row for row in reading.scalars(select(StudyRow).where(StudyRow.id.in_(chosen)))}
         common = common_test_sets(reading, [rows[number] for number in chosen])
     if not common:
-        note("These studies have no test set in common: the same sentences with the same references.")
+        note(NOTHING_IN_COMMON)
         return
     keys = list(common)
     titles = {key: _title(own) for key, own in common.items()}
@@ -104,12 +105,7 @@ def _systems(compared: Compared) -> None:
             found = _found(request, len(tests))
             if found is not None:
                 table = compared.against(against, dict(zip(tests, found, strict=True)))
-                note(
-                    "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 "
-                    "samples); p is that of the bootstrap and of approximate randomisation (10,000 trials), "
-                    "with Holm's correction over the systems of a column. A star: both are below "
-                    f"0.05{SEEDS_ALLOW}; {WITH_SEEDS}."
-                )
+                note(TESTS)
     blocks.show_block(table, "compare/systems", level=3)
 
 
