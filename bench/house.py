@@ -15,7 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("platform/creamtea", "workers/creamtea_workers", "webapp/creamtea_webapp")
 BUILT = ("docs/reference/", "docs/steps.md", "docs/papers.md")  # written from the code
-GENERATED = re.compile(r"<!-- [^>]*-->\n+\|.*?<!-- end[^>]*-->", re.DOTALL)  # tables written from code or data
+GENERATED = re.compile(
+    r"<!-- [^>]*-->\n+\|.*?<!-- end[^>]*-->", re.DOTALL
+)  # tables written from code or data
 
 
 def tracked(*paths: str) -> list[Path]:
@@ -55,7 +57,7 @@ def report(rooms: list[str]) -> None:
         tests = count_python([file for file in tracked("tests") if file.suffix == ".py"])
         pages = [file for file in tracked("docs", "*.md") if file.suffix == ".md"]
         kept = {file for file in pages if not str(file.relative_to(ROOT)).startswith(BUILT)}
-                words = sum(len(GENERATED.sub("", file.read_text(encoding="utf-8")).split()) for file in kept)
+        words = sum(len(GENERATED.sub("", file.read_text(encoding="utf-8")).split()) for file in kept)
         print(f"{'lines of tests':<32}{tests['lines']:>8,}")
         print(f"{'words kept by hand (docs, *.md)':<32}{words:>8,}")
 
