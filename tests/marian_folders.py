@@ -54,9 +54,10 @@ CARD = "---\nlanguage: [en, de]\nlicense: cc-by-4.0\n---\n\n# A random model\n"
 
 def make_folder(folder: Path, size: int = 0, ends: float = 1.0, **changes: Any) -> dict[str, Any]:
     """Write a folder, and return its configuration. `size`: of the vocabulary, at least; `ends`: how much
-    likelier than other words the end is, as a logit. `separate_vocabs` gives each side a vocabulary."""
+    likelier than other words the end is, as a logit. `separate_vocabs` gives each side a vocabulary, of which
+    the source's has `more_sources`."""
     folder.mkdir(parents=True, exist_ok=True)
-    separate = changes.pop("separate_vocabs", False)
+    separate, more = changes.pop("separate_vocabs", False), changes.pop("more_sources", 0)
     pieces: dict[str, list[str]] = {}
     for side, lines in SIDES.items():
         model = io.BytesIO()
@@ -75,7 +76,8 @@ def make_folder(folder: Path, size: int = 0, ends: float = 1.0, **changes: Any) 
     )  # transformers has one pad's id
     for side, own in sides.items():
         known = [piece for piece in dict.fromkeys(own) if piece not in ("</s>", "<unk>")]
-        known += [f"x{n}" for n in range(size - len(known) - 3)]
+        wanted = size + more * (side == "source")
+        known += [f"x{n}" for n in range(wanted - len(known) - 3)]
         vocabulary = {piece: id_ for id_, piece in enumerate(["</s>", "<unk>", *known, "<pad>"])}
         (folder / files[side]).write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
         sizes.append(len(vocabulary))

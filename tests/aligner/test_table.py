@@ -26,9 +26,12 @@ A, B, C = 4, 5, 6
 
 class Pieces:
     size = len(PIECES)
+    source_vocabulary = None
 
     def pieces(self, ids: list[int]) -> list[str]:
         return [PIECES[id_] for id_ in ids]
+
+    source_pieces = pieces
 
 
 def user_file(path: Path, content: str, packed: bool = False) -> UserFile:

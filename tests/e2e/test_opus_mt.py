@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from creamtea.store.database import open_database
 from creamtea.store.tables import Point, StepRow
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "opus-mt.md").read_text()
+SOURCE = b"the old man\na \xd0\xb6\n"
 EXACT = "  opus-exact: {model: {marian: opus-mt-en-de}, search: {kind: exact, max_states: 200}}\n"
 
 
@@ -24,25 +26,43 @@ def block(language: str, number: int = 1) -> str:
     return PAGE.split(f"```{language}\n")[number].split("```")[0]
 
 
-def test_the_commands_of_the_page(
+@pytest.fixture
+def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+) -> Callable[..., tuple[int, str, str]]:
+    """The command line in a folder with the model and texts that the page names. `lines`: standard input."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "200")
-    run = runner(monkeypatch, capsys)
+    command_line = runner(monkeypatch, capsys)
     make_folder(tmp_path / "opus-mt-en-de", ends=5.0)
     for side, ending in (("source", "en"), ("target", "de")):
-        (tmp_path / f"test.{ending}").write_text("".join(f"{line}\n" for line in SIDES[side]))
+        lines = "".join(f"{line}\n" for line in SIDES[side])
+        for name, times in (("train", 4), ("dev", 1), ("test", 1)):
+            (tmp_path / f"{name}.{ending}").write_text(lines * times)
+
+    def given(*words: str, lines: bytes = SOURCE) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+        return command_line(*words, *(("-q", "--executor", "inline") if words[0] == "run" else ()))
+
+    return given
+
+
+def run_block(run: Callable[..., tuple[int, str, str]], number: int) -> list[str]:
+    """Run a block's commands; the output of each."""
+    outputs = []
+    for command in block("sh", number).splitlines():
+        program, *words = command.removesuffix(" < sentences.en").split()
+        code, out, err = run(*words)
+        assert (program, code) == ("creamtea", 0), out + err
+        outputs.append(out)
+    return outputs
+
+
+def test_the_commands_of_the_page(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     study = block("yaml").replace("baseline: opus\n", f"{EXACT}baseline: opus\n")
     (tmp_path / "opus.yaml").write_text(study)
-    source = b"the old man\na \xd0\xb6\n"
-    for command in block("sh").splitlines():
-        program, *words = command.removesuffix(" < sentences.en").split()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(source)))
-        code, out, err = run(*words, *(("-q", "--executor", "inline") if words[0] == "run" else ()))
-        assert (program, code) == ("creamtea", 0), out + err
-    assert len(out.splitlines()) == 2
+    assert len(run_block(run, 1)[-1].splitlines()) == 2
     code, out, _ = run("report", "opus", "--json")
     report = json.loads(out)
     sections = {section["key"]: section for section in report["sections"]}
@@ -50,7 +70,6 @@ def test_the_commands_of_the_page(
     assert all("creamtea/tiny-en-de" in text and "licence: cc-by-4.0" in text for text in told)
     assert "latency: " in told[0]
 
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(source)))
     code, out, err = run("translate", "opus", "opus", "--json")
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
@@ -62,20 +81,31 @@ def test_the_commands_of_the_page(
     assert "was not trained here" in err
 
 
+def test_the_page_selects_vocabularies(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+    quick = block("yaml", 2).replace(
+        "max_updates: 2000, validate_every: 200", "max_updates: 12, validate_every: 6"
+    )
+    (tmp_path / "small.yaml").write_text(quick)
+    _, _, report, translated = run_block(run, 2)
+    assert "latency" in report
+    assert "a threshold below" in translated
+    _, out, _ = run("report", "small", "--json")
+    sections = {section["key"]: section for section in json.loads(out)["sections"]}
+    table = sections["systems"]["blocks"][0]["blocks"][0]
+    cells = {row["name"]: row["cells"] for row in table["rows"]}
+    sizes = {name: row["selected_size"]["value"] for name, row in cells.items()}
+    assert sizes["full"] > sizes["lexicon"] > 1
+    assert sizes["full"] > sizes["nvs"] == sizes["nvs-int8"] > 1
+    measured = ("bleu", "recall_sentence", "latency_p50")
+    assert {row[name]["state"] for row in cells.values() for name in measured} == {"ok"}
+
+
 def test_the_page_fine_tunes_by_each_objective(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path / "home"))
-    run = runner(monkeypatch, capsys)
-    make_folder(tmp_path / "opus-mt-en-de", ends=5.0)
-    for side, ending in (("source", "en"), ("target", "de")):
-        lines = "".join(f"{line}\n" for line in SIDES[side])
-        for name, times in (("train", 4), ("dev", 1), ("test", 1)):
-            (tmp_path / f"{name}.{ending}").write_text(lines * times)
-    quick = block("yaml", 2).replace("max_updates: 2000", "max_updates: 12, validate_every: 6")
+    quick = block("yaml", 3).replace("max_updates: 2000", "max_updates: 12, validate_every: 6")
     (tmp_path / "tuned.yaml").write_text(quick.replace("learning_rate: 0.00005", "learning_rate: 0.01"))
-    code, out, err = run("run", "tuned.yaml", "-q", "--executor", "inline")
+    code, out, err = run("run", "tuned.yaml")
     assert code == 0, out + err
     with open_database(f"sqlite:///{tmp_path / 'home' / 'creamtea.db'}").session() as session:
         rows = session.scalars(select(StepRow).where(StepRow.kind == "train")).all()

@@ -91,7 +91,15 @@ def test_a_model_beside_trained_systems_changes_no_key_of_theirs(
         ),
         (
             ("precision: int8}", "selection: {kind: lexicon}}"),
-            "found alignment lexicon of a model that was trained elsewhere, allowed the full vocabulary",
+            "systems.opus-beam.alignment_corpus: required key is missing (a corpus to align the lexicon on)",
+        ),
+        (
+            ("precision: int8}", "selection: {kind: lexicon}, alignment_corpus: news}"),
+            "corpora: required key is missing (a system has an alignment_corpus)",
+        ),
+        (
+            ("precision: int8}", "selection: {kind: nvs}}"),
+            "found neural vocabulary selection of a model that was trained elsewhere, which has no NVS head",
         ),
         (("precision: int8}", "ensemble: true}"), "found an ensemble of one model"),
         (("precision: int8}", "reference: 1}"), "found reference beside model"),
@@ -145,12 +153,84 @@ def test_a_variant_starts_from_a_model_with_its_subwords_and_architecture(write_
     assert not [step for step in steps if step.kind == "subwords"]
 
 
+HEADS = """\
+name: heads
+languages: {source: en, target: de}
+corpora:
+  news: {kind: files, train: [{source: train.en, target: train.de}], dev: {source: dev.en, target: dev.de}}
+variants:
+  nvs:
+    {start_from: {marian: models/opus}, corpus: news, objective: {kind: softmax}, nvs: {},
+     training: {freeze: translation}}
+systems:
+  full: {model: {marian: models/opus}}
+  lexicon: {model: {marian: models/opus}, selection: {kind: lexicon}, alignment_corpus: news}
+  tuned-lexicon: {variant: nvs, selection: {kind: lexicon}}
+  nvs: {variant: nvs, selection: {kind: nvs}}
+baseline: full
+test_sets: {test: {kind: files, source: test.en, target: test.de}}
+latency: {test_set: test, sentences: 2, repetitions: 2}
+"""
+
+
+def test_selections_on_an_imported_model_share_its_lexicon(write_opus: Write, write: Write) -> None:
+    planned = plan(load_study(write(text=HEADS)).study, Path())
+    of_kind = {kind: [step for step in planned.steps if step.kind == kind] for kind in ("align", "recall")}
+    (imported,) = [step for step in planned.steps if step.kind == "import_model"]
+    (align,), (encode,) = of_kind["align"], [step for step in planned.steps if step.kind == "encode"]
+    assert align.inputs == {"encode": [encode.key], "subwords": [imported.key]}
+    (train,) = [step for step in planned.steps if step.kind == "train"]
+    assert train.params["training"]["freeze"] == "translation"
+    assert (train.inputs["initial"], train.inputs["encode"]) == ([imported.key], [encode.key])
+    # both lexicon systems have one recall: it depends on no model
+    assert [step.inputs.get("align") for step in of_kind["recall"]] == [[align.key], None]
+    assert of_kind["recall"][1].inputs["train"] == [train.key]
+    nodes = {node.node: node.key for node in planned.nodes}
+    assert nodes["recall/lexicon/test"] == nodes["recall/tuned-lexicon/1/test"] == of_kind["recall"][0].key
+    (latency,) = [step for step in planned.steps if step.kind == "latency"]
+    assert latency.inputs["models"] == [imported.key, train.key]
+    assert latency.inputs["align"] == [align.key]
+
+
+def test_a_latency_run_has_one_lexicon(write_opus: Write, write: Write) -> None:
+    more = "  other: {kind: synthetic}\n"
+    text = HEADS.replace("variants:\n", f"{more}variants:\n").replace(
+        "alignment_corpus: news", "alignment_corpus: other"
+    )
+    assert "systems with 2 lexica (news, other)" in mistakes(write(text=text))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
-            ("objective: {kind: scones}", "objective: {kind: scones}, nvs: {}"),
-            "variants.first.nvs: found nvs",
+            ("objective: {kind: scones}", "objective: {kind: scones}, training: {freeze: translation}"),
+            "variants.first.training.freeze: found translation without an NVS head to train",
+        ),
+        (
+            (
+                "objective: {kind: scones}",
+                "objective: {kind: scones}, nvs: {}, training: {freeze: translation}",
+            ),
+            "variants.first.objective: found SCONES α=0.5, where the frozen model is trained by softmax",
+        ),
+        (
+            (
+                "objective: {kind: softmax}",
+                "objective: {kind: softmax}, nvs: {}, training: {freeze: translation}",
+            ),
+            "variants.second.objective: found softmax, where the frozen model is trained by SCONES α=0.5",
+        ),
+        (
+            (
+                "objective: {kind: scones}",
+                "objective: {kind: softmax}, nvs: {}, training: {freeze: translation, select_by: bleu}",
+            ),
+            "variants.first.training.select_by: found bleu, which no head changes",
+        ),
+        (
+            ("first: {variant: first}", "first: {variant: first, alignment_corpus: news}"),
+            "systems.first.alignment_corpus: found one beside a variant",
         ),
         (
             ("objective: {kind: scones}", "objective: {kind: scones}, architecture: {preset: base}"),
@@ -161,8 +241,8 @@ def test_a_variant_starts_from_a_model_with_its_subwords_and_architecture(write_
             "bpe_dropout in the subwords of an imported model",
         ),
         (
-            ("first: {variant: first}", "first: {variant: first, selection: {kind: lexicon}}"),
-            "alignment lexicon in the subwords of an imported model",
+            ("first: {variant: first}", "first: {variant: first, selection: {kind: nvs}}"),
+            "found nvs, but the variant has no NVS head",
         ),
         (("{marian: models/opus}", "{marian: models/none}"), "variants.first.start_from.marian: found"),
         (("{marian: models/opus}", "{name: models/opus}"), "variants.first.start_from"),

@@ -138,3 +138,69 @@ def test_another_kind_of_decoder_is_refused(parent: Path, tmp_path: Path) -> Non
 def test_a_head_that_would_be_dropped_is_refused(parent_with_head: Path, tmp_path: Path) -> None:
     with pytest.raises(StepError, match=r"its nvs\.bias has no place here; .*this one `nvs` if the other"):
         trainer(parameters(TUNING), PAIRS, tmp_path, initial=parent_with_head)
+
+
+# ---------------------------------------------------------------- the head alone
+
+
+def frozen(parent: Path, folder: Path, nvs: dict[str, Any] = HEAD, **changes: Any) -> TrainingResult:
+    tuning = {**TUNING, "freeze": "translation", "learning_rate": 0.02, "checkpoint_every": 3, **changes}
+    return trainer(parameters(tuning, nvs=nvs), PAIRS, folder, initial=parent).run()
+
+
+@pytest.mark.parametrize("name", ["parent", "parent_with_head"])
+def test_a_frozen_translation_model_keeps_its_bits(name: str, tmp_path: Path, request: Any) -> None:
+    """Also where several models are averaged."""
+    parent = request.getfixturevalue(name)
+    outcome = frozen(parent, tmp_path, average=2)
+    weights, own = load_file(parent / "model.safetensors"), outcome.model.state_dict()
+    head = {key for key in own if key.startswith("nvs.")}
+    assert all(torch.equal(own[key], weights[key]) for key in set(own) - head)
+    assert not any(torch.equal(own[key], weights[key]) for key in head & set(weights))
+    losses = dev_losses(outcome)
+    assert (0 in losses) == (name == "parent_with_head")
+    assert list(losses.values())[-1] < 0.9 * next(iter(losses.values()))
+
+
+def test_the_head_alone_learns_what_it_would_beside_the_model(parent: Path, tmp_path: Path) -> None:
+    """Its first update is that of a joint training without dropout."""
+    made = [
+        trainer(
+            parameters({**TUNING, "learning_rate": 0.02, **changes}, {"dropout": 0.0}, nvs=HEAD),
+            PAIRS,
+            tmp_path / str(number),
+            initial=parent,
+        )
+        for number, changes in enumerate(({}, {"freeze": "translation"}))
+    ]
+    for loop in made:
+        loop.update(loop.next_members())
+    joint, alone = (loop.model.state_dict()["nvs.weight"] for loop in made)
+    assert torch.allclose(joint, alone, atol=1e-6)
+
+
+def test_only_the_head_has_gradients_moments_and_checkpoints(parent: Path, tmp_path: Path) -> None:
+    params = parameters({**TUNING, "freeze": "translation", "max_updates": 3}, nvs=HEAD)
+    made = trainer(params, PAIRS, tmp_path, initial=parent)
+    made.run()
+    kept = {name for name, weight in made.model.named_parameters() if weight.requires_grad}
+    assert kept == {"nvs.weight", "nvs.bias"}
+    assert len(made.optimiser.state_dict()["state"]) == 2
+    for file in tmp_path.iterdir():
+        content = torch.load(file, weights_only=True)
+        assert set(content.get("model", content)) == kept, file.name
+
+
+def test_a_head_alone_resumes_with_the_same_bits(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
+    params = parameters(
+        {**TUNING, "freeze": "translation", "learning_rate": 0.02, "average": 2, "checkpoint_every": 3},
+        nvs=HEAD,
+    )
+    whole = trainer(params, PAIRS, tmp_path / "whole", initial=parent).run()
+    pieces = interrupted(params, PAIRS, tmp_path / "pieces", [0, 4], initial=parent)
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    assert whole.position.points == pieces.position.points

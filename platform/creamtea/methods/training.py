@@ -55,6 +55,9 @@ class Training(Strict):
     # bf16 computes layers in bf16, except recurrent ones; tf32 in fp32, in whose matrix products a GPU rounds
     # the factors to ten bits; none in fp32. Weights stay in fp32
     autocast: Literal["none", "bf16", "tf32"] = "bf16"
+    # translation: only the NVS head is trained, and the translation model stays as `start_from` has it;
+    # losses are then the head's, per sentence
+    freeze: Literal["translation"] | None = Field(default=None, exclude_if=lambda frozen: frozen is None)
     # whether a training that is interrupted and resumed must end with exactly the same weights; none: on CPUs
     # only, as a GPU is slower then
     deterministic: bool | None = Field(default=None, exclude_if=lambda value: value is None)

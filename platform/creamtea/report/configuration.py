@@ -40,7 +40,7 @@ def describe_training(study: Study, name: str) -> Iterator[str]:
     if study.imported_by(name) is None:
         yield describe_architecture(spec.architecture)
     if spec.nvs is not None:
-        yield "NVS head"
+        yield "NVS head" + (" alone" if own.freeze else "")
     if spec.start_from is not None:
         yield f"adapted from {describe_start(spec.start_from)}"
     yield f"text: {spec.corpus}" + (f", subwords {spec.subwords}" if spec.subwords else "")

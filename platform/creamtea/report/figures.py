@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from creamtea.contract.columns import Column
 from creamtea.report import text, vega
 from creamtea.report.cells import StudyResults, state_of
+from creamtea.report.configuration import describe_imported
 from creamtea.report.latency import P50, SPEED
 from creamtea.report.model import Cell, Choice, Delta, Figure, Spec, Table
 from creamtea.report.tables import RECALL_SENTENCE, SELECTED
 from creamtea.store.queries import CurvePoint, Node
-from creamtea.study.spec import Study
+from creamtea.study.spec import Study, System
 
 RECALL = ("recall_sentence", "recall_idiom", "recall_idiom_words")
 
@@ -49,22 +50,25 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
 
 
 def _recall_group(spec: Study, node: Node) -> str:
-    name = str(node.labels["variant"])
-    selection = spec.systems[str(node.labels["system"])].selection
+    system = spec.systems[str(node.labels["system"])]
+    selection = system.selection
     if not selection.needs_model:
-        several = len({_lexicon(spec, other) for other in spec.variants}) > 1
-        return f"{selection.curve()}, {_lexicon(spec, name)}" if several else selection.curve()
+        several = len({_lexicon(spec, other) for other in spec.systems.values() if other.runs}) > 1
+        return f"{selection.curve()}, {_lexicon(spec, system)}" if several else selection.curve()
+    name = system.variant
     seed = f", seed {node.labels['seed']}" if len(spec.variants[name].seeds) > 1 else ""
     return f"{selection.curve()}, {name}{seed}"
 
 
-def _lexicon(spec: Study, variant: str) -> str:
-    """Name what a variant's lexicon is aligned on: "news/bpe", "idioms/bpe of news".
+def _lexicon(spec: Study, system: System) -> str:
+    """Name what a system's lexicon is aligned on: "news/bpe", "idioms/bpe of news", "news/model opus-mt".
 
-    The subwords are those of the first variant in a chain of adaptations.
+    The subwords are those of the first variant in a chain of adaptations, or of an imported model.
     """
-    own, root = spec.variants[variant], spec.variants[spec.root_of(variant)]
-    corpus = own.alignment_corpus or own.corpus
+    corpus = spec.alignment_corpus(system)
+    if (model := system.model or spec.imported_by(system.variant)) is not None:
+        return f"{corpus}/{describe_imported(model)}"
+    root = spec.variants[spec.root_of(system.variant)]
     return f"{corpus}/{root.subwords}" + ("" if corpus == root.corpus else f" of {root.corpus}")
 
 

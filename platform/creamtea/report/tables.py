@@ -89,7 +89,10 @@ DEVELOPMENT: dict[SelectBy, Column] = {
     "per": Column("dev_per", "dev PER", 2, "lower", note=_OF_DEVELOPMENT),
     "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2, "lower", note=_OF_DEVELOPMENT),
 }
-_DEV_LOSS = "mean per target subword (softmax, SCONES: nats); lower is better within one objective"
+_DEV_LOSS = (
+    "mean per target subword (softmax, SCONES: nats), of an NVS head that is trained alone per sentence; "
+    "lower is better within one objective"
+)
 
 
 def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:

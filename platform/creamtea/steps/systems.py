@@ -70,8 +70,9 @@ TRAIN = StepKind(
         "model.json": "what rebuilds the model: objective, architecture, nvs, vocabulary_size",
     },
     metrics={
-        "dev_loss": "per target subword",
-        "dev_bleu": "greedy, of the first development sentences, or of all with `select_by`",
+        "dev_loss": "per target subword; with `freeze`, the NVS head's per sentence",
+        "dev_bleu": "greedy, of the first development sentences, or of all with `select_by`; not with "
+        "`freeze`",
         "dev_per": "greedy, mean over languages, with `select_by: per`",
         "dev_levenshtein": "greedy, mean over languages, with `select_by: levenshtein`",
         "updates": "of the optimiser",

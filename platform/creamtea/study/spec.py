@@ -79,6 +79,8 @@ class System(Strict):
     variant: Name = Field(default="", exclude_if=lambda name: not name)
     # instead of a variant: a model that was trained elsewhere
     model: ImportedModel | None = Field(default=None, exclude_if=lambda model: model is None)
+    # of a `model`: the corpus that the lexicon of its selection is aligned on, in the model's subwords
+    alignment_corpus: Name | None = Field(default=None, exclude_if=lambda name: name is None)
     # instead of a variant, by test set: path of a text file with a line for each segment
     outputs: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
     # instead of a variant: the number of a human reference, 1 for `target`
@@ -170,6 +172,13 @@ class Study(Strict):
         """The model from elsewhere at the beginning of such a chain, if there is one."""
         start = self.variants[self.root_of(variant)].start_from
         return start if isinstance(start, ImportedModel) else None
+
+    def alignment_corpus(self, system: System) -> str:
+        """The corpus that a system's lexicon is aligned on; "" of an imported model that names none."""
+        if system.model is not None:
+            return system.alignment_corpus or ""
+        variant = self.variants[system.variant]
+        return variant.alignment_corpus or variant.corpus
 
     def subword_texts(self) -> set[tuple[str, str]]:
         """The corpora that subwords are learnt from, each with the subwords' name."""

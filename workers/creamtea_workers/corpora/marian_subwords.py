@@ -15,19 +15,29 @@ from pathlib import Path
 
 import sentencepiece
 
-from creamtea_workers.corpora.subwords import BLANK, BOS, EOS, PAD, UNK, SourceVocabulary
+from creamtea_workers.corpora.subwords import (
+    BLANK,
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    Offset,
+    SourceVocabulary,
+    word_starts,
+)
 from creamtea_workers.corpora.text import normalise
 
 _LANGUAGE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)
 
 
 class MarianSubwords:
-    """See `creamtea_workers.corpora.subwords.TextModel`. `source`: pieces by id; None: the target's."""
+    """See `creamtea_workers.corpora.subwords.SubwordTexts`. `source`: pieces by id; None: the target's."""
 
     def __init__(self, models: Sequence[bytes], source: Sequence[str] | None, target: Sequence[str]) -> None:
         self._models = models
         self._processors = [sentencepiece.SentencePieceProcessor(model_proto=model) for model in models]
-        self._source, self._target = source, target
+        self._source, self._target = source, target  # as they are in the file
+        self._source_names = target if source is None else source
         self.size = len(target)
         self.source_vocabulary = None if source is None else SourceVocabulary(size=len(source), bracketed=0)
         of_target = _ids(target)
@@ -65,6 +75,25 @@ class MarianSubwords:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The target's subwords, for people and logs."""
         return [self._target[int(id_)] for id_ in ids]
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._source_names[int(id_)] for id_ in ids]
+
+    def word_starts(self) -> frozenset[int]:
+        """The ids of the source's subwords that begin a word."""
+        return word_starts(self._source_names)
+
+    def offsets(self, text: str) -> list[Offset]:
+        """The target's subwords with the characters that each stands for, before SentencePiece normalises
+        them (½ is one of `text`, and 1⁄2 in the subword). ValueError if `text` is not normalised."""
+        if text != normalise(text):
+            raise ValueError("offsets are only defined for normalised text")
+        result, end = [], 0
+        for piece in self._processors[1].encode(text, return_type="proto").pieces:
+            start, end = end, end + len(piece.surface)
+            blank = piece.surface.startswith(" ")
+            result.append(Offset(self._ids[1].get(piece.piece, UNK), start + blank, end))
+        return result
 
     def _source_pieces(self, line: str) -> list[str]:
         text = normalise(line)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.words import is_blank
-from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model
+from creamtea_workers.corpora.subwords import SubwordTexts, TextModel, load_text_model, subword_texts
 from creamtea_workers.corpora.text import read_jsonl
 
 
@@ -83,13 +83,9 @@ class EncodedTestSet:
         return cls(subwords, segments, encode_sources(subwords, [row["source"] for row in segments]))
 
     @property
-    def joint(self) -> SubwordModel:
-        """The subwords of both sides. StepError if each side has its own."""
-        if not isinstance(self.subwords, SubwordModel):
-            raise StepError(
-                "what a vocabulary selection holds is measured in subwords of kind bpe or unigram"
-            )
-        return self.subwords
+    def subword_texts(self) -> SubwordTexts:
+        """The text model. StepError if it is one of characters or tokens."""
+        return subword_texts(self.subwords)
 
     @property
     def indices(self) -> list[int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import sentencepiece
@@ -163,10 +163,11 @@ class SubwordModel:
         """The subwords as SentencePiece writes them, for people and logs."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
 
+    source_pieces = pieces
+
     def word_starts(self) -> frozenset[int]:
         """The ids of the subwords that begin a word."""
-        pieces = self.pieces(range(self.size))
-        return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(BLANK))
+        return word_starts(self.pieces(range(self.size)))
 
     def offsets(self, text: str) -> list[Offset]:
         """The subwords of normalised text with their characters. ValueError if `text` is not normalised:
@@ -182,6 +183,11 @@ class SubwordModel:
             result.append(Offset(id_, position + piece.startswith(BLANK), end))
             position = end
         return result
+
+
+def word_starts(pieces: Iterable[str]) -> frozenset[int]:
+    """The ids of the pieces that begin a word."""
+    return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(BLANK))
 
 
 # Vocabularies of characters or tokens, one for each side of a word-level task.
@@ -224,6 +230,38 @@ class TextModel(Protocol):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a target; pad, bos and eos are dropped, what is unknown shows as ⁇."""
+
+
+@runtime_checkable
+class SubwordTexts(TextModel, Protocol):
+    """A text model of subwords, a `SubwordModel` or `MarianSubwords`: what aligners, selections and
+    their recall need of it."""
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The target's subwords as SentencePiece writes them, for people and tables."""
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The source's subwords, likewise."""
+
+    def word_starts(self) -> frozenset[int]:
+        """The ids of the source's subwords that begin a word."""
+
+    def offsets(self, text: str) -> list[Offset]:
+        """The subwords of a normalised target text with their characters. ValueError if `text` is not
+        normalised."""
+
+
+def subword_texts(model: TextModel) -> SubwordTexts:
+    """StepError for a text model of characters or tokens."""
+    if not isinstance(model, SubwordTexts):
+        raise StepError("what a vocabulary selection holds is measured in subwords of kind bpe or unigram")
+    return model
+
+
+def vocabulary_sizes(model: TextModel) -> tuple[int, int]:
+    """How many ids source and target have."""
+    own = model.source_vocabulary
+    return model.size if own is None else own.size, model.size
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from creamtea.settings import processor_name
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import encode_sources
-from creamtea_workers.corpora.subwords import UNK, SubwordModel, TextModel, load_text_model
+from creamtea_workers.corpora.subwords import UNK, SubwordTexts, TextModel, load_text_model
 from creamtea_workers.corpora.text import normalise, read_jsonl
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import ModelConfig, load_model
@@ -255,14 +255,14 @@ class TrainedModel:
     ) -> Translator:
         """`lexicon` for lexicon selection, `subwords` for MBR and for NVS without context."""
         self.require(type(selection))
-        joint = subwords if isinstance(subwords, SubwordModel) else None
+        pieces = subwords if isinstance(subwords, SubwordTexts) else None
         if self.precision in search.excluded_precisions:
             reason = search.excluded_precisions[self.precision]
             raise StepError(f"{search.title} in precision {self.precision}: {reason}; give the system fp32")
         return Translator(
             model=self.model,
             objective=self.objective,
-            selector=build_selector(selection, SelectionResources(self.model, lexicon, joint)),
+            selector=build_selector(selection, SelectionResources(self.model, lexicon, pieces)),
             search=build_search(search, subwords.decode if subwords else None),
         )
 
@@ -328,10 +328,10 @@ class OpenSystem:
         (None: the full vocabulary), and a `count` above 1 `best`, at most so many of
         {text, score, length}, best first. A `word` of the target adds `word`: for each of its subwords
         {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
-        InputError for a selection of a model without joint subwords.
+        InputError for a selection of a model of characters or tokens.
         """
-        joint = self.subwords if isinstance(self.subwords, SubwordModel) else None
-        if (with_selection or word) and joint is None:
+        subwords = self.subwords if isinstance(self.subwords, SubwordTexts) else None
+        if (with_selection or word) and subwords is None:
             raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
         lines = [normalise(line) for line in lines]
         sources = encode_sources(self.subwords, lines)
@@ -351,16 +351,16 @@ class OpenSystem:
                 "unknown": unknown,
             }
             rows.append(row if count == 1 else {**row, "best": best})
-        if joint is not None and (with_selection or word):
+        if subwords is not None and (with_selection or word):
             selection = self.translator.selected(sources)
             for number, row in enumerate(rows):
                 ids = None if selection is None else selection[number]
                 if with_selection:
-                    row["selected"] = None if ids is None else joint.pieces(ids)
+                    row["selected"] = None if ids is None else subwords.pieces(ids)
                 if word:
                     allowed = None if ids is None else frozenset(ids)
                     row["word"] = _subwords_of(
-                        word, sources[number], allowed, self.translator, joint, self.params
+                        word, sources[number], allowed, self.translator, subwords, self.params
                     )
         return rows
 
@@ -370,11 +370,11 @@ def _subwords_of(
     source: Sequence[int],
     allowed: frozenset[int] | None,
     translator: Translator,
-    subwords: SubwordModel,
+    subwords: SubwordTexts,
     params: DecodeParams,
 ) -> list[dict[str, Any]]:
     """`allowed` None: every subword."""
-    ids = subwords.encode(word)
+    (ids,) = subwords.encode_targets([word])
     needs = dict.fromkeys(ids, "")
     if missing := [id_ for id_ in needs if allowed is not None and id_ not in allowed]:
         limits = translator.limits(source, missing)

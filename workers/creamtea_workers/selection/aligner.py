@@ -46,7 +46,7 @@ _UNIT = 1 << 23  # cells whose posteriors are in memory before they are counted
 class TranslationTable:
     """t(target | source): parallel arrays, sorted by source, then target; only pairs that occur together.
 
-    The source id `vocabulary_size` is NULL.
+    `vocabulary_size`: of the larger side, if each has its own vocabulary. It is NULL's source id.
     """
 
     source: NDArray[Any]  # integers

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordTexts
 from creamtea_workers.models.interface import Memory, TranslationModel
 
 
@@ -19,7 +19,7 @@ class SelectionResources:
 
     model: TranslationModel
     lexicon: Path | None = None  # of an align step
-    subwords: SubwordModel | None = None  # which tell where a word begins
+    subwords: SubwordTexts | None = None  # which tell where a word begins
 
 
 class Selector(Protocol):

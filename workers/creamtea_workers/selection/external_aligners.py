@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.files import scratch_folder
 from creamtea.wording import counted
-from creamtea_workers.corpora.subwords import BOS, EOS, PAD, SubwordModel
+from creamtea_workers.corpora.subwords import BOS, EOS, PAD, SubwordTexts, vocabulary_sizes
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows, Shard
 from creamtea_workers.outside import end, inherited_variables, start
@@ -51,12 +51,15 @@ class ImportedTable:
     skipped: int  # of these, with an unknown piece
 
 
-def read_table(file: UserFile, subwords: SubwordModel) -> ImportedTable:
+def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
     """StepError names the file, the line, what was found and the remedy."""
-    pieces = subwords.pieces(range(subwords.size))
-    # a text has neither pad, nor bos, nor eos
-    targets = {piece.encode(): id_ for id_, piece in enumerate(pieces) if id_ not in (PAD, BOS, EOS)}
-    sources = {NULL: subwords.size, **targets}
+    sizes = vocabulary_sizes(subwords)
+    names = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
+    sources, targets = (  # a text has neither pad, nor bos, nor eos
+        {piece.encode(): id_ for id_, piece in enumerate(pieces) if id_ not in (PAD, BOS, EOS)}
+        for pieces in names
+    )
+    sources[NULL] = max(sizes)
     # arrays, since a table can have tens of millions of lines
     source_ids, target_ids, logarithms = array("i"), array("i"), array("f")
     lines, unknown = 0, ""  # the first unknown piece, and its line
@@ -81,7 +84,7 @@ def read_table(file: UserFile, subwords: SubwordModel) -> ImportedTable:
     first, second = (np.frombuffer(ids, dtype=np.int32).astype(np.int64) for ids in (source_ids, target_ids))
     probability = np.exp(np.frombuffer(logarithms, dtype=np.float32), dtype=np.float64)
     order = np.lexsort((second, first))
-    table = TranslationTable(first[order], second[order], probability[order], subwords.size)
+    table = TranslationTable(first[order], second[order], probability[order], max(sizes))
     _check_rows(file, table, subwords)
     return ImportedTable(table, lines, skipped)
 
@@ -132,21 +135,21 @@ def _shown(line: bytes, length: int = 60) -> str:
     return repr(text if len(text) <= length else text[:length] + "…")
 
 
-def _check_rows(file: UserFile, table: TranslationTable, subwords: SubwordModel) -> None:
+def _check_rows(file: UserFile, table: TranslationTable, subwords: SubwordTexts) -> None:
     """No pair twice, and no row above 1."""
 
     def piece(id_: int) -> str:
-        return NULL.decode() if id_ == subwords.size else subwords.pieces([id_])[0]
+        return NULL.decode() if id_ == table.vocabulary_size else subwords.source_pieces([id_])[0]
 
     twice = (np.diff(table.source) == 0) & (np.diff(table.target) == 0)
     if twice.any():
         place = int(twice.argmax())
-        pair = f"{piece(int(table.source[place]))} {piece(int(table.target[place]))}"
+        pair = f"{piece(int(table.source[place]))} {subwords.pieces([int(table.target[place])])[0]}"
         raise StepError(
             f"{file.name} names the pair {pair!r} more than once (and {int(twice.sum()) - 1:,} others): give "
             "every pair one line"
         )
-    sums = np.bincount(table.source, weights=table.probability, minlength=subwords.size + 1)
+    sums = np.bincount(table.source, weights=table.probability, minlength=table.vocabulary_size + 1)
     if sums.max() > 1 + _ROUNDING * 10:
         row = int(sums.argmax())
         raise StepError(

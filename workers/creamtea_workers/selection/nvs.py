@@ -17,7 +17,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.corpora.batches import parts
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordTexts
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
 from creamtea_workers.search.translator import TrainedModel, source_batch
 from creamtea_workers.selection.base import SelectionResources
@@ -59,7 +59,7 @@ class WordVotes:
     starts: frozenset[int]  # the subwords that begin a word
 
     @classmethod
-    def of(cls, model: TranslationModel, subwords: SubwordModel) -> WordVotes:
+    def of(cls, model: TranslationModel, subwords: SubwordTexts) -> WordVotes:
         return cls(model, subwords.word_starts())
 
     def __call__(self, sources: Sequence[Sequence[int]]) -> Tensor:

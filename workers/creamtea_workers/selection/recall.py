@@ -26,7 +26,7 @@ from creamtea.stats.estimate import cluster_mean, clustered_interval, logit_inte
 from creamtea.stats.resampling import Array, paired_bootstrap
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordTexts
 from creamtea_workers.corpora.text import move_span, normalise
 from creamtea_workers.metrics.base import ratio
 
@@ -44,7 +44,7 @@ class Reference:
     idioms: dict[str, Ids]  # by name: those that overlap the idiom; at least one each
 
     @classmethod
-    def of(cls, subwords: SubwordModel, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
+    def of(cls, subwords: SubwordTexts, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
         """`idioms`: {"name", "target": [from, to) or []} in characters of the text. Entries of the same name
         are the parts of one idiom; an idiom whose spans cover no subword is omitted."""
         offsets = subwords.offsets(normalise(text))
@@ -78,7 +78,7 @@ def unique(ids: Iterable[int]) -> Ids:
 class RecallInputs:
     """A test set, prepared for measuring recall."""
 
-    subwords: SubwordModel
+    subwords: SubwordTexts
     sources: list[list[int]]
     references: list[Reference]
 
@@ -86,7 +86,7 @@ class RecallInputs:
     def load(cls, context: StepContext[Any]) -> RecallInputs:
         """Load them from a step's inputs test_set and subwords."""
         test_set = EncodedTestSet.of_step(context)
-        subwords = test_set.joint
+        subwords = test_set.subword_texts
         references = [
             Reference.of(subwords, segment["reference"], segment["idioms"]) for segment in test_set.segments
         ]
@@ -98,10 +98,11 @@ class RecallInputs:
         the reference and its only idiom."""
         test_set = EncodedTestSet.of_step(context)
         idioms = [idiom for segment in test_set.segments for idiom in idiom_words(segment)]
-        targets = [unique(ids) for ids in test_set.joint.encode_lines([idiom.target for idiom in idioms])]
+        subwords = test_set.subword_texts
+        targets = [unique(ids) for ids in subwords.encode_targets([idiom.target for idiom in idioms])]
         return cls(
-            test_set.joint,
-            test_set.joint.encode_lines([idiom.source for idiom in idioms]),
+            subwords,
+            subwords.encode_lines([idiom.source for idiom in idioms]),
             [Reference(ids, {idiom.name: ids}) for ids, idiom in zip(targets, idioms, strict=True)],
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.texts import Alignment
 from creamtea.steps.texts import AlignParams
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import load_text_model, subword_texts, vocabulary_sizes
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows, Shards
 from creamtea_workers.selection.aligner import Aligner, Lexicon, TranslationTable, train_aligner
@@ -29,7 +29,7 @@ Aligned = tuple[TranslationTable, StepResult]
 
 
 def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    shards, size = Shards(context.input("encode")), SubwordModel.of_step(context).size
+    shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
     aligner, result = train_in_step(context, shards, size, spec.iterations)
     return aligner.table, result
 
@@ -56,7 +56,7 @@ def train_in_step(
 
 
 def with_eflomal(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    shards, size = Shards(context.input("encode")), SubwordModel.of_step(context).size
+    shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
     watch = partial(context.progress, 0, 1, "eflomal")
     return align_with_eflomal(shards, size, context.cpus, watch), StepResult()
 
@@ -65,7 +65,7 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     assert spec.table is not None  # creamtea.study.checks has seen to it
     context.progress(0, 1, f"reading {spec.table}")
     file = UserFile.find(spec.table, context.locations, context.params.digests or {})
-    subwords = SubwordModel.of_step(context)
+    subwords = subword_texts(load_text_model(context))
     imported = read_table(file, subwords)
     sources = Rows.load(context.input("encode"), "train", "src")
     metrics = [

@@ -7,7 +7,7 @@ from itertools import islice
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import EncodeParams
 from creamtea.wording import counted
-from creamtea_workers.corpora.subwords import load_text_model
+from creamtea_workers.corpora.subwords import load_text_model, vocabulary_sizes
 from creamtea_workers.corpora.text import iterate_lines
 from creamtea_workers.corpora.tokens import SPLITS, RowWriter
 
@@ -16,12 +16,12 @@ PART = 1 << 14  # lines that are encoded at a time
 
 def run(context: StepContext[EncodeParams]) -> StepResult:
     corpus, model = context.input("corpus"), load_text_model(context)
-    source_size = model.size if model.source_vocabulary is None else model.source_vocabulary.size
+    sizes = vocabulary_sizes(model)
     metrics = []
     for split in SPLITS:
         for side, encode, size in (
-            ("src", model.encode_lines, source_size),
-            ("tgt", model.encode_targets, model.size),
+            ("src", model.encode_lines, sizes[0]),
+            ("tgt", model.encode_targets, sizes[1]),
         ):
             name = f"{split}.{side}"
             writer = RowWriter(context.output, name, size)

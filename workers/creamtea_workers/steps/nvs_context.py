@@ -15,7 +15,7 @@ from creamtea.methods.analyses.nvs_context import NvsContextParams
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordTexts
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.selection.nvs import WordVotes, logit, nvs_logits
@@ -64,7 +64,7 @@ class Wanted:
     """The sentences with an idiom, and by metric the subwords that should be selected from each; none of a
     sentence whose idiom the metric does not know."""
 
-    subwords: SubwordModel
+    subwords: SubwordTexts
     sources: list[list[int]]
     ids: dict[str, list[Ids]]
     idioms: list[dict[str, Any]]  # of each sentence: its segment's index, their words, their translations
@@ -72,14 +72,15 @@ class Wanted:
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
-        subwords = test_set.joint
+        subwords = test_set.subword_texts
         sources: list[list[int]] = []
         ids: dict[str, list[Ids]] = {WORDS: [], "all_selected": []}
         listed: list[dict[str, Any]] = []
         names: list[list[str]] = []
         for source, segment in zip(test_set.sources, test_set.segments, strict=True):
             idioms = idiom_words(segment)
-            in_order = dict.fromkeys(i for idiom in idioms for i in subwords.encode(idiom.target))
+            targets = subwords.encode_targets([idiom.target for idiom in idioms])
+            in_order = dict.fromkeys(id_ for ids_of in targets for id_ in ids_of)
             words = np.fromiter(in_order, dtype=np.int64)
             reference = Reference.of(subwords, segment["reference"], segment["idioms"])
             if len(words) or len(reference.idiom):

@@ -94,10 +94,10 @@ def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
     """The distinct idioms with the subwords of their translations, in order, that are not selected from
     their words. Each subword is counted as if it were an idiom: so any selection tells which it reaches."""
     test_set = EncodedTestSet.of_step(context)
-    subwords, selection = test_set.joint, context.params.selection
+    subwords, selection = test_set.subword_texts, context.params.selection
     in_segments = (idiom for segment in test_set.segments for idiom in idiom_words(segment))
     words = list(dict.fromkeys((idiom.source, idiom.target) for idiom in in_segments))
-    targets = [subwords.encode(target) for _, target in words]
+    targets = subwords.encode_targets([target for _, target in words])
     single = [Reference(unique(ids), {str(id_): unique([id_]) for id_ in ids}) for ids in targets]
     inputs = RecallInputs(subwords, subwords.encode_lines([source for source, _ in words]), single)
     counts = implementation(selection).count(selection, context, [own], inputs)

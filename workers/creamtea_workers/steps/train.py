@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -118,10 +119,14 @@ def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> 
     return [
         *([] if errors is None else [MetricRow(f"dev_{select_by}", errors)]),
         MetricRow("dev_loss", outcome.evaluation.loss),
-        MetricRow("dev_bleu", outcome.evaluation.bleu, detail=bleu),
+        MetricRow("dev_bleu", None, note="the translation model is frozen")
+        if math.isnan(outcome.evaluation.bleu)
+        else MetricRow("dev_bleu", outcome.evaluation.bleu, detail=bleu),
         MetricRow("updates", position.update),
         MetricRow("tokens_per_second", position.tokens / max(position.seconds, 1e-9)),
-        MetricRow("parameters", sum(weight.numel() for weight in outcome.model.parameters())),
+        MetricRow(
+            "parameters", sum(weight.numel() for weight in outcome.model.parameters() if weight.requires_grad)
+        ),
         MetricRow("left_out", pairs.left_out),
     ]
 

@@ -12,6 +12,7 @@ import torch
 from sacrebleu.metrics import BLEU
 
 from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, PointRow
+from creamtea.methods.architectures import Nvs
 from creamtea.methods.training import SelectBy
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
 from creamtea_workers.metrics.base import Texts
@@ -22,6 +23,7 @@ from creamtea_workers.models.interface import (
     TranslationModel,
     output_logits,
 )
+from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, translate_all
@@ -62,7 +64,7 @@ class Development:
 class Evaluation:
     loss: float  # of the training objective, per token, EOS included
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
-    bleu: float  # greedy, of the sentences with references
+    bleu: float  # greedy, of the sentences with references; NaN where nothing was translated
     errors: float | None = None  # PER or Levenshtein distance, where models are selected by it
     examples: Sequence[str] = ()  # translations of the development set's `sources`
 
@@ -87,6 +89,24 @@ def evaluate(
     perplexity = math.exp(surprise) if surprise < 700 else math.inf
     examples = hypotheses[: len(development.sources)]
     return Evaluation(loss, perplexity, bleu, word_errors(hypotheses, development), examples)
+
+
+def evaluate_head(
+    model: TrainableModel, nvs: Nvs, development: Development, device: torch.device
+) -> Evaluation:
+    """The mean NVS loss per sentence, of a training that leaves the translation model as it is."""
+    was_training = model.training
+    model.eval()
+    total, pairs = 0.0, development.pairs
+    with torch.inference_mode():
+        for members in plan_in_order(pairs, BATCH_TOKENS):
+            batch = pairs.batch(members).to(device)
+            logits = model.nvs_logits(model.encode(batch.source))
+            total += (
+                len(members) * nvs_loss(logits, batch.target, nvs.positive_weight, nvs.auto_weight).item()
+            )
+    model.train(was_training)
+    return Evaluation(total / len(pairs), math.inf, math.nan)
 
 
 def word_errors(hypotheses: list[str], development: Development) -> float | None:

@@ -94,10 +94,11 @@ def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimize
     included), not to biases and normalisation, as in the code of LAMB's authors: a bias that starts at zero
     would hardly move if its steps were as long as itself.
     """
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
     if training.optimizer == "adam":
-        return Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    matrices = [weight for weight in model.parameters() if weight.ndim > 1]
-    vectors = [weight for weight in model.parameters() if weight.ndim < 2]
+        return Adam(weights, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    matrices = [weight for weight in weights if weight.ndim > 1]
+    vectors = [weight for weight in weights if weight.ndim < 2]
     decay = training.weight_decay
     if training.optimizer == "adamw":
         groups = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]

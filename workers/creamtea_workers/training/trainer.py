@@ -21,6 +21,7 @@ from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, PackedBatch, Pairs, plan_epoch
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import ModelConfig, build_model, load_initial
+from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
@@ -34,7 +35,7 @@ from creamtea_workers.training.checkpoint import (
     load_position,
     save_position,
 )
-from creamtea_workers.training.evaluate import Development, Evaluation, LiveTraining, evaluate
+from creamtea_workers.training.evaluate import Development, Evaluation, LiveTraining, evaluate, evaluate_head
 from creamtea_workers.training.group import Alone, Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
@@ -98,13 +99,17 @@ class Trainer:
         same_parts = initial is not None and not load_initial(self.model, initial)
         self.judge_initial = same_parts and self.training.keep == "best"
         self.model.to(device)
+        self.frozen = self.training.freeze is not None
+        if self.frozen:
+            for name, weight in self.model.named_parameters():
+                weight.requires_grad_(name.startswith("nvs."))
         self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
         self.exchange = Exchange(self.group, self.weights)
         self.optimiser = make_optimiser(self.model, self.training)
         on_gpu = device.type == "cuda"
         self.deterministic = self.training.is_deterministic(on_gpu)
         self.packed: PackedPasses | None = None  # on a GPU, unless it is to be deterministic
-        if on_gpu and not self.deterministic and can_pack(self.model):
+        if on_gpu and not self.deterministic and not self.frozen and can_pack(self.model):
             self.pack()
         self.state = Position()
         self.plan: list[NDArray[Any]] = []
@@ -126,9 +131,17 @@ class Trainer:
             if self.state.validated != self.state.update:
                 self.validate()
             self.saver.wait()
-            self.model.load_state_dict(average_best(self.saver, self.state.best))
+            self.load_trained(average_best(self.saver, self.state.best))
         self.model.eval()
         return TrainingResult(self.model, self.group.share(self.evaluate), self.state, self.stop_reason())
+
+    def trained_state(self) -> dict[str, Tensor]:
+        """The weights that the training changes, which are all that a checkpoint holds."""
+        state = self.model.state_dict()
+        return {name: state[name] for name in state if name.startswith("nvs.")} if self.frozen else state
+
+    def load_trained(self, state: dict[str, Tensor]) -> None:
+        self.model.load_state_dict({**self.model.state_dict(), **state})
 
     def pack(self) -> None:
         dtype = torch.bfloat16 if self.training.autocast == "bf16" else torch.float32
@@ -159,7 +172,7 @@ class Trainer:
             raise
         if saved is not None:
             self.state, model, optimiser = saved
-            self.model.load_state_dict(model)
+            self.load_trained(model)
             self.optimiser.load_state_dict(optimiser)
             if self.packed is not None:
                 self.packed.refresh()
@@ -198,7 +211,7 @@ class Trainer:
         return self.plan[first : first + self.training.accumulate]
 
     def update(self, members: Sequence[NDArray[Any]]) -> None:
-        self.model.train()
+        self.model.train(not self.frozen)  # a frozen model encodes as it does when it translates
         self.state.update += 1
         self.state.position += len(members)
         for group in self.optimiser.param_groups:
@@ -271,7 +284,13 @@ class Trainer:
     def losses_of(self, batch: Batch, chance: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
         """Return a batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss
         per token plus mean NVS loss per sentence), and the sum of its translation losses. `chance`: the seed
-        of its dropout."""
+        of its dropout. Where only the head is trained, its mean loss stands for that of a token."""
+        if self.frozen:
+            batch = batch.to(self.device)
+            with torch.no_grad():
+                memory = self.model.encode(batch.source)
+            loss = self.head_loss(memory, batch, sentences)
+            return loss, loss * tokens
         if self.packed is None:
             batch = batch.to(self.device)
             memory = self.model.encode(batch.source)
@@ -286,10 +305,14 @@ class Trainer:
         translation = self.objective.loss(hidden, self.model.output_weight, self.model.output_bias, targets)
         loss = translation / tokens
         if self.nvs is not None:
-            share = len(batch.source) / sentences
-            weights = (self.nvs.positive_weight, self.nvs.auto_weight)
-            loss = loss + share * nvs_loss(self.model.nvs_logits(memory), batch.target, *weights)
+            loss = loss + self.head_loss(memory, batch, sentences)
         return loss, translation
+
+    def head_loss(self, memory: Memory, batch: Batch, sentences: int) -> Tensor:
+        """A batch's part in the mean NVS loss of an update's sentences."""
+        assert self.nvs is not None
+        weights = (self.nvs.positive_weight, self.nvs.auto_weight)
+        return len(batch.source) / sentences * nvs_loss(self.model.nvs_logits(memory), batch.target, *weights)
 
     def flush_losses(self) -> None:
         """Read the losses since the last flush. StepError at the first that is not finite."""
@@ -343,7 +366,7 @@ class Trainer:
             self.state.best,
             self.training.average,
             (rank, self.state.update),
-            self.model.state_dict(),
+            self.trained_state(),
             self.training.keep,
             self.state.spared,
         )
@@ -352,7 +375,7 @@ class Trainer:
         self.record(result)
         self.live.add_translations(self.state.update, result.examples)
         self.count_waiting(is_better)
-        self.dev_summary = f", dev BLEU {result.bleu:.1f}"
+        self.dev_summary = "" if self.frozen else f", dev BLEU {result.bleu:.1f}"
         if result.errors is not None:
             self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
         if math.isfinite(result.perplexity):
@@ -364,6 +387,9 @@ class Trainer:
         self.checkpoint()
 
     def evaluate(self) -> Evaluation:
+        if self.frozen:
+            assert self.nvs is not None
+            return evaluate_head(self.model, self.nvs, self.development, self.device)
         return evaluate(self.model, self.objective, self.development, self.device)
 
     def best_rank(self) -> float:
@@ -402,7 +428,7 @@ class Trainer:
     def checkpoint(self) -> None:
         self.flush_losses()
         self.count_seconds()
-        save_position(self.saver, self.state, self.model.state_dict(), self.optimiser.state_dict())
+        save_position(self.saver, self.state, self.trained_state(), self.optimiser.state_dict())
         if not self.stop_reason() and self.group.share(self.has_more_room):
             self.saver.wait()
             raise GaveWay

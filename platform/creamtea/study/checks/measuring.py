@@ -90,20 +90,18 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
     texts, lexica = set(), set()
     for name in names:
         system = study.named("systems", name) or {}
-        if isinstance(model := system.get("model"), dict):
-            texts.add(f"those of {model.get('marian')}")
         variant = study.named("variants", system.get("variant"))
-        if variant is None:
-            continue
-        root = _root(variant, study)
-        if isinstance(start := root.get("start_from"), dict):
-            texts.add(f"those of {start.get('marian')}")
-        if not all(isinstance(root.get(key), str) for key in ("corpus", "subwords")):
+        root = {} if variant is None else _root(variant, study)
+        if isinstance(model := system.get("model", root.get("start_from")), dict):
+            texts.add(f"those of {model.get('marian')}")
+        elif all(isinstance(root.get(key), str) for key in ("corpus", "subwords")):
+            texts.add(f"{root.get('corpus')} × {root.get('subwords')}")
+        else:
             continue  # the validation reports it
-        texts.add(f"{root.get('corpus')} × {root.get('subwords')}")
         selection = SELECTIONS.kind_of(system.get("selection"))
         if selection and selection.needs_lexicon:
-            lexica.add(str(variant.get("alignment_corpus") or variant.get("corpus")))
+            owner = system if variant is None else variant
+            lexica.add(str(owner.get("alignment_corpus") or owner.get("corpus")))
     remedy = "(list them in latency.systems)"
     if len(texts) > 1:
         found = f"systems over {len(texts)} subword models ({', '.join(sorted(texts))})"

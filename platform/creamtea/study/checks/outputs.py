@@ -12,9 +12,9 @@ from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.test_sets import is_without_references
 
 ORIGINS = ("variant", "model", "outputs", "reference")
-OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size")
+OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size", "alignment_corpus")
 TRAINED = ("corpora", "subwords", "variants")
-OF_OWN_SUBWORDS = ("subwords", "architecture", "nvs")  # keys that a variant of an imported model lacks
+OF_OWN_SUBWORDS = ("subwords", "architecture")  # keys that a variant of an imported model lacks
 
 
 def outputs_of(system: Block) -> list[str]:
@@ -32,9 +32,13 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
     for key in origins[1:]:
         yield Mistake((*path, key), f"{key} beside {origins[0]}", f"one of {', '.join(ORIGINS)}")
     if origins[0] == "variant":
+        if "alignment_corpus" in system:
+            yield Mistake(
+                (*path, "alignment_corpus"), "one beside a variant", "`alignment_corpus` of the variant"
+            )
         return
     if origins[0] == "model":
-        yield from _check_imported(path, system)
+        yield from _check_imported(path, system, study)
         return
     for key in OF_MODELS:
         if key in system:
@@ -46,14 +50,18 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
         yield from _check_reference(path, number, system, study)
 
 
-def _check_imported(path: KeyPath, system: Block) -> Iterator[Mistake]:
+def _check_imported(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
     """What a model that was trained elsewhere lacks: seeds, a head, and a corpus to align a lexicon on."""
+    yield from study.unknown_key(path, system, "alignment_corpus", "corpora")
     if system.get("ensemble") is True:
         yield Mistake((*path, "ensemble"), "an ensemble of one model", "a variant with several `seeds`")
     selection = SELECTIONS.kind_of(system.get("selection"))
-    if selection is not None and selection.selects:
-        found = f"{selection.title} of a model that was trained elsewhere"
-        yield Mistake((*path, "selection"), found, "the full vocabulary")
+    if selection is not None and selection.needs_head:
+        found = f"{selection.title} of a model that was trained elsewhere, which has no NVS head"
+        allowed = "a variant with `start_from` this model, `nvs: {}` and `training: {freeze: translation}`"
+        yield Mistake((*path, "selection"), found, allowed)
+    if selection is not None and selection.needs_lexicon and "alignment_corpus" not in system:
+        yield Mistake((*path, "alignment_corpus"), "", f"{REQUIRED} (a corpus to align the lexicon on)")
 
 
 def imports(study: RawStudy, variant: Any) -> bool:
@@ -66,6 +74,7 @@ def imports(study: RawStudy, variant: Any) -> bool:
 def check_trained(study: RawStudy) -> Iterator[Mistake]:
     """Only a study of given outputs needs no corpora, subwords and variants."""
     trained = any("variant" in system for _, system in study.blocks("systems"))
+    aligned = any("alignment_corpus" in system for _, system in study.blocks("systems"))
     for section in TRAINED:
         entries = study.data.get(section)
         names = [name for name, _ in study.blocks("variants")] if section == "subwords" else []
@@ -73,6 +82,8 @@ def check_trained(study: RawStudy) -> Iterator[Mistake]:
             continue
         if section not in study.data and trained:
             yield Mistake((section,), "", f"{REQUIRED} (a system has a variant)")
+        elif section == "corpora" and section not in study.data and aligned:
+            yield Mistake((section,), "", f"{REQUIRED} (a system has an alignment_corpus)")
         elif entries == {}:
             yield Mistake((section,), "a block of keys", "at least 1 entry")
     if not study.data.get("variants"):

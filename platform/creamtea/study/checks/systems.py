@@ -12,7 +12,7 @@ from creamtea.methods.searches import PRECISIONS, SEARCHES
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import needs_joint
 from creamtea.steps.systems import DECODE, LATENCY, RECALL
-from creamtea.study.checks.outputs import check_origin, imports, outputs_of
+from creamtea.study.checks.outputs import check_origin, outputs_of
 from creamtea.study.checks.resources import own_resources, resources_of
 
 
@@ -45,9 +45,6 @@ def _check_head(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mista
 def _check_joint(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
     selection = SELECTIONS.kind_of(system.get("selection"))
     variant = study.named("variants", system.get("variant"))
-    if selection and selection.selects and imports(study, system.get("variant")):
-        found = f"{selection.title} in the subwords of an imported model"
-        yield Mistake(path, found, "the full vocabulary")
     if selection and selection.selects and variant is not None:
         yield from needs_joint(path, variant.get("subwords"), study, "a vocabulary selection")
 

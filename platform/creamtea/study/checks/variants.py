@@ -9,7 +9,7 @@ from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, repeated
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.corpora import CORPORA, WordCorpus
-from creamtea.methods.objectives import OBJECTIVES
+from creamtea.methods.objectives import OBJECTIVES, Objective, Softmax
 from creamtea.methods.texts import Subwords, needs_joint
 from creamtea.methods.training import Training
 from creamtea.study.checks.outputs import OF_OWN_SUBWORDS, imports
@@ -41,6 +41,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from repeated(variant.get("seeds"), (*path, "seeds"))
         yield from _check_start(path, name, variant, study)
         yield from _check_imported(path, name, variant, study)
+        yield from _check_freeze(path, variant, study)
     yield from shared.values()
 
 
@@ -166,11 +167,34 @@ def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -
     for key in OF_OWN_SUBWORDS:
         if key in variant:
             found = f"{key} of a variant that starts from an imported model"
-            yield Mistake((*path, key), found, "no such key: the model has its own, and no head")
+            yield Mistake((*path, key), found, "no such key: the model has its own")
     training = parsed(Training, variant.get("training", {}))
     if training and training.bpe_dropout:
         place = (*path, "training", "bpe_dropout")
         yield Mistake(place, "bpe_dropout in the subwords of an imported model", "0")
+
+
+def _check_freeze(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
+    """A head that is trained alone needs a model that has been trained, whose objective then stays."""
+    training = parsed(Training, variant.get("training", {}))
+    if training is None or training.freeze is None:
+        return
+    place: KeyPath = (*path, "training", "freeze")
+    if variant.get("nvs") is None:
+        yield Mistake(place, "translation without an NVS head to train", "it beside `nvs: {}`")
+    if variant.get("start_from") is None:
+        yield Mistake(place, "translation of a new model", "it with `start_from`, a trained model")
+    if training.select_by != "loss":
+        found = f"{training.select_by}, which no head changes"
+        yield Mistake((*path, "training", "select_by"), found, "loss with `freeze`, the head's own")
+    objective = parsed(Objective, variant.get("objective"))
+    parent = study.named("variants", variant.get("start_from"))
+    trained_by = Softmax(kind="softmax") if parent is None else parsed(Objective, parent.get("objective"))
+    if parent is None:  # a model from elsewhere, whatever its label smoothing was
+        objective = objective if objective is None or objective.kind != "softmax" else trained_by
+    if objective and trained_by and objective != trained_by:
+        found = f"{objective.describe()}, where the frozen model is trained by {trained_by.describe()}"
+        yield Mistake((*path, "objective"), found, "the objective of what it starts from")
 
 
 def _comparable(key: str, value: Any) -> Any:

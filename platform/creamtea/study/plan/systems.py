@@ -8,7 +8,6 @@ from typing import Any
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
 from creamtea.methods.metrics import Latency, Metric, OfWords, Significance, development_tokenizer
 from creamtea.methods.planning import File, Inputs
-from creamtea.methods.selections import Selection
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.steps.systems import (
     AGREEMENT,
@@ -114,9 +113,13 @@ class Systems(Texts):
             inputs["train"] = [self.train(system.variant, own) for own in self.seeds(system.variant)]
         return inputs
 
-    def lexicon_input(self, variant: str, selection: Selection) -> Inputs:
+    def lexicon_input(self, system: System) -> Inputs:
         """The lexicon, for selections that need it."""
-        return {"align": [self.lexicon(variant)]} if selection.needs_lexicon else {}
+        if not system.selection.needs_lexicon:
+            return {}
+        if system.model is None:
+            return {"align": [self.lexicon(system.variant)]}
+        return {"align": [self.lexicon_in(system.model, self.study.alignment_corpus(system))]}
 
     def add_decode(
         self, place: str, system: System, seed: int | None, test_set: str, labels: dict[str, Any]
@@ -131,7 +134,7 @@ class Systems(Texts):
         inputs = {
             "test_set": [test_set],
             **self.models(system, seed),
-            **self.lexicon_input(system.variant, system.selection),
+            **self.lexicon_input(system),
         }
         return self.add(DECODE, place, params, inputs, labels)
 
@@ -145,16 +148,15 @@ class Systems(Texts):
             return
         if system.model is not None:
             self.import_model(system.model, ("systems", name, "model", "marian"))
-            place, own = f"{name}/{test_set}", {"system": name, "test_set": test_set}
-            self._measure(place, self.add_decode(place, system, None, segments, own), segments, own)
-            return
-        for seed in self.seeds_of(name):
-            place = f"{name}/{seed}/{test_set}"
-            labels = {"system": name, "variant": system.variant, "seed": seed, "test_set": test_set}
+        for seed in self.seeds_of(name) if system.model is None else [None]:
+            place = f"{name}/{test_set}" if seed is None else f"{name}/{seed}/{test_set}"
+            labels: dict[str, Any] = {"system": name, "test_set": test_set}
+            if seed is not None:
+                labels |= {"variant": system.variant, "seed": seed}
             decode = self.add_decode(place, system, seed, segments, labels)
             self._measure(place, decode, segments, labels)
             if system.selection.selects and self.study.test_sets[test_set].has_references:
-                self.recall(place, name, seed, segments, labels)
+                self.recall(place, system, seed, segments, labels)
 
     def _given(self, name: str, test_set: str, segments: str) -> None:
         """Outputs of a text file, or a reference of the test set: what nothing here has translated."""
@@ -207,12 +209,13 @@ class Systems(Texts):
             )
             self.score.setdefault((name, test_set, metric.name()), []).append(score)
 
-    def recall(self, place: str, name: str, seed: int, segments: str, labels: dict[str, Any]) -> None:
-        system = self.study.systems[name]
+    def recall(
+        self, place: str, system: System, seed: int | None, segments: str, labels: dict[str, Any]
+    ) -> None:
         inputs = {
             "test_set": [segments],
-            **self.model(system.variant, seed),
-            **self.lexicon_input(system.variant, system.selection),
+            **self.models(system, seed),
+            **self.lexicon_input(system),
         }
         params = RecallParams(selection=system.selection, sweep=self.study.recall, precision=system.precision)
         if not system.selection.needs_model:
@@ -311,7 +314,7 @@ class Systems(Texts):
                 model=models.index(model),
             )
             systems.append(timed)
-            inputs |= self.lexicon_input(system.variant, system.selection)
+            inputs |= self.lexicon_input(system)
         baselines = latency.baselines or [self.study.baseline]
         labels = {
             "test_set": latency.test_set,

@@ -58,11 +58,15 @@ class Texts(Builder):
         root = self.study.variants[self.study.root_of(variant)]
         if (model := self.study.imported_by(variant)) is None:
             return self.encode(corpus, root.subwords, root.corpus)
+        return self.encode_in(model, corpus)
+
+    def encode_in(self, model: ImportedModel, corpus: str) -> str:
+        """A corpus in the subwords of a model from elsewhere, which has been looked at."""
         return self.add(
             ENCODE,
             f"{corpus}@{model.marian}",
             EncodeParams(),
-            {"corpus": [self.corpus(corpus)], "subwords": [self.subwords_of(variant)]},
+            {"corpus": [self.corpus(corpus)], "subwords": [self.import_model(model, ())]},
             {"corpus": corpus, "subwords": model.marian},
         )
 
@@ -71,19 +75,28 @@ class Texts(Builder):
         is in the subwords of the variant that it started from."""
         spec, root = self.study.variants[variant], self.study.variants[self.study.root_of(variant)]
         corpus = spec.alignment_corpus or spec.corpus
+        if (model := self.study.imported_by(variant)) is not None:
+            return self.lexicon_in(model, corpus)
+        encoded, subwords = self.encode(corpus, root.subwords, root.corpus), self.subwords_of(variant)
+        place = _place(corpus, spec.subwords, root.corpus)
+        return self._align(place, encoded, subwords, {"corpus": corpus, "subwords": spec.subwords})
+
+    def lexicon_in(self, model: ImportedModel, corpus: str) -> str:
+        """The lexicon of a corpus in the subwords of a model from elsewhere."""
+        subwords, labels = self.import_model(model, ()), {"corpus": corpus, "subwords": model.marian}
+        return self._align(f"{corpus}@{model.marian}", self.encode_in(model, corpus), subwords, labels)
+
+    def _align(self, place: str, encoded: str, subwords: str, labels: dict[str, str]) -> str:
         alignment = self.study.alignment
         paths = [] if alignment.table is None else [alignment.table]
         if alignment.table is not None:
             self.files.aligned([(("alignment", "table"), alignment.table)])
         return self.add(
             ALIGN,
-            _place(corpus, spec.subwords, root.corpus),
+            place,
             AlignParams(alignment=alignment, digests=self.files.digests(paths) if paths else None),
-            {
-                "encode": [self.encode(corpus, root.subwords, root.corpus)],
-                "subwords": [self.subwords_of(variant)],
-            },
-            {"corpus": corpus, "subwords": spec.subwords},
+            {"encode": [encoded], "subwords": [subwords]},
+            labels,
             paths,
         )
 
