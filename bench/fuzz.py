@@ -229,7 +229,7 @@ def links() -> Iterator[Callable[[random.Random], str]]:
     from creamtea.access import sessions
     from creamtea.store.database import open_database
     from creamtea_webapp import session
-    from creamtea_webapp.gate import entrance
+    from creamtea_webapp.gate import routes
     from creamtea_webapp.gate.middleware import Gate
 
     def inside(request: Any) -> PlainTextResponse:
@@ -240,7 +240,7 @@ def links() -> Iterator[Callable[[random.Random], str]]:
         session.database = lambda: database  # type: ignore[assignment]
         session.cookie_name = lambda: "creamtea"  # type: ignore[assignment]
         app = Starlette(
-            routes=[*entrance.routes(), Route("/{rest:path}", inside)], middleware=[Middleware(Gate)]
+            routes=[*routes.entrance_routes(), Route("/{rest:path}", inside)], middleware=[Middleware(Gate)]
         )
         secret = sessions.create_link(database, "reader")
 

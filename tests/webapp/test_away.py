@@ -23,7 +23,7 @@ from creamtea.access import audit, sessions
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea_webapp import session
-from creamtea_webapp.gate import entrance
+from creamtea_webapp.gate import routes
 from creamtea_webapp.gate.middleware import Gate
 
 AWAY = OperationalError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
@@ -51,7 +51,7 @@ def people(database: Database, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setattr(session, "database", lambda: database)
     monkeypatch.setattr(session, "cookie_name", lambda: "creamtea-8501")
     app = Starlette(
-        routes=entrance.routes(),
+        routes=routes.entrance_routes(),
         middleware=[Middleware(Gate)],
         exception_handlers={SQLAlchemyError: session.answer},
     )

@@ -13,9 +13,8 @@ from starlette.testclient import TestClient
 
 from creamtea.access import links
 from creamtea_webapp.gate import middleware
-from creamtea_webapp.gate.entrance import Limiter
 from creamtea_webapp.gate.middleware import inline_scripts
-from creamtea_webapp.gate.routes import Site
+from creamtea_webapp.gate.routes import Limiter, Site
 
 ROUTES = [
     "/",

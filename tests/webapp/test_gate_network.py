@@ -21,10 +21,10 @@ from creamtea.errors import InputError
 from creamtea.settings import Serving
 from creamtea.store.database import Database
 from creamtea_webapp import session
-from creamtea_webapp.gate import entrance, middleware
+from creamtea_webapp.gate import middleware, routes
 from creamtea_webapp.gate.connections import MAX_OF_SESSION
-from creamtea_webapp.gate.entrance import MAX_COUNTED, Limiter
 from creamtea_webapp.gate.middleware import Gate
+from creamtea_webapp.gate.routes import MAX_COUNTED, Limiter
 
 COOKIE = "creamtea-8501"
 PROXY = ("192.0.2.9", 1)
@@ -50,7 +50,7 @@ def page(request: Any) -> PlainTextResponse:
 
 def client(trusted: str = "127.0.0.1", **options: Any) -> TestClient:
     inner = Starlette(
-        routes=[*entrance.routes(), WebSocketRoute("/_stcore/stream", talk), Route("/kept", page)],
+        routes=[*routes.entrance_routes(), WebSocketRoute("/_stcore/stream", talk), Route("/kept", page)],
         middleware=[Middleware(Gate, **options)],
     )
     app = ProxyHeadersMiddleware(inner, trusted_hosts=trusted)

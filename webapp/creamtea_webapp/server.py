@@ -24,7 +24,7 @@ from creamtea.errors import InputError
 from creamtea.monitoring import load_token
 from creamtea.settings import Serving, SignIn
 from creamtea_webapp import board, session
-from creamtea_webapp.gate import connections, entrance
+from creamtea_webapp.gate import connections
 from creamtea_webapp.gate import routes as gate_routes
 from creamtea_webapp.gate.middleware import Gate
 
@@ -54,9 +54,6 @@ THEME: dict[str, Any] = {
 }
 
 
-# The web server: Streamlit's ASGI app behind the gate.
-
-
 log = logging.getLogger(__name__)
 SCRIPT = Path(__file__).parent / "script" / "entry.py"
 
@@ -83,7 +80,7 @@ def serve(
         yield
 
     routes: list[BaseRoute] = [
-        *entrance.routes(sign_in is not None),
+        *gate_routes.entrance_routes(sign_in is not None),
         gate_routes.media_route(),
         *gate_routes.documentation_routes(),
     ]

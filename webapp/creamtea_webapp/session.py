@@ -89,7 +89,7 @@ def _logged(error: Exception) -> str | None:
     return FAULT if outage.remedy else AWAY
 
 
-# Who is looking: the database of this server process and the identity behind a browser's cookie.
+# ---------------------------------------------------------------- the identity behind a browser's cookie
 #
 # Every page asks here before it reads anything: that a page is not linked does not protect it.
 

@@ -32,6 +32,8 @@ SCRIPTS = (
     *("marking.js", "errors.js", "panel.js", "spans.js"),
     *("asides.js", "segment.js", "whole.js", "board.js"),
 )
+KEY = "earlier-items"  # of the list of a rater's saved items
+MAX_SHOWN = 300  # characters of a source that the list shows
 STYLES = ("board.css", "sources.css", "outputs.css", "acts.css", "widths.css", "edit.css", "spans.css")
 
 
@@ -179,13 +181,6 @@ def time_left(seconds: float | None) -> str:
     minutes = max(1, round(seconds / 60))
     hours, rest = divmod(minutes, 60)
     return f"about {f'{hours} h ' if hours else ''}{f'{rest} min ' if rest else ''}left"
-
-
-# The list of a rater's saved items, to open one again.
-
-
-KEY = "earlier-items"
-MAX_SHOWN = 300  # characters of a source that the list shows
 
 
 @cache

@@ -123,10 +123,11 @@ async def asset(scope: Scope) -> Response | None:
     return Response(content, media_type=kind, headers=answer)
 
 
-# The ASGI middleware in front of Streamlit: a valid session cookie or a plain 401, on every route.
+# ---------------------------------------------------------------- a session for every route
 #
-# It also sets the security headers of every answer. What a session may see is decided again by each page
-# (`creamtea_webapp.session`): the gate only tells people with a session from people without.
+# A valid session cookie or a plain 401. The gate also sets the security headers of every answer. What a
+# session may see is decided again by each page (`creamtea_webapp.session`): the gate only tells people with a
+# session from people without.
 
 
 HERE = Path(__file__).parent
@@ -143,9 +144,6 @@ def inline_scripts(page: str) -> list[str]:
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
-
-
-INDEX = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
 
 
 def content_security_policy(page: str) -> str:
@@ -169,6 +167,7 @@ def content_security_policy(page: str) -> str:
     )
 
 
+INDEX = (STREAMLIT / "index.html").read_text(encoding="utf-8")
 CONTENT_SECURITY_POLICY = content_security_policy(INDEX)
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -179,8 +178,6 @@ HEADERS = {
 }
 
 
-# Streamlit's session and XSRF cookies leave out what the gate's own cookie has
-SECURE = "; Secure"
 # a year; not the subdomains, which may be other people's
 TRANSPORT_SECURITY = f"max-age={365 * 24 * 3600}"
 
@@ -229,10 +226,14 @@ class Gate:
         if scope["path"] in self.open_paths:
             await self.app(scope, receive, send)
             return
-        if scope["type"] == "websocket" and not self._admit_origin(scope):
-            page = HTMLResponse("Open this page on its own site.", status_code=403)
-            await _refuse(scope, receive, send, page)
-            return
+        if scope["type"] == "websocket":
+            if is_foreign(scope):  # browsers send cookies from any page
+                page = HTMLResponse("Open this page on its own site.", status_code=403)
+                await _refuse(scope, receive, send, page)
+                return
+            # Streamlit would accept any port of this host, and for another host it asks an address outside,
+            # during which nobody else is answered
+            scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"origin"]
         try:
             session_id = await run_sync(_session_of, scope)
         except SQLAlchemyError as error:
@@ -249,17 +250,6 @@ class Gate:
             await self._page(session_id, scope, receive, send)
         else:
             await (await asset(scope) or self.app)(scope, receive, send)
-
-    def _admit_origin(self, scope: Scope) -> bool:
-        """Return whether a WebSocket comes from a page of this server. Browsers send cookies from any page.
-
-        The header is then removed. Streamlit would accept any port of this host, and for another host it
-        asks an address outside, during which nobody else is answered.
-        """
-        if is_foreign(scope):
-            return False
-        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"origin"]
-        return True
 
     async def _page(self, session_id: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Send a page or open its WebSocket, unless too many are open."""
@@ -344,16 +334,13 @@ def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
             if https:
                 headers["Strict-Transport-Security"] = TRANSPORT_SECURITY
             if scope["scheme"] in ("https", "wss"):
-                _secure_cookies(headers)
+                cookies = headers.getlist("set-cookie")
+                del headers["set-cookie"]
+                for cookie in cookies:  # Streamlit's own lack what the gate's has
+                    secure = "; secure" in cookie.lower()
+                    headers.append("set-cookie", cookie if secure else f"{cookie}; Secure")
             lasts = lasting and message["status"] == 200
             headers["Cache-Control"] = "private, max-age=31536000, immutable" if lasts else "no-store"
         await send(message)
 
     return send_with_headers
-
-
-def _secure_cookies(headers: MutableHeaders) -> None:
-    cookies = headers.getlist("set-cookie")
-    del headers["set-cookie"]
-    for cookie in cookies:
-        headers.append("set-cookie", cookie if SECURE.lower() in cookie.lower() else cookie + SECURE)

@@ -33,7 +33,6 @@ from creamtea.access import sign_in
 from creamtea.access.sign_in import Person
 from creamtea.settings import SignIn, is_safe_url
 from creamtea_webapp import session
-from creamtea_webapp.gate.entrance import Limiter, address_of, keep_session
 from creamtea_webapp.gate.paths import (
     CALLBACK,
     LOGIN,
@@ -42,6 +41,7 @@ from creamtea_webapp.gate.paths import (
     login_address,
     page_address,
 )
+from creamtea_webapp.gate.routes import Limiter, address_of, keep_session
 from creamtea_webapp.markup import render
 
 MINUTES = 10  # to sign in

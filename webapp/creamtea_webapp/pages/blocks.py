@@ -30,7 +30,12 @@ from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show, show_part
 
+TEMPLATE = "report.html"
+FIGURES_PER_ROW = 3
+CHOICES_PER_ROW = 2
+FEW_COLUMNS = 4  # of a table that stands beside its figure
 NAMES = {"csv": "CSV", "latex": "LaTeX", "svg": "SVG", "png": "PNG"}
+Placed = tuple[Block, str]  # with its path: the key of its widgets
 
 
 def download_buttons(block: Table | Figure, path: str) -> None:
@@ -70,17 +75,6 @@ def _guarded(make: Callable[[], bytes], path: str) -> Callable[[], bytes]:
         return make()
 
     return guarded
-
-
-# The blocks of a report on a page: one function for each type, and how blocks stand beside each other.
-
-
-TEMPLATE = "report.html"
-FIGURES_PER_ROW = 3
-CHOICES_PER_ROW = 2
-FEW_COLUMNS = 4  # of a table that stands beside its figure
-
-Placed = tuple[Block, str]  # with its path: the key of its widgets
 
 
 def show_section(section: Section, place: str) -> None:

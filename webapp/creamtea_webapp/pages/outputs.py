@@ -15,7 +15,7 @@ from creamtea.report.cells import StudyResults
 from creamtea.report.model import Table
 from creamtea.report.outputs import Translations, lines, translations
 from creamtea.report.tables import systems_table
-from creamtea.store.queries import ByDifference, Page, PageQuery, SegmentFilter, find_study, side_by_side
+from creamtea.store.queries import ByDifference, PageQuery, SegmentFilter, find_study, side_by_side
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show, show_part
 
@@ -124,7 +124,12 @@ def _show(found: Translations | None) -> None:
     )
     with session.database().session() as reading:
         page = side_by_side(reading, query)
-    _pager(page, query.offset, key)
+    pages = max(1, -(-page.total // PAGE))
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        show(TEMPLATE, "counts", page=page, offset=query.offset)
+    if pages > 1:
+        right.number_input(f"Page of {pages:,}", 1, pages, key=key)
     against = None if view.against == REFERENCE else view.against
     segments = [
         (row.index + 1, lines(row, found, view.systems, against, view.metric, scored)) for row in page.rows
@@ -185,12 +190,3 @@ def by_difference(outputs: Translations, metric: str, system: str, *, worst_firs
     """Order segments by difference. Of an error metric, low scores are good."""
     scores, errors = outputs.scores[metric], outputs.columns[metric].better == "lower"
     return ByDifference(scores[system], scores[outputs.against[system]], lowest_first=worst_first != errors)
-
-
-def _pager(page: Page, offset: int, key: str) -> None:
-    pages = max(1, -(-page.total // PAGE))
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    with left:
-        show(TEMPLATE, "counts", page=page, offset=offset)
-    if pages > 1:
-        right.number_input(f"Page of {pages:,}", 1, pages, key=key)

@@ -30,7 +30,10 @@ def page() -> None:
     name = st.query_params.get("paper", "")
     kind: Kind = "figure" if "figure" in st.query_params else "table"
     if kind not in st.query_params:
-        _list()
+        show(TEMPLATE, "head")
+        for paper_name, paper in papers().items():
+            entries = list_exhibits(session.database(), paper_name)
+            show(TEMPLATE, "paper", name=paper_name, paper=paper, entries=entries, documented=DOCUMENTED)
         return
     try:
         asked = find_exhibit(name, kind, row_id(st.query_params[kind]) or 0)
@@ -38,13 +41,6 @@ def page() -> None:
         show(TEMPLATE, "missing", error=str(error))
         return
     _exhibit(name, asked)
-
-
-def _list() -> None:
-    show(TEMPLATE, "head")
-    for name, paper in papers().items():
-        entries = list_exhibits(session.database(), name)
-        show(TEMPLATE, "paper", name=name, paper=paper, entries=entries, documented=DOCUMENTED)
 
 
 def _exhibit(name: str, asked: Exhibit) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -29,6 +30,9 @@ AWAY = (
     "hours.",
 )
 NOTHING_LEFT = ("All done", "Nothing is left to rate. Thank you for your time!")
+NOTICE = "rating-notice"
+ELSEWHERE = "This item was already saved in another tab with other values. Open Earlier items to change it."
+VIEW, AGAIN, ANSWER = "view", "again", "answer"  # of the address
 ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and what is wrong with them
 
 
@@ -123,16 +127,11 @@ def _message(heading: str, text: str) -> None:
     show(TEMPLATE, "message", heading=heading, text=text)
 
 
-# The rating page: the only one that a rater gets. It names neither study nor systems.
+# ---------------------------------------------------------------- the page
 #
-# What is on the screen follows from the database and the address alone, so that a reload, a second tab and a
-# restarted server show the same: `?view=earlier` the list of saved items, `?again=ID` a saved item to change,
-# `?answer=ID` what was expected of a practice item.
-
-
-NOTICE = "rating-notice"
-ELSEWHERE = "This item was already saved in another tab with other values. Open Earlier items to change it."
-VIEW, AGAIN, ANSWER = "view", "again", "answer"  # of the address
+# It names neither study nor systems. What is on the screen follows from the database and the address alone,
+# so that a reload, a second tab and a restarted server show the same: `?view=earlier` the list of saved
+# items, `?again=ID` a saved item to change, `?answer=ID` what was expected of a practice item.
 
 
 def page() -> None:
@@ -162,11 +161,11 @@ def _rating(known: Welcome, rater_id: int) -> None:
             work, guidance = answered
             board(work, BoardState(work.done, notice, feedback=guidance), on_draft=_draft, on_act=_act)
         elif (again := _asked_for(AGAIN, rater_id)) is not None:
-            number = next((one.number for one in saved if one.assignment_id == again.assignment_id), 1)
+            number = next((item.number for item in saved if item.assignment_id == again.assignment_id), 1)
             board(again, BoardState(number, notice, revising=True), on_draft=_draft, on_act=_act)
-        elif (next_one := assignment.next_item(database, rater_id)) is not None:
-            shown = BoardState(next_one.done + 1, notice, earlier=bool(saved))
-            board(next_one, shown, on_draft=_draft, on_act=_act)
+        elif (item := assignment.next_item(database, rater_id)) is not None:
+            shown = BoardState(item.done + 1, notice, earlier=bool(saved))
+            board(item, shown, on_draft=_draft, on_act=_act)
         else:
             away = not saved and assignment.others_have_items(database, rater_id)
             all_done(known, len(saved), away, on_earlier=lambda: _go(VIEW, "earlier"))
@@ -236,17 +235,13 @@ def _act(sent: Any) -> None:
         _do(sent, lambda rater_id, assignment_id: _go(AGAIN, str(assignment_id)))
     elif kind == "current":  # from a saved item, which stays as it was, or from the list of them
         _go()
-        _do(sent, _discard)
+        _do(sent, partial(assignment.discard_draft, session.database()))
     elif kind == "continue":
         _go()
     elif kind == "skip":
         _do(sent, lambda rater_id, assignment_id: _skip(sent, rater_id, assignment_id))
     elif kind == "save":
         _do(sent, lambda rater_id, assignment_id: _save(sent, rater_id, assignment_id))
-
-
-def _discard(rater_id: int, assignment_id: int) -> None:
-    assignment.discard_draft(session.database(), rater_id, assignment_id)
 
 
 def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:

@@ -34,13 +34,17 @@ from creamtea.store.rows import row_id
 from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.contents import show_contents
+from creamtea_webapp.components import show_contents
 from creamtea_webapp.markup import moment, note, prepare_tables, show
 from creamtea_webapp.pages import blocks, outputs, try_out
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import act, entry, fresh_link, show_notice
 
-PROGRESS_TEMPLATE = "watch.html"
+TEMPLATE, PROGRESS_TEMPLATE = "report.html", "watch.html"
+SHARED = "share"  # the place of a fresh link
+DAYS = 14
+QUEUED = "It is queued again."
+NOBODY = " No controller is running: start one with `creamtea controller`."
 EVERY = 3.0  # seconds
 LARGE, EVERY_OF_LARGE = 2000, 30.0  # steps of a study that takes long to read
 CHARTS_PER_ROW = 3
@@ -91,13 +95,7 @@ def _curves(watched: Watched) -> None:
                 )
 
 
-# What organisers do with a study on its page: cancel it, retry it, and lend its report to one reader.
-
-
-SHARED = "share"  # the place of a fresh link
-DAYS = 14
-QUEUED = "It is queued again."
-NOBODY = " No controller is running: start one with `creamtea controller`."
+# ---------------------------------------------------------------- what organisers do with a study
 
 
 def manage_section(who: Identity | None, report: Document, steps: tuple[int, int]) -> None:
@@ -181,7 +179,7 @@ def _make_link(study: int, database: Database, actor: str) -> Made:
 
 def _withdraw(study: int, link: int) -> None:
     def do(database: Database, actor: str) -> str:
-        if all(one.id != link or one.study_id != study for one in links.listed(database)):
+        if all(known.id != link or known.study_id != study for known in links.listed(database)):
             return "That link is not of this report."
         links.revoke(database, link, actor)
         return "The link is withdrawn."
@@ -189,10 +187,7 @@ def _withdraw(study: int, link: int) -> None:
     act(rights.SHARE_REPORTS, None, do)
 
 
-# A study's report: its document's blocks, and between them the outputs of its systems.
-
-
-TEMPLATE = "report.html"
+# ---------------------------------------------------------------- the page
 
 
 def page() -> None:
@@ -206,7 +201,8 @@ def page() -> None:
         return
     facts = blocks.shown_facts(report.facts)
     show(TEMPLATE, "head", report=report, facts=facts, logs=rights.may(who, rights.READ_LOGS))
-    steps = _steps(report.number)
+    with session.database().session() as reading:
+        steps = count_steps(reading, report.number)
     manage_section(who, report, steps)
     with st.container(key="progress"):
         progress_section(report.number, report.state, steps)
@@ -260,15 +256,12 @@ def _asked_for(who: Identity | None) -> int:
     return number
 
 
-def _steps(study: int) -> tuple[int, int]:
-    with session.database().session() as reading:
-        return count_steps(reading, study)
-
-
 def _headings(report: Document, can_try: bool) -> list[Heading]:
     """Return the report's table of contents, without single campaigns, and the page's own parts."""
     headings = [heading for heading in report.contents() if not heading.path.startswith("human/")]
-    last = next((at for at, heading in enumerate(headings) if heading.path == "provenance"), len(headings))
+    last = next(
+        (place for place, heading in enumerate(headings) if heading.path == "provenance"), len(headings)
+    )
     between = [Heading(1, outputs.TITLE, outputs.ADDRESS)]
     between += [Heading(1, try_out.TITLE, try_out.ADDRESS)] if can_try else []
     return [*headings[:last], *between, *headings[last:]]

@@ -18,7 +18,7 @@ from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
 from creamtea.wording import duration
 from creamtea_webapp import session
-from creamtea_webapp.lists import Cell, show_list
+from creamtea_webapp.components import Cell, show_list
 from creamtea_webapp.markup import moment, note, render, show
 
 TEMPLATE = "steps.html"
@@ -46,7 +46,7 @@ def page() -> None:
         if drawn.rows:
             show("report.html", "title", title=drawn.title)
             st.vega_lite_chart(vega_lite(drawn, title=False), width="stretch", key="timeline")
-        show_list("steps", HEADS, [_row(study, one, now) for one in nodes.values()], words=[0, 1, 2, 6])
+        show_list("steps", HEADS, [_row(study, node, now) for node in nodes.values()], words=[0, 1, 2, 6])
         return
     runs = node.state in UNFINISHED
     st.fragment(_step, run_every=EVERY if runs else None)(study, node.name, runs)

@@ -14,7 +14,7 @@ from creamtea.store.queries import StudySummary, find_study, list_studies, metri
 from creamtea.store.tables import StudyRow
 from creamtea.wording import duration
 from creamtea_webapp import session
-from creamtea_webapp.lists import Cell, show_list
+from creamtea_webapp.components import Cell, show_list
 from creamtea_webapp.markup import moment, render, show
 
 TEMPLATE = "studies.html"

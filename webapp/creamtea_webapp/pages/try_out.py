@@ -22,11 +22,14 @@ from creamtea_webapp import session
 from creamtea_webapp.helper_process import HelperProcess, TookTooLong
 from creamtea_webapp.markup import note, show, show_part
 
+TEMPLATE = "try_out.html"
+TITLE, ADDRESS = "Try a sentence", "try"
 COMMAND = [sys.executable, "-m", "creamtea.engine.try_out"]
 SECONDS = 120.0  # for all systems together; the process is ended then
 MAX_CHARACTERS = 1000  # of a sentence
 MAX_WORD = 60  # characters
 MAX_SYSTEMS = 4
+SHOWN_SUBWORDS = 3000
 
 _process = HelperProcess()  # one of this server: a model takes memory and a processor
 
@@ -81,14 +84,6 @@ def end() -> None:
     """End the process, with all that it has loaded."""
     with _process.busy:
         _process.end()
-
-
-# One sentence, typed in, by several systems side by side: what each makes of it, and what it may not use.
-
-
-TEMPLATE = "try_out.html"
-TITLE, ADDRESS = "Try a sentence", "try"
-SHOWN_SUBWORDS = 3000
 
 
 @dataclass(frozen=True)

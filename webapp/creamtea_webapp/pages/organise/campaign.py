@@ -24,7 +24,7 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.lists import show_list
+from creamtea_webapp.components import show_list
 from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import (

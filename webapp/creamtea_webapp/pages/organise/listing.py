@@ -6,7 +6,7 @@ from creamtea.access import rights
 from creamtea.human.making import campaigns
 from creamtea.human.protocols import protocol_title
 from creamtea_webapp import session
-from creamtea_webapp.lists import Cell, show_list
+from creamtea_webapp.components import Cell, show_list
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.shared import show_notice

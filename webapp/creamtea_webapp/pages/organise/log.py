@@ -6,7 +6,7 @@ from typing import Any
 
 from creamtea.access import audit, rights
 from creamtea_webapp import session
-from creamtea_webapp.lists import show_list
+from creamtea_webapp.components import show_list
 from creamtea_webapp.markup import moment, note
 from creamtea_webapp.pages.organise.shared import find, head
 

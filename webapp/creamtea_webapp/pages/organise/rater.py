@@ -18,7 +18,7 @@ from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.lists import show_list
+from creamtea_webapp.components import show_list
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.press import Made, on_press

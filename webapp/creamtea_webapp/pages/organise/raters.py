@@ -18,8 +18,8 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
+from creamtea_webapp.components import show_list
 from creamtea_webapp.gate.paths import LOGIN
-from creamtea_webapp.lists import show_list
 from creamtea_webapp.markup import moment, note, render
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.press import Made, on_press
