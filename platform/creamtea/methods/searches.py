@@ -147,19 +147,32 @@ class Exact(Search):
             yield Mistake((*path, "length_normalization"), found, allowed, settled=True)
 
 
+OptionalShare = Annotated[float | None, Field(gt=0.0, lt=1.0, exclude_if=lambda share: share is None)]
+
+
 class Sampling(Search):
-    """Searches that draw at random, from the top_k best tokens only where that is given. SCONES' token scores
-    are normalised to a distribution first."""
+    """Searches that draw at random. SCONES' token scores are normalised to a distribution first. The
+    temperature changes it; then top_k, top_p and epsilon, each where it is given, cut the distribution that
+    the one before it leaves. The most probable subword always stays."""
 
     top_k: Positive | None = None  # [subwords] draw only from this many best
+    # draw only from the fewest most probable subwords that together have this probability (nucleus sampling,
+    # Holtzman et al. 2020)
+    top_p: OptionalShare = None
+    # draw only from subwords with a probability above this (Hewitt et al. 2022; for MBR Freitag et al. 2023,
+    # with 0.02)
+    epsilon: OptionalShare = None
     temperature: Factor = 1.0  # below 1 prefers probable subwords, above 1 evens them out
     seed: Seed = 1  # of the draws; the draws of a sentence follow from it and the source alone
     maximises: ClassVar[bool] = False
     within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)
 
     def drawn_words(self) -> str:
-        top = "" if self.top_k is None else f" top-{self.top_k}"
-        return top + ("" if self.temperature == 1.0 else f" T={self.temperature:g}")
+        top_k = "" if self.top_k is None else f" top-{self.top_k}"
+        top_p = "" if self.top_p is None else f" p={self.top_p:g}"
+        epsilon = "" if self.epsilon is None else f" ε={self.epsilon:g}"
+        temperature = "" if self.temperature == 1.0 else f" T={self.temperature:g}"
+        return top_k + top_p + epsilon + temperature
 
 
 class Sample(Sampling):

@@ -1,8 +1,9 @@
-"""Ancestral and top-k sampling.
+"""Ancestral sampling, also cut by top-k, top-p and ε.
 
 The distribution of a token is the objective's at temperature T: p^(1/T), renormalised. Softmax and entmax
 give p (entmax's stays within its support); SCONES' σ are normalised to a distribution, σ_w / Σ σ. With
-top-k the k best tokens share all of the mass. `Hypothesis.score` is the sum of the objective's own
+top-k the k best tokens share all of the mass; with top-p the fewest best tokens whose mass is p or more
+(Holtzman et al. 2020); with ε the tokens above ε (Hewitt et al. 2022). `Hypothesis.score` is the sum of the objective's own
 log-scores, as in every search, whatever the temperature.
 
 The draws of a sentence follow from the seed and its source subwords alone, one uniform number in [0, 1)
@@ -39,6 +40,8 @@ class Sampler:
     top_k: int | None = None
     temperature: float = 1.0
     seed: int = 1
+    top_p: float | None = None
+    epsilon: float | None = None
 
     def draw(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
         """`count` hypotheses per sentence. A sample that reaches its limit is not finished. StepError where
@@ -83,7 +86,16 @@ class Sampler:
     def weights(self, log_scores: Tensor) -> Tensor:
         """log_scores (..., K) -> what the probabilities are proportional to; the largest is 1."""
         kept = log_scores if self.top_k is None else keep_top(log_scores, self.top_k)
-        return ((kept - kept.amax(-1, keepdim=True)) / self.temperature).exp_()
+        weights = ((kept - kept.amax(-1, keepdim=True)) / self.temperature).exp_()
+        if self.top_p is not None:
+            ordered, order = weights.sort(dim=-1, descending=True, stable=True)  # equal ones by position
+            sums = ordered.cumsum(-1, dtype=torch.float64)
+            needed = sums - ordered < self.top_p * sums[..., -1:]  # those before it have not enough mass
+            weights = torch.zeros_like(weights).scatter_(-1, order, ordered * needed)
+        if self.epsilon is not None:
+            total = weights.sum(-1, keepdim=True, dtype=torch.float64)
+            weights = weights * ((weights > self.epsilon * total) | (weights == 1.0))
+        return weights
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,7 @@ def draws(seed: int, source: Sequence[int], count: int, limit: int) -> Tensor:
 
 
 def sampler_of(spec: Sampling) -> Sampler:
-    return Sampler(spec.top_k, spec.temperature, spec.seed)
+    return Sampler(spec.top_k, spec.temperature, spec.seed, spec.top_p, spec.epsilon)
 
 
 def build(spec: Sample, detokenize: Detokenize | None) -> SampleSearch:
