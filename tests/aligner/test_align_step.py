@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from step_context import Context
 
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError, StepUnavailable
-from creamtea.steps.texts import ALIGN, ENCODE
+from creamtea.steps.texts import ALIGN, ENCODE, SHORTLIST
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.corpora.tokens import Shard
@@ -65,6 +66,24 @@ def own_table(context: Context) -> list[str]:
         for source, target, p in zip(table.source, table.target, table.probability, strict=True)
         if p > 0
     ]
+
+
+def test_a_shortlist_is_the_lexicon_with_the_most_frequent_target_subwords(context: Context) -> None:
+    _, lexicon = run(context, {})
+    folders = {**context.folders, "align": [context.output]}
+    shortlist = Context(SHORTLIST, {}, folders, context.output.parent / "shortlist")
+    (row,) = shortlist.run().metrics
+    extended = Lexicon.load(shortlist.output / "lexicon.npz")
+    counts = Counter(id_ for line in step_files.TEXT for id_ in subwords_of(context).encode(line))
+    expected = sorted(counts, key=lambda id_: (-counts[id_], id_))
+    assert len(set(counts.values())) > 2
+    assert extended.frequent.tolist() == expected
+    assert row.value == len(expected)
+    source = expected[-1]
+    own = lexicon.select([source], 2).tolist()
+    assert extended.select([source], 2).tolist() == own
+    assert extended.select([source], 2, 3).tolist() == sorted({*own, *expected[:3]})
+    assert extended.select([source], 2, 10**6).tolist() == sorted({*own, *expected})
 
 
 def test_an_imported_table_gives_the_lexicon_of_the_aligner_that_wrote_it(context: Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,21 @@ SEGMENTS: list[dict[str, Any]] = [
 ]
 
 
+def test_the_recall_of_a_lexicon_counts_its_frequent_subwords(folders: dict[str, list[Path]]) -> None:
+    path = folders["align"][0] / "lexicon.npz"
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    wanted = np.array(subwords.encode("she took the cake"), dtype=np.int32)
+    before = run(folders, {"kind": "lexicon", "k": 2})
+    replace(Lexicon.load(path), frequent=wanted).save(path)
+    assert run(folders, {"kind": "lexicon", "k": 2}) == before
+    after = run(folders, {"kind": "lexicon", "k": 2, "frequent": len(wanted)})
+    recalls = [metric(result, "recall", "sentence").value for result in (before, after)]
+    assert recalls[0] < recalls[1]
+    empty = len({EOS, *wanted.tolist()})  # the last sentence has these alone
+    sizes = [metric(result, "selected_size").value for result in (before, after)]
+    assert sizes[0] < sizes[1] <= sizes[0] + empty - 1
+
+
 def lexicon_of(rows: dict[int, list[int]], size: int) -> Lexicon:
     starts = np.cumsum([0, *(len(rows.get(s, [])) for s in range(size))])
     targets = np.array([t for s in range(size) for t in rows.get(s, [])], dtype=np.int32)
@@ -55,6 +71,9 @@ def test_lexicon_counts_by_hand() -> None:
     # k = 1: {3, 10, 20}; k = 2: {3, 10, 11, 20}; k = 3: {3, 10, 11, 12, 20}
     # size, sentence, any idiom, x, y
     assert counts.tolist() == [[3, 1, 1, 0, 1], [4, 1, 1, 0, 1], [5, 2, 2, 1, 1]]
+    lexicon = replace(lexicon, frequent=np.array([25, 10, 12], dtype=np.int32))
+    counts = lexicon_counts(lexicon, [5, 6, 6], reference([10, 12, 25], x=[12], y=[10, 25]), [1, 3], 2)
+    assert counts.tolist() == [[4, 2, 2, 0, 2], [6, 3, 3, 1, 2]]
 
 
 def test_nvs_counts_by_hand() -> None:

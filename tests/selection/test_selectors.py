@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, Selector, build_selector, nvs
+from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.base import LimitedSelector
 from creamtea_workers.selection.nvs import WordVotes, above, logit, words_of
 
@@ -82,6 +84,17 @@ def test_a_lexicon_selects_the_first_k_of_each_source_subword(model: Transformer
     one, two = (build_selector(LexiconSelection(kind="lexicon", k=k), resources) for k in (1, 2))
     assert selected(one, model, SOURCES) == [[3, 5, 9], [3], [3, 4, 5, 6, 7, 8, 58, 59], [3, 20]]
     assert selected(two, model, SOURCES)[0] == [3, 5, 6, 9, 10]
+
+
+def test_a_lexicon_with_frequent_subwords_adds_the_first_of_them(model: Transformer, tmp_path: Path) -> None:
+    path = step_files.lexicon_folder(tmp_path, SIZE) / "lexicon.npz"
+    spec = LexiconSelection(kind="lexicon", k=1, frequent=2)
+    with pytest.raises(ValueError, match="frequencies"):
+        build_selector(spec, SelectionResources(model, path))
+    frequent = np.array([50, 9, 40], dtype=np.int32)
+    dataclasses.replace(Lexicon.load(path), frequent=frequent).save(path)
+    selector = build_selector(spec, SelectionResources(model, path))
+    assert selected(selector, model, SOURCES[:2]) == [[3, 5, 9, 50], [3, 9, 50]]
 
 
 def test_nvs_selects_what_exceeds_the_threshold(model: Transformer) -> None:

@@ -106,6 +106,11 @@ BAD = {
         (GREEDY, "  greedy: {variant: softmax, search: {kind: sample, top_k: 0}}"),
         "study.yaml:18: systems.greedy.search.top_k: found 0, allowed at least 1",
     ),
+    "more frequent subwords than the vocabulary has": (
+        (GREEDY, "  greedy: {variant: softmax, selection: {kind: lexicon, frequent: 200}}"),
+        "study.yaml:18: systems.greedy.selection.frequent: found 200, of 100 subwords, "
+        "allowed at most the size of the vocabulary",
+    ),
     "a beam wider than the vocabulary": (
         (GREEDY, "  greedy: {variant: softmax, search: {kind: beam, width: 200}}"),
         "study.yaml:18: systems.greedy.search.width: found 200, of 100 subwords, "

@@ -224,6 +224,25 @@ def test_seeds_are_trained_apart_and_compared_together(write: Write) -> None:
     assert steps["recall/nvs/1/test"].key != steps["recall/nvs/2/test"].key
 
 
+def test_frequent_subwords_are_added_to_the_lexicon_of_the_systems_that_use_them(write: Write) -> None:
+    lexicon = "  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}\n"
+    shortlist = "  shortlist: {variant: softmax, selection: {kind: lexicon, k: 5, frequent: 20}}\n"
+    timed = ("baseline: greedy\n", "baseline: greedy\nlatency: {test_set: test}\n")
+    before = steps_of(planned(write()))
+    for systems in (lexicon + shortlist, shortlist + lexicon):
+        after = steps_of(planned(write((lexicon, systems), timed)))
+        for node in ("align/grammar/joint", "decode/lexicon/1/test", "recall/lexicon/1/test"):
+            assert after[node].key == before[node].key
+        step = after["shortlist/grammar/joint"]
+        assert step.inputs == {
+            "align": [after["align/grammar/joint"].key],
+            "encode": [after["encode/grammar/joint"].key],
+            "subwords": [after["subwords/grammar/joint"].key],
+        }
+        for node in ("decode/shortlist/1/test", "recall/shortlist/1/test", "latency"):
+            assert after[node].inputs["align"] == [step.key]
+
+
 def test_only_what_is_needed(write: Write) -> None:
     path = write(
         ("  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}\n", ""),

@@ -168,6 +168,7 @@ OWN_STEP_KINDS = frozenset(
         "import_model",
         "encode",
         "align",
+        "shortlist",
         "ibm3",
         "train",
         "decode",

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 
 from creamtea.contract.step import StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy, parsed, target_language
+from creamtea.document.raw import Block, RawStudy, target_language
 from creamtea.document.values import Above0, Factor, Positive, Seed
 from creamtea.methods.family import Family, Method
-from creamtea.methods.texts import Subwords
+from creamtea.methods.texts import check_within_vocabulary
 from creamtea.words import is_unspaced
 
 Precision = Literal["fp32", "bf16", "fp16", "int8"]
@@ -62,14 +62,7 @@ class Search(Method):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        system = study.named(str(path[0]), path[1]) or {}
-        variant = study.named("variants", system.get("variant")) or {}
-        size = parsed(Subwords, study.named("subwords", variant.get("subwords")) or None)
-        for key in cls.within_vocabulary:
-            value = block.get(key)
-            if size and size.joint and isinstance(value, int) and value > size.vocabulary:
-                found = f"{value:,}, of {size.vocabulary:,} subwords"
-                yield Mistake((*path, key), found, "at most the size of the vocabulary")
+        yield from check_within_vocabulary(path, block, cls.within_vocabulary, study)
 
 
 class Greedy(Search):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import BelowOne, Positive
 from creamtea.methods.family import Family, Method
 from creamtea.methods.metrics import Recall
-from creamtea.methods.texts import Alignment
+from creamtea.methods.texts import Alignment, check_within_vocabulary
 
 SweepPoint = tuple[str, float]  # "k=200", 200.0
 
@@ -23,6 +25,11 @@ class Selection(Method):
     needs_lexicon: ClassVar[bool] = False  # the step has the lexicon of an align step
     needs_model: ClassVar[bool] = True  # what it selects depends on the trained model
     selects: ClassVar[bool] = True  # False: every subword of the vocabulary is allowed
+
+    @property
+    def needs_frequencies(self) -> bool:
+        """Whether the lexicon must also list the target subwords by their frequency."""
+        return False
 
     def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
         """The settings that the recall step measures, the system's own first."""
@@ -54,23 +61,33 @@ class FullVocabulary(Selection):
 
 
 class LexiconSelection(Selection):
-    """Top-k target subwords per source subword of the study's alignment lexicon, union over the sentence."""
+    """Top-k target subwords per source subword of the study's alignment lexicon, union over the sentence.
+    With `frequent` also the most frequent subwords of the training targets, as in Marian's shortlists."""
 
     kind: Literal["lexicon"]
     k: Positive = 200  # [subwords] of the target per source subword
+    # [subwords] most frequent ones of the training targets, which every sentence may use
+    frequent: Annotated[int, Field(ge=0, le=10**9, exclude_if=lambda number: number == 0)] = 0
     title: ClassVar[str] = "alignment lexicon"
     worker: ClassVar[str] = "creamtea_workers.selection.alignment"
     needs_lexicon: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
 
+    @property
+    def needs_frequencies(self) -> bool:
+        return self.frequent > 0
+
     def describe(self) -> str:
-        return f"lexicon k={self.k}"
+        return f"lexicon k={self.k}{self._frequent()}"
 
     def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
         return [(f"k={k}", k) for k in (self.k, *recall.k)]
 
     def curve(self) -> str:
-        return "lexicon"
+        return f"lexicon{self._frequent()}"
+
+    def _frequent(self) -> str:
+        return f" + {self.frequent:,} frequent" if self.frequent else ""
 
     def allowing(self, limit: float | None) -> str:
         return "no k: the lexicon does not have it" if limit is None else f"k of {limit:.0f} or more"
@@ -79,6 +96,7 @@ class LexiconSelection(Selection):
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         if selection := parsed(cls, block):
             yield from check_k((*path, "k"), selection.k, study)
+            yield from check_within_vocabulary(path, block, ("frequent",), study)
 
 
 def check_k(path: KeyPath, k: int, study: RawStudy) -> Iterator[Mistake]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import RawStudy, parsed
+from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import Copies, Name, Positive, Strict
 from creamtea.wording import counted
 from creamtea.words import normalise
@@ -124,6 +124,20 @@ def needs_joint(path: KeyPath, name: Any, study: RawStudy, what: str) -> Iterato
     if subwords and not subwords.joint:
         found = f"{what} with {subwords.kind}"
         yield Mistake(path, found, "subwords of kind bpe or unigram for it", settled=True)
+
+
+def check_within_vocabulary(
+    path: KeyPath, block: Block, keys: Sequence[str], study: RawStudy
+) -> Iterator[Mistake]:
+    """Mistakes where a number of subwords in a system's block is more than the vocabulary has."""
+    system = study.named(str(path[0]), path[1]) or {}
+    variant = study.named("variants", system.get("variant")) or {}
+    size = parsed(Subwords, study.named("subwords", variant.get("subwords")) or None)
+    for key in keys:
+        value = block.get(key)
+        if size and size.joint and isinstance(value, int) and value > size.vocabulary:
+            found = f"{value:,}, of {size.vocabulary:,} subwords"
+            yield Mistake((*path, key), found, "at most the size of the vocabulary")
 
 
 class Alignment(Strict):

@@ -20,12 +20,12 @@ from creamtea.steps.systems import (
     SCORE,
     TRAIN,
 )
-from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, OVERLAP, SUBWORDS, TEST_SET
+from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, OVERLAP, SHORTLIST, SUBWORDS, TEST_SET
 
 
 def _kinds() -> Iterator[StepKind[Any]]:
     """Yield the kinds in the order in which a study runs."""
-    yield from (CORPUS, TEST_SET, OVERLAP, SUBWORDS, ENCODE, ALIGN)
+    yield from (CORPUS, TEST_SET, OVERLAP, SUBWORDS, ENCODE, ALIGN, SHORTLIST)
     for corpus in CORPORA.kinds.values():
         yield from corpus.steps
     yield from (IMPORT_MODEL, TRAIN, DECODE, OUTPUTS, SCORE, COMPARE, PAIRS, AGREEMENT, RECALL)

@@ -166,3 +166,18 @@ ALIGN = StepKind(
     },
     points={"log_likelihood": "per target subword, over iterations of em"},
 )
+
+
+class ShortlistParams(StepParams):
+    """There is nothing to set: how many of the subwords are used is a setting of the selection."""
+
+
+SHORTLIST = StepKind(
+    "shortlist",
+    1,
+    "add the most frequent subwords to the lexicon",
+    ShortlistParams,
+    inputs={"align": "the lexicon", "encode": "training text as tokens", "subwords": "subwords"},
+    files={"lexicon.npz": "the lexicon, and the subwords of the training targets, the most frequent first"},
+    metrics={"frequent": "distinct subwords of the training targets"},
+)

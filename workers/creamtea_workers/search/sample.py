@@ -3,8 +3,8 @@
 The distribution of a token is the objective's at temperature T: p^(1/T), renormalised. Softmax and entmax
 give p (entmax's stays within its support); SCONES' σ are normalised to a distribution, σ_w / Σ σ. With
 top-k the k best tokens share all of the mass; with top-p the fewest best tokens whose mass is p or more
-(Holtzman et al. 2020); with ε the tokens above ε (Hewitt et al. 2022). `Hypothesis.score` is the sum of the objective's own
-log-scores, as in every search, whatever the temperature.
+(Holtzman et al. 2020); with ε the tokens above ε (Hewitt et al. 2022). `Hypothesis.score` is the sum of the
+objective's own log-scores, as in every search, whatever the temperature.
 
 The draws of a sentence follow from the seed and its source subwords alone, one uniform number in [0, 1)
 for each sample and position, so that neither batch size nor batch mates change an output; two sentences

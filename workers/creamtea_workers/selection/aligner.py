@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -455,6 +455,8 @@ class Lexicon:
     starts: NDArray[np.int64]  # (V + 1,): the row of source id s is [starts[s], starts[s + 1])
     targets: NDArray[np.int32]
     probabilities: NDArray[np.float32]
+    # subwords of the training targets, the most frequent first; of a shortlist step only
+    frequent: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     @classmethod
     def build(cls, table: TranslationTable, max_k: int) -> Lexicon:
@@ -495,9 +497,9 @@ class Lexicon:
     def entries(self) -> int:
         return len(self.targets)
 
-    def select(self, source_ids: Iterable[int], k: int) -> NDArray[np.int64]:
+    def select(self, source_ids: Iterable[int], k: int, frequent: int = 0) -> NDArray[np.int64]:
         """The allowed target ids of a sentence, sorted, each once: the first `k` of each source subword's
-        row, and EOS, without which no translation could end.
+        row, the first `frequent` of `self.frequent`, and EOS, without which no translation could end.
 
         A row with fewer than k entries gives all of them (so a k above the lexicon's `max_k` is as
         `max_k`). A source subword that training never saw, and the special ids, give nothing. Pad and bos
@@ -506,7 +508,8 @@ class Lexicon:
         if k < 1:
             raise ValueError(f"k must be 1 or more, not {k}")
         rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]][:k] for id_ in set(source_ids)]
-        return np.unique(np.concatenate([np.array([EOS], dtype=np.int64), *rows]))
+        always = [np.array([EOS], dtype=np.int64), self.frequent[:frequent]]
+        return np.unique(np.concatenate([*always, *rows]))
 
     def rank(self, source_ids: Iterable[int], target: int) -> int | None:
         """The smallest k with which `select` allows the target id; None where no row has it."""

@@ -20,13 +20,15 @@ from creamtea_workers.selection.recall import Counts, RecallInputs, Reference
 
 @dataclass(frozen=True)
 class LexiconSelector:
-    """The top-k target subwords of every source subword, union over the sentence's source subwords."""
+    """The top-k target subwords of every source subword, union over the sentence's source subwords; with
+    `frequent` also as many of the most frequent target subwords (Marian's shortlist)."""
 
     lexicon: Lexicon
     k: int
+    frequent: int = 0
 
     def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor]:
-        chosen = [self.lexicon.select(source, self.k) for source in sources]
+        chosen = [self.lexicon.select(source, self.k, self.frequent) for source in sources]
         ids = torch.from_numpy(np.concatenate(chosen)).to(memory.hidden.device)
         return list(ids.split([len(own) for own in chosen]))
 
@@ -38,7 +40,10 @@ class LexiconSelector:
 def build(spec: LexiconSelection, resources: SelectionResources) -> LexiconSelector:
     if resources.lexicon is None:
         raise ValueError("lexicon selection needs a lexicon")
-    return LexiconSelector(Lexicon.load(resources.lexicon), spec.k)
+    lexicon = Lexicon.load(resources.lexicon)
+    if spec.frequent and not len(lexicon.frequent):
+        raise ValueError("a lexicon selection with `frequent` needs a lexicon with frequencies")
+    return LexiconSelector(lexicon, spec.k, spec.frequent)
 
 
 def count(
@@ -52,16 +57,16 @@ def count(
     ks, counts = [int(k) for k in settings], []
     for n, (source, reference) in enumerate(zip(inputs.sources, inputs.references, strict=True)):
         context.progress(n, len(inputs), "sentences")
-        counts.append(lexicon_counts(lexicon, source, reference, ks))
+        counts.append(lexicon_counts(lexicon, source, reference, ks, spec.frequent))
     return counts
 
 
 def lexicon_counts(
-    lexicon: Lexicon, source: Sequence[int], reference: Reference, ks: Sequence[int]
+    lexicon: Lexicon, source: Sequence[int], reference: Reference, ks: Sequence[int], frequent: int = 0
 ) -> Counts:
     """One row for each k."""
     rows = []
     for k in ks:
-        ids = lexicon.select(source, k)
+        ids = lexicon.select(source, k, frequent)
         rows.append([len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in reference.scopes())])
     return np.array(rows)

@@ -107,7 +107,7 @@ def selection_size(spec: Study, system: str) -> int | None:
     variant = spec.variants[chosen.variant]
     vocabulary = int(spec.subwords[variant.subwords].vocabulary)
     match chosen.selection, variant.architecture:
-        case LexiconSelection(k=k), _:
+        case LexiconSelection(k=k, frequent=0), _:
             return k * vocabulary
         case NvsSelection(), Layered(width=width):
             return vocabulary * (width + 1)

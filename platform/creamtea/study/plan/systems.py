@@ -117,9 +117,11 @@ class Systems(Texts):
         """The lexicon, for selections that need it."""
         if not system.selection.needs_lexicon:
             return {}
+        frequencies = system.selection.needs_frequencies
         if system.model is None:
-            return {"align": [self.lexicon(system.variant)]}
-        return {"align": [self.lexicon_in(system.model, self.study.alignment_corpus(system))]}
+            return {"align": [self.lexicon(system.variant, frequencies)]}
+        corpus = self.study.alignment_corpus(system)
+        return {"align": [self.lexicon_in(system.model, corpus, frequencies)]}
 
     def add_decode(
         self, place: str, system: System, seed: int | None, test_set: str, labels: dict[str, Any]
@@ -314,7 +316,8 @@ class Systems(Texts):
                 model=models.index(model),
             )
             systems.append(timed)
-            inputs |= self.lexicon_input(system)
+            if "align" not in inputs or system.selection.needs_frequencies:
+                inputs |= self.lexicon_input(system)
         baselines = latency.baselines or [self.study.baseline]
         labels = {
             "test_set": latency.test_set,

@@ -14,12 +14,14 @@ from creamtea.steps.texts import (
     CORPUS,
     ENCODE,
     OVERLAP,
+    SHORTLIST,
     SUBWORDS,
     TEST_SET,
     AlignParams,
     CorpusParams,
     EncodeParams,
     OverlapParams,
+    ShortlistParams,
     SubwordsParams,
     TestSetParams,
 )
@@ -70,35 +72,38 @@ class Texts(Builder):
             {"corpus": corpus, "subwords": model.marian},
         )
 
-    def lexicon(self, variant: str) -> str:
+    def lexicon(self, variant: str, frequencies: bool = False) -> str:
         """One lexicon serves all the lexicon selections over a corpus and its subwords. An adapted variant's
-        is in the subwords of the variant that it started from."""
+        is in the subwords of the variant that it started from. `frequencies`: with the target subwords by
+        frequency."""
         spec, root = self.study.variants[variant], self.study.variants[self.study.root_of(variant)]
         corpus = spec.alignment_corpus or spec.corpus
         if (model := self.study.imported_by(variant)) is not None:
-            return self.lexicon_in(model, corpus)
+            return self.lexicon_in(model, corpus, frequencies)
         encoded, subwords = self.encode(corpus, root.subwords, root.corpus), self.subwords_of(variant)
         place = _place(corpus, spec.subwords, root.corpus)
-        return self._align(place, encoded, subwords, {"corpus": corpus, "subwords": spec.subwords})
+        labels = {"corpus": corpus, "subwords": spec.subwords}
+        return self._align(place, encoded, subwords, labels, frequencies)
 
-    def lexicon_in(self, model: ImportedModel, corpus: str) -> str:
+    def lexicon_in(self, model: ImportedModel, corpus: str, frequencies: bool) -> str:
         """The lexicon of a corpus in the subwords of a model from elsewhere."""
         subwords, labels = self.import_model(model, ()), {"corpus": corpus, "subwords": model.marian}
-        return self._align(f"{corpus}@{model.marian}", self.encode_in(model, corpus), subwords, labels)
+        encoded = self.encode_in(model, corpus)
+        return self._align(f"{corpus}@{model.marian}", encoded, subwords, labels, frequencies)
 
-    def _align(self, place: str, encoded: str, subwords: str, labels: dict[str, str]) -> str:
+    def _align(
+        self, place: str, encoded: str, subwords: str, labels: dict[str, str], frequencies: bool
+    ) -> str:
         alignment = self.study.alignment
         paths = [] if alignment.table is None else [alignment.table]
         if alignment.table is not None:
             self.files.aligned([(("alignment", "table"), alignment.table)])
-        return self.add(
-            ALIGN,
-            place,
-            AlignParams(alignment=alignment, digests=self.files.digests(paths) if paths else None),
-            {"encode": [encoded], "subwords": [subwords]},
-            labels,
-            paths,
-        )
+        params = AlignParams(alignment=alignment, digests=self.files.digests(paths) if paths else None)
+        inputs = {"encode": [encoded], "subwords": [subwords]}
+        lexicon = self.add(ALIGN, place, params, inputs, labels, paths)
+        if not frequencies:
+            return lexicon
+        return self.add(SHORTLIST, place, ShortlistParams(), {**inputs, "align": [lexicon]}, labels)
 
     def subwords(self, corpus: str, name: str) -> str:
         return self.add(
