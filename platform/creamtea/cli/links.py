@@ -59,6 +59,10 @@ def revoke(
 
 def _line(link: Link) -> str:
     """Describe a link: "3 reader created 2026-03-04 05:06, used 2026-03-04 06:00, 1 browser signed in"."""
+
+    def minute(moment: datetime) -> str:
+        return f"{moment:%Y-%m-%d %H:%M} UTC"
+
     what = " ".join([link.role, *([f"{link.rater!r}"] if link.rater else [])])
     if link.role == "rater" and link.rater is None:
         what = "participants"
@@ -66,17 +70,13 @@ def _line(link: Link) -> str:
     where += f" of the report of {link.study} (number {link.study_id})" if link.study else ""
     if link.sign_in is not None:
         where += f", signs in as {link.sign_in}"
-    facts = [f"created {_minute(link.created_at)}"]
+    facts = [f"created {minute(link.created_at)}"]
     if link.used_at is not None:
-        facts.append(f"used {_minute(link.used_at)}")
+        facts.append(f"used {minute(link.used_at)}")
     if link.revoked_at is not None:
-        facts.append(f"withdrawn {_minute(link.revoked_at)}")
+        facts.append(f"withdrawn {minute(link.revoked_at)}")
     elif link.used_at is None:
-        facts.append(f"{'expires' if link.opens else 'expired'} {_minute(link.expires_at)}")
+        facts.append(f"{'expires' if link.opens else 'expired'} {minute(link.expires_at)}")
     if link.revoked_at is None and (link.used_at is not None or link.sign_in is not None):
         facts.append(f"{counted(link.sessions, 'browser')} signed in")
     return f"{link.id}  {what}{where}  {', '.join(facts)}"
-
-
-def _minute(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"

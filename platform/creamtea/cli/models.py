@@ -114,7 +114,12 @@ def translate(
         if prompt:
             say(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
         number, doubts = 0, Doubts(opened_system.example)
-        given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
+
+        def show_prompt() -> None:
+            if prompt:
+                say("> ", nl=False, err=True)
+
+        given = iterate_lines(sys.stdin.buffer, "standard input", show_prompt)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
             for row in opened_system.translate(batch, selected, best, word or ""):
                 number += 1
@@ -170,10 +175,6 @@ class Doubts:
 
 def _lines(count: int, one: str, several: str) -> str:
     return f"{counted(count, 'line')} {one if count == 1 else several}"
-
-
-def _prompt() -> None:
-    say("> ", nl=False, err=True)
 
 
 def _check_best(count: int, search: Search, system: str) -> None:

@@ -244,7 +244,6 @@ def _start_controller(
 
     CreamteaError with the end of the log if it does not start. It waits for a running `creamtea run`.
     """
-
     logs = Settings.load().home / "logs"
     make_private(logs)
     log = logs / f"controller-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

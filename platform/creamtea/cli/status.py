@@ -88,8 +88,6 @@ def _facts(database: Database, name: str | None) -> dict[str, Any]:
 
 
 def _controller(database: Database) -> str | None:
-    from creamtea.orders.controllers import live_controller
-
     live = live_controller(database)
     return None if live is None else str(live)
 
@@ -163,7 +161,7 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
             escape(step["node"]),
             _styled(step["outcome"]),
             str(step["attempts"]),
-            escape(_progress(step["progress"]) or _pause(step)),
+            escape(_progress(step)),
             "" if step["seconds"] is None else f"{step['seconds']:.1f}",
             escape(_error(step)),
         )
@@ -171,15 +169,13 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
     return Group(Text(f"{facts['study']} (submission {facts['id']}): {facts['state']}"), table, *missing)
 
 
-def _progress(progress: dict[str, Any] | None) -> str:
-    if progress is None:
+def _progress(step: dict[str, Any]) -> str:
+    if step["pause_left"]:
+        return f"tried again in {step['pause_left']:.0f} s"
+    if (progress := step["progress"]) is None:
         return ""
     share = f"{100 * progress['done'] / progress['total']:.0f} % " if progress["total"] else ""
     return f"{share}{progress['message']}".strip()
-
-
-def _pause(step: dict[str, Any]) -> str:
-    return f"tried again in {step['pause_left']:.0f} s" if step["pause_left"] else ""
 
 
 def _error(step: dict[str, Any]) -> str:

@@ -112,17 +112,14 @@ def _usage_table(uses: Sequence[Use]) -> Table:
         {use.studies for use in uses}, key=lambda studies: (len(studies) != 1, not studies, studies)
     )
     for studies in owners:
+        owner = studies[0] if len(studies) == 1 else f"shared: {', '.join(studies)}"
+        if not studies:
+            owner = "no study (see `creamtea gc`)"
         for use in (use for use in uses if use.studies == studies):
-            table.add_row(escape(_whose(studies)), use.kind, use.part, str(use.files), in_units(use.size))
+            table.add_row(escape(owner), use.kind, use.part, str(use.files), in_units(use.size))
         table.add_section()
     table.add_row("all", "", "", str(sum(use.files for use in uses)), in_units(sum(use.size for use in uses)))
     return table
-
-
-def _whose(studies: Sequence[str]) -> str:
-    if not studies:
-        return "no study (see `creamtea gc`)"
-    return studies[0] if len(studies) == 1 else f"shared: {', '.join(studies)}"
 
 
 @study_commands.command("rm", epilog="Examples: `creamtea study rm demo --older` · `creamtea study rm demo`")

@@ -398,15 +398,11 @@ def _filled(template: str, names: Names) -> str:
 
 def _filled_place(place: Place, names: Names) -> Place:
     filled = {
-        key: _filled(value, names) if isinstance(value, str) else _filled_list(value, names)
+        key: _filled(value, names) if isinstance(value, str) else [_filled(value, names) for value in value]
         for key, value in place
         if isinstance(value, str | list)
     }
     return place.model_copy(update=filled)
-
-
-def _filled_list(values: Sequence[str], names: Names) -> list[str]:
-    return [_filled(value, names) for value in values]
 
 
 def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: Column) -> str:

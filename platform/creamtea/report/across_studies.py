@@ -26,7 +26,7 @@ from creamtea.report.cells import (
     with_seeds,
 )
 from creamtea.report.configuration import spec_table
-from creamtea.report.model import Cell, Delta, Document, Fact, Notes, Row, Section, Table
+from creamtea.report.model import Delta, Document, Fact, Notes, Row, Section, Table
 from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
@@ -179,7 +179,9 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
         names = {row.name: f"{study.name}: {row.name}" for row in table.rows}
         for row in table.rows:
             cells = {
-                column.key: replace(row.cells[place[0]], delta=None) if place in own else _not_there(study)
+                column.key: replace(row.cells[place[0]], delta=None)
+                if place in own
+                else absent_cell(f"study {study.name} does not measure this, or not with these settings")
                 for place, column in shown.items()
             }
             rows.append(Row(names[row.name], cells, description=row.description))
@@ -259,7 +261,3 @@ def _tested(results: StudyResults, test_set: str, system: str, metric: Metric) -
     )
     scores = scores_by_model(results, system, test_set, metric)
     return Tested(params.to_json(), tuple(step.node.key for step in steps), scores)
-
-
-def _not_there(study: OfStudy) -> Cell:
-    return absent_cell(f"study {study.name} does not measure this, or not with these settings")

@@ -272,7 +272,16 @@ def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Ite
         name: [run.node.key for run in results.outputs(name, test_set)]
         for name in results.spec.systems_on(test_set)
     }
-    scores = {name: _all_scores(results, name, test_set) for name in decodes}
+    # only systems with the same outputs share all scores: cheaper to compare than texts
+    scores = {
+        name: [
+            (run.node.labels.get("metric"), metric.name, metric.value)
+            for run in results.of("score", system=name, test_set=test_set)
+            for metric in run.metrics
+            if metric.value is not None
+        ]
+        for name in decodes
+    }
     for name, keys in decodes.items():
         if not scores[name]:
             continue
@@ -291,16 +300,6 @@ def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Ite
                 f"{', '.join(group[:-1])} and {group[-1]} gave the same outputs in every segment",
                 "Check that they differ in what you mean to compare.",
             )
-
-
-def _all_scores(results: StudyResults, system: str, test_set: str) -> list[tuple[object, ...]]:
-    """Return all scores of a system. Only systems with the same outputs share them: cheaper than texts."""
-    return [
-        (run.node.labels.get("metric"), metric.name, metric.value)
-        for run in results.of("score", system=system, test_set=test_set)
-        for metric in run.metrics
-        if metric.value is not None
-    ]
 
 
 def _equal_texts(session: Session, ours: Sequence[str], theirs: Sequence[str]) -> bool:

@@ -118,7 +118,8 @@ def local_checkpoint(model: str) -> Path | None:
         path = path / "checkpoints" / "model.ckpt"
     if path.is_file():
         return path
-    if looks_local(model):
+    # names on the hub are OWNER/NAME or NAME
+    if model.startswith((".", "/", "~")) or model.endswith(".ckpt") or model.count("/") > 1:
         raise Unavailable(f"there is no checkpoint at {path}")
     return None
 
@@ -152,11 +153,6 @@ def fetch(model: str) -> tuple[Path, str]:
     parts = path.parts  # of the hub's cache: .../snapshots/REVISION/checkpoints/model.ckpt
     revision = parts[parts.index("snapshots") + 1] if "snapshots" in parts else path.parents[1].name
     return path, revision[:12]
-
-
-def looks_local(model: str) -> bool:
-    """Names on the hub are OWNER/NAME or NAME."""
-    return model.startswith((".", "/", "~")) or model.endswith(".ckpt") or model.count("/") > 1
 
 
 def first_cause(error: BaseException) -> str:

@@ -68,7 +68,8 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     budget = SearchBudget(context.params.max_states, only_first=True)
     texts = [source for source in sources if source]
     order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
-    verdicts = load_verdicts(context)  # in this order
+    saved_verdicts = checkpoint.load(context.checkpoints, _SAVED) or []
+    verdicts = [Verdict(**fields) for fields in saved_verdicts]  # in this order
     saved = time.monotonic()
     for members in parts(order[len(verdicts) :], [len(source) for source in texts], _BATCH):
         tick = partial(context.progress, len(verdicts), len(order), "sentences")
@@ -87,11 +88,6 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
         if row.name == "shorter_better" and row.value is not None
     ]
     return StepResult(rows, curve)
-
-
-def load_verdicts(context: StepContext[DepthLimitedParams]) -> list[Verdict]:
-    """Load the verdicts of an earlier attempt, which judged the longest sentences first."""
-    return [Verdict(**fields) for fields in checkpoint.load(context.checkpoints, _SAVED) or []]
 
 
 @torch.inference_mode()
