@@ -36,6 +36,13 @@ OTHERS = {  # files of texts: which lines of which file of Tatoeba are in them
     "a.txt": ("train.en", 0),
     "b.txt": ("train.de", 0),
 }
+WMT26 = "WMT26_###_news_###_eng_Latn_###_deu_Latn_###_tea"
+
+
+def _json_lines(*lines: dict[str, Any]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
 WRITTEN = {
     "instructions.md": "Read both sentences *twice*.\n",
     "people.txt": "anna\nben\n",
@@ -43,6 +50,34 @@ WRITTEN = {
     "consent.txt": "My answers may be published without my name.\n",
     "test.docs": "".join(f"letter-{line // 5}\n" for line in range(LINES["test"])),
     "metrics-token": "0" * 64 + "\n",
+    "directions.txt": "en-de\tanna\nen-nl\tben\n",
+    "wmt26-genmt.jsonl": _json_lines(
+        {
+            "doc_id": WMT26,
+            "domain": "news",
+            "src_lang": "eng_Latn",
+            "tgt_lang": "deu_Latn",
+            "src_text": "<p>Tea.</p>\n<p>Jam.</p>",
+            "refs": {},
+        }
+    ),
+    **{
+        f"wmt26-systems/{name}.jsonl": _json_lines({"doc_id": WMT26, "hypothesis": text})
+        for name, text in (("A", "<p>Tee.</p>\n<p>Marmelade.</p>"), ("B", "<p>Tee</p>\n<p>Konfitüre</p>"))
+    },
+}
+# an evaluation of two directions, whatever their texts say
+WMT = {
+    f"wmt/{path}": source
+    for pair in ("en-de", "en-nl")
+    for path, source in {
+        f"sources/{pair}.txt": ("test.en", 0),
+        f"references/{pair}.refA.txt": ("test.de", 0),
+        **{
+            f"system-outputs/{pair}/{name}.txt": ("dev.de", at)
+            for name, at in (("A", 0), ("B", 50), ("C", 99))
+        },
+    }.items()
 }
 
 
@@ -54,9 +89,11 @@ def make_files(folder: Path) -> None:
     for name, count in LINES.items():
         for path in TATOEBA.glob(f"{name}.*"):
             _copy_lines(path, tatoeba / path.name, 0, count)
-    for name, (source, start) in OTHERS.items():
+    for name, (source, start) in {**OTHERS, **WMT}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         _copy_lines(TATOEBA / source, folder / name, start, LINES["train" if "train" in source else "test"])
     for name, text in WRITTEN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     study = yaml.safe_load((STUDIES / "demo.yaml").read_text(encoding="utf-8"))
     (folder / "studies" / "demo.yaml").write_text(_dumped(shrunk(study)), encoding="utf-8")

@@ -34,6 +34,11 @@ CREATE = f"creamtea campaign create {{}} --study demo --test-set test --systems 
 DRAFT = [CREATE.format("first")]
 LAUNCHED = [*DRAFT, "creamtea campaign launch first"]
 MARKED = [f"{CREATE.format('esa-demo')} --protocol esa", "creamtea campaign launch esa-demo"]
+PROGRAMME = [
+    "creamtea programme init wmt -o programme.yaml",
+    "creamtea programme create programme.yaml",
+    "creamtea programme launch programme",
+]
 # what a reader has done before
 BEFORE = {
     "docs/exchange.md": [*LAUNCHED, *MARKED],
@@ -63,6 +68,11 @@ BEFORE = {
         "creamtea campaign raters exclude first --rater anna --reason 'one score only'",
     ],
     "creamtea campaign": LAUNCHED,
+    "creamtea programme init": [],
+    "creamtea programme validate": PROGRAMME[:1],
+    "creamtea programme create": PROGRAMME[:1],
+    "creamtea programme launch": PROGRAMME[:2],
+    "creamtea programme": PROGRAMME,
 }
 # imports of files that are others', and which tests read such files
 IMPORTED = {

@@ -205,6 +205,9 @@ COMMANDS = {
     "campaign": Entry(
         "campaign:commands", summary="Human evaluation: people rate the outputs of systems, blind."
     ),
+    "programme": Entry(
+        "programme:commands", summary="Human evaluation of many translation directions, from one file."
+    ),
     "db": Entry("upkeep:database_commands", summary="The schema of the database."),
 }
 

@@ -271,10 +271,13 @@ def as_yaml(document: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=100)
 
 
-def commented(values: Mapping[str, Any]) -> str:
+def commented(
+    values: Mapping[str, Any],
+    head: str = "A campaign of creamtea: `creamtea campaign create FILE` makes a draft of it.",
+) -> str:
     """A campaign file of these values, by their keys, with what every key means; other keys are comments with
     their defaults."""
-    lines = ["# A campaign of creamtea: `creamtea campaign create FILE` makes a draft of it.", ""]
+    lines = [f"# {head}", ""]
     block = ""
     for key, declared in declarations().items():
         if declared.block != block:

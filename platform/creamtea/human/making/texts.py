@@ -101,7 +101,8 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         outputs = path(asked.outputs, "outputs", "system-outputs", pair)
         references = [folder / name for name in asked.reference_files or ()]
         if asked.reference_files is None and base is not None:
-            references = _files(base / "references", f"{pair}.", (".txt",)) if base.is_dir() else []
+            there = base / "references"
+            references = _files(there, f"{pair}.", (".txt",)) if there.is_dir() else []
         docs = base / "documents" / f"{pair}.docs" if base is not None else None
         if documents is None and docs is not None and docs.is_file():
             documents = read_documents(read_text(docs, file_name(docs), MAX_BYTES), file_name(docs))

@@ -54,6 +54,20 @@ def invite(
     InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many; without
     `surplus` also for more raters than there is something to rate for.
     """
+    with database.transaction() as session:
+        return add_invitations(session, database, campaign, actor, wanted, surplus=surplus)
+
+
+def add_invitations(
+    session: Session,
+    database: Database,
+    campaign: str,
+    actor: str,
+    wanted: Sequence[str] | int,
+    *,
+    surplus: bool = False,
+) -> list[Invitation]:
+    """Do what `invite` does, in a transaction that may invite to other campaigns, too."""
     count = wanted if isinstance(wanted, int) else len(wanted)
     if not 1 <= count <= MAX_AT_ONCE:
         raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {count:,}")
@@ -62,33 +76,32 @@ def invite(
     )
     if twice := {pseudonym for pseudonym in named if pseudonym is not None and named.count(pseudonym) > 1}:
         raise InputError(f"a rater is named twice: {min(twice)!r}")
-    with database.transaction() as session:
-        row, now = raters.lock(session, campaign), database.now(session)
-        known = {
-            rater.pseudonym: rater.id
-            for rater in session.scalars(select(Rater).where(Rater.campaign_id == row.id))
-        }
-        new = sum(pseudonym not in known for pseudonym in named)
-        free = max(0, room(session, row, now))
-        if new > free and not surplus and row.state != "closed":
-            raise InputError(
-                f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
-                f"{new - free:,} would find nothing to rate. Ask for fewer, or use {option('surplus')}, "
-                "since some may not come",
-                about="surplus",
-            )
-        invitations = []
-        for pseudonym in named:
-            rater_id = known.get(pseudonym or "")
-            if rater_id is None:
-                rater_id = raters.insert(session, database, row, actor, pseudonym)
-            rater = sessions.linkable(session, rater_id)
-            secret = sessions.add_link(
-                session, "rater", now, sessions.LINK_LIFETIME, rater_id=rater_id, campaign_id=row.id
-            )
-            invitations.append(Invitation(rater.pseudonym, secret))
-        detail = {"role": "rater", "links": len(invitations)}
-        audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
+    row, now = raters.lock(session, campaign), database.now(session)
+    known = {
+        rater.pseudonym: rater.id
+        for rater in session.scalars(select(Rater).where(Rater.campaign_id == row.id))
+    }
+    new = sum(pseudonym not in known for pseudonym in named)
+    free = max(0, room(session, row, now))
+    if new > free and not surplus and row.state != "closed":
+        raise InputError(
+            f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
+            f"{new - free:,} would find nothing to rate. Ask for fewer, or use {option('surplus')}, "
+            "since some may not come",
+            about="surplus",
+        )
+    invitations = []
+    for pseudonym in named:
+        rater_id = known.get(pseudonym or "")
+        if rater_id is None:
+            rater_id = raters.insert(session, database, row, actor, pseudonym)
+        rater = sessions.linkable(session, rater_id)
+        secret = sessions.add_link(
+            session, "rater", now, sessions.LINK_LIFETIME, rater_id=rater_id, campaign_id=row.id
+        )
+        invitations.append(Invitation(rater.pseudonym, secret))
+    detail = {"role": "rater", "links": len(invitations)}
+    audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
     return invitations
 
 

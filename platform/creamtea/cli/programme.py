@@ -1,0 +1,316 @@
+"""`creamtea programme`: a human evaluation of many translation directions, from one file to one table.
+
+A direction is a campaign, so `creamtea campaign` does for each of them what is not here.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import os
+from collections import Counter
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from creamtea.cli.campaign.making import Overrides
+from creamtea.cli.campaign.running import PROGRESS
+from creamtea.cli.campaign.shared import ACTOR, show, text_of
+from creamtea.cli.printing import say
+from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
+from creamtea.cli.serve import PORT, Address
+from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
+from creamtea.document.mistakes import one_of, shown
+from creamtea.errors import InputError
+from creamtea.files import lines_of, new_folder, replacing
+from creamtea.human.formats import exchange
+from creamtea.human.making import launching
+from creamtea.human.making.programme import (
+    campaign_name,
+    campaigns_of,
+    create_programme,
+    load_programme,
+    naming,
+    new_programme,
+    progress_of,
+)
+from creamtea.human.rating.invitations import add_invitations
+from creamtea.human.rating.raters import RaterProgress
+from creamtea.printable import text_to_cell
+from creamtea.settings import LOOPBACK, site_address
+from creamtea.wording import counted
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The programme file (.yaml).")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The programme.")]
+
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+
+@commands.command(epilog="Example: `creamtea programme init wmt -o programme.yaml`")
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder with system-outputs/PAIR/SYSTEM.txt.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The programme file to write.")
+    ] = Path("programme.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a programme of all directions in a folder of mt-metrics-eval, with a comment at every key."""
+    if output.exists() and not force:
+        raise InputError(f"{output} exists: choose another with --output, or overwrite it with --force")
+    outputs = folder / "system-outputs"
+    directions = sorted(path.name for path in outputs.iterdir() if path.is_dir()) if outputs.is_dir() else []
+    if not directions:
+        raise InputError(f"{outputs}: no directions: give a folder with system-outputs/PAIR/SYSTEM.txt")
+    relative = os.path.relpath(folder.resolve(), output.parent.resolve())
+    with replacing(output) as file:
+        file.write_text(new_programme(output.stem, relative, directions), encoding="utf-8")
+    say(f"{output} is written: {', '.join(directions)}. Next: creamtea programme create {quote(str(output))}")
+
+
+@commands.command(epilog="Example: `creamtea programme validate programme.yaml`")
+def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
+    """Check a programme and the files of all its directions, and list every mistake."""
+    programme = load_programme(file, override or [])
+    with opened_database() as database:
+        requests = programme.requests(database, artefact_store())
+    systems = {direction: list(request.systems) for direction, request in requests.items()}
+    lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
+    lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
+    show(json_output, {"name": programme.name, "directions": systems}, lines)
+
+
+@commands.command(epilog="Example: `creamtea programme create programme.yaml --set sample.items=50`")
+def create(
+    file: File,
+    override: Overrides = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the drafts of this programme.")] = False,
+    json_output: AsJson = False,
+) -> None:
+    """Create the campaigns of all directions as drafts: all of them, or none if one cannot be.
+
+    The campaign of direction en-de is called NAME-en-de.
+    """
+    programme = load_programme(file, override or [])
+    with opened_database() as database:
+        requests = create_programme(database, programme, artefact_store(), replace=replace, actor=ACTOR)
+        made = progress_of(database, programme.name)
+    lines = [f"programme {programme.name}: {counted(len(made), 'direction')}, all drafts"]
+    for each in made:
+        campaign = each.campaign
+        lines.append(
+            f"  {each.direction}: {counted(campaign.items, 'item')} on {counted(campaign.pages, 'page')}, "
+            f"{counted(len(campaign.systems), 'system')}"
+        )
+        texts = requests[each.direction].texts if each.direction in requests else None
+        lines += [f"    note: {notice}" for notice in (texts.notices if texts else ())]
+    first = quote(made[0].campaign.name)
+    lines.append(
+        f"next: creamtea campaign preview {first}, then creamtea programme launch {quote(programme.name)}"
+    )
+    show(json_output, [each.campaign for each in made], lines)
+
+
+@commands.command(epilog="Example: `creamtea programme launch programme`")
+def launch(name: Name, json_output: AsJson = False) -> None:
+    """Open all drafts of a programme to their raters. Those that were launched before stay as they are."""
+    digests, before = {}, []
+    with existing_database() as database:
+        with database.session() as session:
+            states = {direction: row.state for direction, row in campaigns_of(session, name).items()}
+        for direction, state in states.items():
+            if state != "draft":
+                before.append(f"{direction} was {state} before")
+                continue
+            with naming(direction):
+                registered = launching.launch(database, campaign_name(name, direction), ACTOR)
+            digests[direction] = registered["digest"]
+    lines = [f"{direction} is launched; registered as {digest[:16]}" for direction, digest in digests.items()]
+    lines += [*before, f"next: creamtea programme links {quote(name)} --count N -o links.csv"]
+    show(json_output, digests, lines)
+
+
+@commands.command(epilog="Example: `creamtea programme status programme --raters`")
+def status(
+    name: Name,
+    raters: Annotated[bool, typer.Option("--raters", help="List every rater, too.")] = False,
+    json_output: AsJson = False,
+) -> None:
+    """Show the progress of a programme by direction, and with --raters by rater."""
+    with existing_database() as database:
+        found = progress_of(database, name)
+    done = sum(each.campaign.ratings for each in found)
+    wanted = sum(each.campaign.wanted for each in found)
+    lines = [
+        f"programme {name}: {done:,} of {counted(wanted, 'rating')} in {counted(len(found), 'direction')}"
+    ]
+    width = max(len(each.direction) for each in found)
+    for each in found:
+        campaign = each.campaign
+        states = Counter(_state(person) for person in each.raters)
+        people = ", ".join(f"{count} {state}" for state, count in states.items()) or "no raters"
+        lines.append(
+            f"  {each.direction:<{width}}  {each.share:>4.0%}  {campaign.ratings:,} of {campaign.wanted:,}, "
+            f"{campaign.state}; {people}"
+        )
+        if raters:
+            lines += [
+                f"    {rater.pseudonym}: {rater.submitted} rated, {rater.skipped} skipped, {_state(rater)}"
+                for rater in each.raters
+            ]
+    values = [
+        {
+            "direction": each.direction,
+            "campaign": dataclasses.asdict(each.campaign),
+            "raters": [{field: getattr(person, field) for field in PROGRESS} for person in each.raters],
+        }
+        for each in found
+    ]
+    show(json_output, values, lines)
+
+
+def _state(person: RaterProgress) -> str:
+    if person.excluded_at is not None:
+        return "excluded"
+    return "finished" if person.finished else "taking part" if person.has_begun else "not started"
+
+
+@commands.command(
+    epilog="Examples: `creamtea programme links programme --count 5 -o links.csv` · "
+    "`creamtea programme links programme --count en-de=8 --count en-nl=4 -o more-links.csv` · "
+    "`creamtea programme links programme --raters directions.txt -o named-links.csv --url "
+    "https://rate.example.org`"
+)
+def links(
+    name: Name,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A new file, which only you can read.")
+    ],
+    count: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[DIRECTION=]N", help="Links for N new raters of each, or of this direction."),
+    ] = None,
+    many: Annotated[
+        Path | None,
+        typer.Option("--raters", metavar="FILE", help="Named raters: DIRECTION TAB PSEUDONYM, one per line."),
+    ] = None,
+    surplus: Annotated[
+        bool,
+        typer.Option("--surplus", help="Make more links than there is something to rate for: not all come."),
+    ] = False,
+    url: Address = f"http://{LOOPBACK[0]}:{PORT}",
+) -> None:
+    """Write links for raters of all directions into one file (CSV: direction, rater, link), all or none.
+
+    A link works once, within 14 days. The file has mode 0600: whoever has a link can rate as its rater.
+    """
+    url = site_address(url)
+    with existing_database() as database:
+        with database.session() as session:
+            directions = list(campaigns_of(session, name))
+        wanted = _wanted(directions, count or [], many)
+        try:
+            file = os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="")
+        except OSError as error:
+            raise InputError(f"--output {output}: {error.strerror}: give a new file") from None
+        try:
+            with file, database.transaction() as session:
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow(["direction", "rater", "link"])
+                number = 0
+                for direction, people in wanted.items():
+                    campaign = campaign_name(name, direction)
+                    with naming(direction):
+                        made = add_invitations(session, database, campaign, ACTOR, people, surplus=surplus)
+                    for each in made:
+                        table.writerow([direction, text_to_cell(each.rater), f"{url}/enter#{each.secret}"])
+                    number += len(made)
+                file.flush()  # before the links are valid
+        except BaseException:
+            output.unlink()
+            raise
+    say(f"{counted(number, 'link')} in {output}: send each to its rater only")
+
+
+def _wanted(directions: list[str], count: list[str], many: Path | None) -> dict[str, list[str] | int]:
+    """Return the raters of each direction, by name or how many."""
+    wanted: dict[str, list[str] | int] = {}
+    if bool(count) == (many is not None):
+        raise InputError("say whom the links are for: give --count N or --raters FILE")
+    for text in count:
+        direction, equals, number = text.rpartition("=")
+        if not number.isdecimal() or (equals and direction not in directions):
+            raise InputError(f"--count {text}: give N, or DIRECTION=N with {one_of(directions, direction)}")
+        wanted |= dict.fromkeys([direction] if equals else directions, int(number))
+    for place, line in enumerate(lines_of(text_of("--raters", many)), start=1):
+        direction, _, pseudonym = (word.strip() for word in line.partition("\t"))
+        if line.strip() and (direction not in directions or not pseudonym):
+            raise InputError(
+                f"--raters {many}, line {place}: found {shown(line)}, allowed DIRECTION TAB PSEUDONYM with "
+                f"{one_of(directions, direction)}"
+            )
+        if line.strip():
+            listed = wanted.setdefault(direction, [])
+            assert isinstance(listed, list)
+            listed.append(pseudonym)
+    return wanted
+
+
+@commands.command(
+    epilog="Examples: `creamtea programme report programme` · "
+    "`creamtea programme report programme --html programme.html`"
+)
+def report(
+    name: Name,
+    markdown: Markdown = False,
+    html: HtmlFile = None,
+    export: ExportFolder = None,
+    formats: Formats = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one table over all directions: means of systems with intervals, their mean over directions, and in
+    how many directions a system is in the first cluster."""
+    from creamtea.report.human.programme import build_programme  # its statistics take a second to import
+
+    printing = Printing(markdown, as_json, html, export, formats)
+    with existing_database() as database:
+        printing.show(build_programme(database, name))
+
+
+@commands.command(epilog="Example: `creamtea programme export programme --format csv -o ratings`")
+def export(
+    name: Name,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="A folder that is new or empty.")
+    ],
+    kind: Annotated[
+        str, typer.Option("--format", metavar="|".join(exchange.BUILT_IN), help="What to write.")
+    ] = "csv",
+    as_json: AsJson = False,
+) -> None:
+    """Write the ratings of every direction into a folder of its own, as `creamtea campaign export` does."""
+    done, lines = {}, []
+    with existing_database() as database, new_folder(output, "--output"):
+        with database.session() as session:
+            directions = list(campaigns_of(session, name))
+        for direction in directions:
+            with naming(direction):
+                found = exchange.export_campaign(
+                    database,
+                    campaign_name(name, direction),
+                    kind,
+                    output / direction,
+                    ACTOR,
+                    artefact_store(),
+                )
+            done[direction] = found
+            lines.append(
+                f"{direction}: {counted(found.ratings, 'rating')}, {counted(len(found.files), 'file')} in "
+                f"{output / direction}"
+            )
+            lines += [f"  not kept by {kind}: {part.number:,} {part.what}" for part in found.not_kept]
+            lines += [f"  left out: {part}" for part in found.left_out]
+    show(as_json, done, lines)

@@ -1,0 +1,197 @@
+"""A programme: one file for the human evaluation of many translation directions.
+
+`programme.yaml` says what all directions share as a campaign file says it, and under `directions` what is
+each direction's own, which overrides the shared. Each direction becomes a campaign, PROGRAMME-DIRECTION, like
+any other; `Campaign.programme` is all that the database knows of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.access import audit
+from creamtea.document.document import Document, apply_override, read_document
+from creamtea.document.mistakes import REQUIRED, Mistake, StudyErrors, one_of, shown
+from creamtea.document.values import NAME_CHARACTERS
+from creamtea.errors import InputError, NotInDatabase
+from creamtea.human.making import campaigns
+from creamtea.human.making.campaign_file import Folder, LoadedCampaign, check_campaign, commented
+from creamtea.human.making.campaigns import CampaignRequest, CampaignSummary
+from creamtea.human.media import FileStore
+from creamtea.human.rating import raters
+from creamtea.human.rating.raters import RaterProgress
+from creamtea.store.database import Database
+from creamtea.store.tables import Campaign
+
+KEYS = "name, texts, protocol, directions, …"
+DIRECTIONS = "directions"
+DIRECTION = re.compile(f"[A-Za-z0-9][{NAME_CHARACTERS}]*")
+
+
+@dataclass(frozen=True)
+class Programme:
+    name: str
+    directions: Mapping[str, LoadedCampaign]
+
+    def requests(self, database: Database, store: FileStore) -> dict[str, CampaignRequest]:
+        """Read the files of every direction. InputError with the direction and its place."""
+        found = {}
+        for direction, loaded in self.directions.items():
+            with naming(direction), loaded.naming_places():
+                found[direction] = loaded.request(database, store)
+        return found
+
+
+@contextmanager
+def naming(direction: str) -> Iterator[None]:
+    """Begin an InputError with the direction that it is about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"direction {direction}: {error}", error.about) from None
+
+
+def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
+    """Read a programme, override (`key=value` each) and check it. StudyErrors with every mistake of all
+    directions, each once, or InputError where the file cannot be read at all."""
+    document = read_document(path, KEYS, kind="a programme (.yaml)")
+    for order, text in enumerate(overrides):
+        apply_override(document, text, order)
+    data, found = document.data, list(document.mistakes)
+    directions = data.get(DIRECTIONS)
+    if DIRECTIONS not in data:
+        found.append(Mistake((DIRECTIONS,), "", REQUIRED))
+    elif not isinstance(directions, dict) or not directions:
+        found.append(Mistake((DIRECTIONS,), shown(directions), "a block of directions (en-de: {…})"))
+    else:
+        for name, own in directions.items():
+            if not DIRECTION.fullmatch(name):
+                found.append(Mistake((DIRECTIONS, name), shown(name), "a name as en-de or news.en-de"))
+            elif not isinstance(own, dict | None):
+                found.append(Mistake((DIRECTIONS, name), shown(own), "a block of keys, or nothing"))
+    if not isinstance(data.get("name"), str):
+        found.append(Mistake(("name",), shown(data["name"]) if "name" in data else "", "a name in text"))
+    lines = [mistake.line(document.place(mistake.path)) for mistake in found]
+    loaded = {}
+    if not lines and isinstance(directions, dict):
+        for direction in directions:
+            try:
+                loaded[direction] = check_campaign(_direction(document, direction), Folder(path.parent))
+            except StudyErrors as error:
+                lines += error.lines
+    if lines:
+        raise StudyErrors(lines, document.name)
+    return Programme(data["name"], loaded)
+
+
+def _direction(document: Document, direction: str) -> Document:
+    """Return a direction's campaign file: the shared keys with its own above them, each with its place."""
+    own = document.data[DIRECTIONS][direction] or {}
+    data = copy.deepcopy({key: value for key, value in document.data.items() if key != DIRECTIONS})
+    places = {path: place for path, place in document.places.items() if path[:1] != (DIRECTIONS,)}
+    for key, value in copy.deepcopy(own).items():
+        if isinstance(value, dict) and isinstance(data.get(key), dict):
+            data[key] |= value
+        else:
+            data[key] = value
+    places |= {
+        path[2:]: place
+        for path, place in document.places.items()
+        if path[:2] == (DIRECTIONS, direction) and len(path) > 2
+    }
+    data["name"] = campaign_name(str(document.data["name"]), direction)
+    if isinstance(texts := data.get("texts"), dict):
+        texts.setdefault("languages", direction)
+    return Document(document.name, data, places)
+
+
+def campaign_name(programme: str, direction: str) -> str:
+    return f"{programme}-{direction}"
+
+
+def create_programme(
+    database: Database,
+    programme: Programme,
+    store: FileStore,
+    *,
+    replace: bool = False,
+    actor: str = audit.COMMAND_LINE,
+) -> dict[str, CampaignRequest]:
+    """Make a draft of every direction, all of them or none; return what they were made of.
+
+    `replace` makes drafts anew. InputError as `create_campaign`, with the direction.
+    """
+    requests = programme.requests(database, store)
+    with database.transaction() as session:
+        for direction, request in requests.items():
+            with naming(direction), programme.directions[direction].naming_places():
+                campaigns.store_campaign(
+                    *(session, database, campaign_name(programme.name, direction), request),
+                    replace=replace,
+                    actor=actor,
+                    programme=programme.name,
+                )
+    return requests
+
+
+def campaigns_of(session: Session, programme: str) -> dict[str, Campaign]:
+    """Return a programme's campaigns by direction, in the order of the file. NotInDatabase for an unknown
+    one."""
+    rows = session.scalars(
+        select(Campaign).where(Campaign.programme == programme).order_by(Campaign.id)
+    ).all()
+    if not rows:
+        known = session.scalars(select(Campaign.programme).where(Campaign.programme.is_not(None)).distinct())
+        there = one_of(sorted(filter(None, known)), programme, "there are")
+        raise NotInDatabase(f"there is no programme {programme!r}; {there}")
+    return {direction_of(row): row for row in rows}
+
+
+def direction_of(campaign: Campaign | CampaignSummary) -> str:
+    return campaign.name.removeprefix(campaign_name(campaign.programme or "", ""))
+
+
+@dataclass(frozen=True)
+class DirectionProgress:
+    direction: str
+    campaign: CampaignSummary
+    raters: list[RaterProgress]
+
+    @property
+    def share(self) -> float:
+        return self.campaign.ratings / max(1, self.campaign.wanted)
+
+
+def progress_of(database: Database, programme: str) -> list[DirectionProgress]:
+    """Return how far every direction and each of its raters is."""
+    with database.session() as session:
+        names = {direction: row.name for direction, row in campaigns_of(session, programme).items()}
+    found = {direction: campaigns.summary(database, name) for direction, name in names.items()}
+    return [
+        DirectionProgress(direction, summary, raters.overview(database, summary.id))
+        for direction, summary in found.items()
+    ]
+
+
+# ---------------------------------------------------------------- writing
+
+
+def new_programme(name: str, folder: str, directions: Sequence[str]) -> str:
+    """Return a programme on a folder as mt-metrics-eval has it, with what every shared key means."""
+    values = {"name": name, "texts.folder": folder, "protocol.kind": "esa", "sample.items": 100}
+    text = commented(values, "A programme of creamtea: `creamtea programme create FILE` makes its drafts.")
+    return text + "".join(_directions(directions))
+
+
+def _directions(names: Sequence[str]) -> Iterator[str]:
+    yield "\ndirections: # what is each direction's own; it overrides the keys above\n"
+    for name in names:
+        yield f"  {name}: {{}}\n"
