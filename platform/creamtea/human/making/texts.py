@@ -114,8 +114,8 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
     known = {**read.references, **read.outputs}
     for system in chosen:
         if system not in known:
-            there = one_of(dict.fromkeys([*read.names, *known]), system, "there are")
-            raise wrong("systems", f"{shown(system)}: no outputs of it in {pair}; {there}")
+            allowed = one_of(dict.fromkeys([*read.names, *known]), system, "there are")
+            raise wrong("systems", f"{shown(system)}: no outputs of it in {pair}; {allowed}")
     return Texts(
         names,
         read.sources,
