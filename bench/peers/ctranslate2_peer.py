@@ -32,7 +32,7 @@ class Peer:
         """`precision`: fp32 or int8."""
         names = [*SPECIAL, *(f"w{id_}" for id_ in range(len(SPECIAL), model.vocabulary_size))]
         with tempfile.TemporaryDirectory() as folder:
-            to_ctranslate2.save(model, names, Path(folder), QUANTIZATIONS[precision])
+            to_ctranslate2.save(model, (names, names), Path(folder), QUANTIZATIONS[precision])
             opened = to_ctranslate2.translator(Path(folder), COMPUTE_TYPES[precision], threads)
         return cls(opened, names, beam)
 

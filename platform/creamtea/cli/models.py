@@ -237,8 +237,8 @@ def export(
 
     The folder has the weights, the subwords, and README.md: what the model is and was trained on, its scores,
     Python that loads it, and the proof. For that, creamtea and the exported model both translate the system's
-    first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. A vocabulary
-    selection is not exported.
+    first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. Of
+    vocabulary selections a lexicon is exported to CTranslate2, as its vocabulary map.
 
     Weights are in fp32, with `--quantize int8` in 8-bit integers. With these, outputs may differ: how many
     are identical is measured, and the card says it, as it does of the beam search of a system that has one.

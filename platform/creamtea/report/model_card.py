@@ -37,7 +37,9 @@ import sentencepiece
 FOLDER = "."  # where this file is
 
 model = ctranslate2.Translator(FOLDER, compute_type="{compute_type}")
-subwords = sentencepiece.SentencePieceProcessor(model_file=f"{{FOLDER}}/subwords.model")
+source, target = (
+    sentencepiece.SentencePieceProcessor(model_file=f"{{FOLDER}}/{{name}}") for name in {subwords}
+)
 
 
 def normalise(line):
@@ -46,7 +48,7 @@ def normalise(line):
 
 
 def translate(lines):
-    sources = subwords.encode([normalise(line) for line in lines], out_type=str)
+    sources = source.encode([normalise(line) for line in lines], out_type=str)
     limits = [math.ceil({ratio:g} * len(source)) + 10 for source in sources]
     results = model.translate_batch(
         sources,
@@ -56,7 +58,7 @@ def translate(lines):
         max_decoding_length=max(limits),
     )
     best = (result.hypotheses[0][:limit] for result, limit in zip(results, limits))
-    return [" ".join(subwords.decode(pieces).split()) for pieces in best]
+    return [" ".join(target.decode(pieces).split()) for pieces in best]
 
 
 print(translate([{example}]))
@@ -156,6 +158,7 @@ def _snippet(export: Export) -> str:
     return SNIPPETS[export.to].format(
         ratio=export.made["max_length_ratio"],
         compute_type=export.made["quantization"] or "float32",
+        subwords=tuple(export.made["subwords"]),
         example='"A sentence."',
     )
 
@@ -194,7 +197,13 @@ def _precision(export: Export) -> str:
 def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
     system = results.spec.systems[export.node.labels["system"]]
     variant = results.spec.variants[system.variant]
-    if system.selection.selects:
+    if by_map := export.made["map"]:
+        yield (
+            f"The system's vocabulary selection ({by_map['selection']}) is in vmap.txt, which CTranslate2 "
+            "reads with `use_vmap=True`; of a batch it takes the union. One sentence at a time, "
+            f"{by_map['identical']:,} of {by_map['sentences']:,} outputs are creamtea's."
+        )
+    elif system.selection.selects:
         yield (
             f"Not exported: the system's vocabulary selection ({system.selection.describe()}). The exported "
             "model may use its whole vocabulary."

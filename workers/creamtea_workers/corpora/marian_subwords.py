@@ -15,6 +15,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from creamtea.marian import SPM
 from creamtea_workers.corpora.subwords import (
     BLANK,
     BOS,
@@ -54,6 +55,12 @@ class MarianSubwords:
         models = [base64.b64encode(model).decode() for model in self._models]
         content = {"models": models, "source": self._source, "target": self._target}
         path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def write_models(self, folder: Path) -> list[str]:
+        """Write the SentencePiece model of each side, and return the files' names."""
+        for name, model in zip(SPM, self._models, strict=True):
+            (folder / name).write_bytes(model)
+        return [*SPM]
 
     def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         return [[self._ids[0].get(piece, UNK) for piece in self._source_pieces(line)] for line in lines]

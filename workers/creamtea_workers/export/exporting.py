@@ -12,10 +12,12 @@ from typing import Any
 from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
+from creamtea.methods.selections import LexiconSelection
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
+from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model, text_model_file
+from creamtea_workers.corpora.subwords import SubwordTexts, TextModel, load_text_model, text_model_file
 from creamtea_workers.export import to_ctranslate2, weights
 from creamtea_workers.export.proof import Proof, Translate, prove
 from creamtea_workers.models.base import Model
@@ -25,10 +27,13 @@ from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
 from creamtea_workers.search.base import length_limit
-from creamtea_workers.search.translator import Sources, Translator, translate_all
+from creamtea_workers.search.translator import Sources, Translator, lexicon_file, translate_all
+from creamtea_workers.selection.alignment import LexiconSelector, build
+from creamtea_workers.selection.base import SelectionResources, Selector
 from creamtea_workers.selection.full import FullSelector
 
 BATCH = 64  # sentences of `in_batches`
+FULL = FullSelector()
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,9 @@ class _Exported:
 
     greedy: Translate
     fits: Callable[[int], bool]  # whether it takes a source of so many subwords
+    subwords: Sequence[str] = ()  # files of the SentencePiece models of source and target, for CTranslate2
     beam: Callable[[Beam], Translate] | None = None  # where its beam search is not our own
+    selected: Translate | None = None  # greedy, in the lexicon's vocabulary
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class _Source:
     folder: Path
     subwords: TextModel
     subwords_file: Path
+    lexicon: LexiconSelector | None  # of a system that selects by it
     ratio: float  # of the length limit
     threads: int
     quantization: str | None
@@ -64,7 +72,8 @@ def export(
     translate `lines` (None: the sources of the step's test set) with both: on the CPU, by greedy search over
     the whole vocabulary, ours in fp32 and the written one in fp32 or its `quantization` (CTranslate2's
     "int8"). The numbers that a model card gives; `proof` is a `Proof`, and `beam`, of a system with a beam
-    search that is written for CTranslate2, likewise of both programs' beams, with its `search`. InputError
+    search that is written for CTranslate2, likewise of both programs' beams, with its `search`; `map`, of a
+    system with a lexicon, of greedy search in the lexicon's vocabulary and CTranslate2's map. InputError
     where no sentence can be compared, and, before anything is written, where the format cannot express the
     model.
     """
@@ -79,14 +88,17 @@ def export(
     subwords, subwords_file = load_text_model(context), text_model_file(context.input("subwords"))
     ratio = context.params.search.max_length_ratio
     write = {"ctranslate2": _to_ctranslate2, "safetensors": _to_safetensors}[to]
-    source = _Source(model, trained, subwords, subwords_file, ratio, context.cpus, quantization)
+    selection, lexicon = context.params.selection, None
+    if isinstance(selection, LexiconSelection) and to == "ctranslate2":
+        lexicon = build(selection, SelectionResources(model, lexicon_file(context)))
+    source = _Source(model, trained, subwords, subwords_file, lexicon, ratio, context.cpus, quantization)
     theirs = write(source, folder)
 
     prepared = prepare(model, "fp32")
     sources = EncodedTestSet.of_step(context).sources if lines is None else subwords.encode_lines(lines)
 
-    def proved(search: Search, exported: Translate) -> Proof:
-        ours = Translator(prepared, objective, FullSelector(), build_search(search))
+    def proved(search: Search, exported: Translate, selector: Selector = FULL) -> Proof:
+        ours = Translator(prepared, objective, selector, build_search(search))
         return prove(prepared, partial(translate_all, ours), exported, sources, theirs.fits)
 
     proof = proved(Greedy(max_length_ratio=ratio), theirs.greedy)
@@ -97,13 +109,19 @@ def export(
     search, beam = context.params.search, None
     if theirs.beam is not None and isinstance(search, Beam):
         beam = {"search": search.describe(), **_numbers(proved(search, theirs.beam(search)))}
+    by_map = None
+    if theirs.selected is not None and lexicon is not None:
+        proof_of_map = proved(Greedy(max_length_ratio=ratio), theirs.selected, lexicon)
+        by_map = {"selection": selection.describe(), **_numbers(proof_of_map)}
     return {
         "parameters": parameters,
         "vocabulary_size": config.vocabulary_size,
         "max_length_ratio": ratio,
         "quantization": quantization,
+        "subwords": theirs.subwords,
         "proof": _numbers(proof),
         "beam": beam,
+        "map": by_map,
     }
 
 
@@ -127,10 +145,16 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
     if reason := to_ctranslate2.obstacle(model, subwords):
         raise InputError(f"CTranslate2 cannot express this model: {reason}; export it `--to safetensors`")
     assert isinstance(model, Transformer)
-    assert isinstance(subwords, SubwordModel)
-    names = subwords.pieces(range(subwords.size))
+    assert isinstance(subwords, SubwordTexts)
+    names = to_ctranslate2.token_names(subwords)
     to_ctranslate2.save(model, names, folder, source.quantization)
-    shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
+    files = [source.subwords_file.name] * 2
+    if isinstance(subwords, MarianSubwords):
+        files = subwords.write_models(folder)
+    else:
+        shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
+    if source.lexicon is not None:
+        to_ctranslate2.save_map(source.lexicon, names, folder)
     peer = to_ctranslate2.Peer(folder, names, source.threads, source.quantization or "float32")
 
     def limits(sources: Sources) -> list[int]:
@@ -148,7 +172,10 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
     def fits(length: int) -> bool:
         return length > 0 and max(length + 1, length_limit(source.ratio, length)) <= to_ctranslate2.POSITIONS
 
-    return _Exported(partial(in_batches, greedy), fits, beam)
+    def selected(sources: Sources) -> list[list[int]]:
+        return peer.selected(sources, limits(sources))
+
+    return _Exported(partial(in_batches, greedy), fits, files, beam, selected if source.lexicon else None)
 
 
 def _to_safetensors(source: _Source, folder: Path) -> _Exported:

@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from creamtea.errors import InputError
-from creamtea_workers.corpora.subwords import SubwordModel, TextModel
+from creamtea_workers.corpora.subwords import BOS, PAD, SubwordTexts, TextModel, vocabulary_sizes
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import Sources
+from creamtea_workers.selection.alignment import LexiconSelector
 
 if TYPE_CHECKING:
     from ctranslate2 import Translator
     from ctranslate2.specs import TransformerSpec
 
+Names = tuple[list[str], list[str]]  # of source and target subwords, by id
+MAP = "vmap.txt"
 POSITIONS = 2048  # of sources and of hypotheses that an exported model can read
 # by default an output has one subword or more, and a source at most 1,024
 AS_OURS: dict[str, Any] = {"min_decoding_length": 0, "max_input_length": 0}
@@ -37,8 +40,8 @@ def obstacle(model: Model, subwords: TextModel) -> str:
         return "its architecture is not a Transformer, and CTranslate2 has no counterpart"
     if model.recurrent:
         return "its decoder has SSRUs, which CTranslate2 does not have"
-    if not isinstance(subwords, SubwordModel):
-        return "its vocabularies are not one SentencePiece model, and this conversion writes no others"
+    if not isinstance(subwords, SubwordTexts):
+        return "its vocabularies are not of SentencePiece, and this conversion writes no others"
     if model.size.positions == "learned":
         return "its positions are learned, which this conversion does not write"
     return ""
@@ -55,13 +58,35 @@ def require_ctranslate2() -> None:
         ) from None
 
 
-def save(model: Transformer, names: Sequence[str], folder: Path, quantization: str | None = None) -> None:
-    """Write the model, whose subwords are called `names`, into an existing folder. `quantization` as
-    CTranslate2 knows it; None: fp32."""
+def token_names(subwords: SubwordTexts) -> Names:
+    """How source and target call their subwords, each name once. The decoder of Marian begins with its pad,
+    which is there twice."""
+    sizes = vocabulary_sizes(subwords)
+    sides = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
+    for names in sides:
+        if names[BOS] == names[PAD]:
+            names[BOS] = "<begin>"
+    return sides
+
+
+def save(model: Transformer, names: Names, folder: Path, quantization: str | None = None) -> None:
+    """Write the model into an existing folder. `quantization` as CTranslate2 knows it; None: fp32."""
     spec = specification(model, names)
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
+
+
+def save_map(selector: LexiconSelector, names: Names, folder: Path) -> None:
+    """Write CTranslate2's vocabulary map: the target subwords of each source subword, and under no name those
+    of every sentence, to which it adds the special ones."""
+
+    def row(source: str, ids: list[int], frequent: int = 0) -> str:
+        targets = selector.lexicon.select(ids, selector.k, frequent).tolist()
+        return f"{source}\t{' '.join(names[1][id_] for id_ in targets)}\n"
+
+    rows = (row(source, [id_]) for id_, source in enumerate(names[0]))
+    (folder / MAP).write_text("".join([row("", [], selector.frequent), *rows]), encoding="utf-8")
 
 
 def translator(folder: Path, compute_type: str = "float32", threads: int = 1) -> Translator:
@@ -76,12 +101,15 @@ def translator(folder: Path, compute_type: str = "float32", threads: int = 1) ->
 class Peer:
     """CTranslate2's searches over ids, for comparisons with ours."""
 
-    def __init__(
-        self, folder: Path, names: Sequence[str], threads: int = 1, compute_type: str = "float32"
-    ) -> None:
+    def __init__(self, folder: Path, names: Names, threads: int = 1, compute_type: str = "float32") -> None:
         self._translator = translator(folder, compute_type, threads)
-        self._names = names
-        self._ids = {name: id_ for id_, name in enumerate(names)}
+        self._names = names[0]
+        self._ids = {name: id_ for id_, name in enumerate(names[1])}
+
+    def selected(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
+        """Greedy search with the vocabulary map, one sentence at a time: of a batch it takes the union."""
+        pairs = zip(sources, limits, strict=True)
+        return [self._translate([row], limit, beam_size=1, use_vmap=True)[0] for row, limit in pairs]
 
     def greedy(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
         """`limits`: the maximum number of tokens of each hypothesis, </s> included. CTranslate2 has one limit
@@ -108,7 +136,7 @@ class Peer:
         return [[self._ids[name] for name in result.hypotheses[0]] for result in results]
 
 
-def specification(model: Transformer, names: Sequence[str]) -> TransformerSpec:
+def specification(model: Transformer, names: Names) -> TransformerSpec:
     """Sinusoidal positions as a table."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
@@ -120,10 +148,10 @@ def specification(model: Transformer, names: Sequence[str]) -> TransformerSpec:
         pre_norm=model.size.norm == "pre",
         activation=activations[model.size.activation],
     )
-    spec.register_source_vocabulary(list(names))
-    spec.register_target_vocabulary(list(names))
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names[1:4]
-    spec.config.decoder_start_token = names[2]
+    spec.register_source_vocabulary(names[0])
+    spec.register_target_vocabulary(names[1])
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names[1][1:4]
+    spec.config.decoder_start_token = names[1][BOS]
     spec.config.add_source_eos = True
     for side, layers, norm, table in (
         (spec.encoder, model.encoder, model.encoder_norm, model.source_embedding or model.embedding),
