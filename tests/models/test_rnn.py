@@ -230,6 +230,31 @@ def test_searches_agree_and_score_as_the_scorer(changes: dict[str, Any]) -> None
         assert not by_beam.finished or at_best.score >= by_beam.score - 1e-6
 
 
+@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+def test_the_kept_attention_is_what_the_attentions_weigh_by(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = rnn(**changes)
+    attentions: list[Any] = list(model.attentions)
+    seen: list[Tensor] = []
+    for attention in attentions:
+        plain = attention.weights
+        monkeypatch.setattr(
+            attention, "weights", lambda scores, plain=plain: (seen.append(plain(scores)), seen[-1])[1]
+        )
+    with torch.inference_mode():
+        memory = model.encode(source_batch(SOURCES, torch.device("cpu")))
+        state = model.start(memory, 4)
+        state.keeps_attention = True
+        for token in (BOS, 5, 6):
+            seen.clear()
+            model.step(torch.full((len(SOURCES),), token), state)
+            assert len(seen) == 2 * len(attentions)  # those of the step, and those that are kept
+            torch.testing.assert_close(state.attention, torch.cat(seen[: len(attentions)], dim=1))
+            assert state.attention.shape == memory.mask.shape
+            assert not state.attention[~memory.mask].any()
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 def test_batch_mates_change_nothing(changes: dict[str, Any], precision: Any) -> None:

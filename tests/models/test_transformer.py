@@ -13,7 +13,7 @@ from creamtea.errors import StepError
 from creamtea.methods.architectures import Layered, Nvs, SsruArchitecture, TransformerArchitecture
 from creamtea.methods.objectives import Scones, Softmax
 from creamtea_workers.models.build import ModelConfig, build_model, load_model, save_model
-from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
+from creamtea_workers.models.interface import BOS, EOS, PAD, AttentiveState, output_logits
 from creamtea_workers.models.layers import Dropout, PositionTable
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
@@ -55,6 +55,28 @@ def sources(*lengths: int) -> Tensor:
         row[: length - 1] = torch.randint(4, VOCABULARY, (length - 1,))
         row[length - 1] = EOS
     return rows
+
+
+def test_the_kept_attention_is_the_last_layers(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = sources(3, 7, 5), prefixes(3, 6)
+    seen: list[tuple[Tensor, ...]] = []
+    cross = model.decoder_layers()[-1].cross
+    plain = cross.weigh
+    monkeypatch.setattr(cross, "weigh", lambda *parts: (seen.append(parts), plain(*parts))[1])
+    with torch.inference_mode():
+        memory = model.encode(source)
+        model.decode(memory, target)
+        ((query, key, _, _),) = seen
+        scores = torch.einsum("bhte,bhse->bhts", query.double(), key.double()) / query.shape[3] ** 0.5
+        scores[~memory.mask[:, None, None, :].expand_as(scores)] = -math.inf
+        expected = scores.softmax(3).mean(1)  # (B, T, S)
+        state = model.start(memory, 6)
+        assert isinstance(state, AttentiveState)
+        state.keeps_attention = True
+        for place in range(6):
+            model.step(target[:, place], state)
+            assert state.attention is not None
+            torch.testing.assert_close(state.attention.double(), expected[:, place], atol=1e-5, rtol=1e-4)
 
 
 def prefixes(rows: int, length: int) -> Tensor:

@@ -8,8 +8,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_models import OBJECTIVES, Slow, TableModel, batch_of
+from toy_models import OBJECTIVES, AttentiveTableModel, Slow, TableModel, batch_of
 
+from creamtea.errors import StepError
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.base import Hypothesis, top_candidates
 from creamtea_workers.search.beam import BeamSearch
@@ -101,6 +102,40 @@ def test_a_narrow_beam_is_the_textbooks(objective: str, power: float, width: int
         assert with_end(hypothesis) == tokens
         assert hypothesis.finished == (tokens[-1] == EOS)
         assert hypothesis.score == pytest.approx(score, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("power", [0.0, 0.6])
+@pytest.mark.parametrize("coverage", [0.0, 0.2, 5.0])
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_beam_with_gnmts_penalties_is_the_textbooks(
+    objective: str, power: float, coverage: float, width: int
+) -> None:
+    model = AttentiveTableModel(5, seed=width, end=-1.0)
+    numbers, limits = list(range(20, 35)), [6, 3, 9, 1, 7] * 3
+    search = BeamSearch(width, power, gnmt=True, coverage_penalty=coverage)
+    found = decode(search, model, objective, numbers, limits, VOCABULARIES * 3)
+    for number, limit, vocabulary, hypothesis in zip(numbers, limits, VOCABULARIES * 3, found, strict=True):
+        slow = Slow(model, OBJECTIVES[objective], number, vocabulary)
+        score, tokens = slow.beam(width, limit, power, gnmt=True, coverage=coverage)
+        assert with_end(hypothesis) == tokens
+        assert hypothesis.score == pytest.approx(score, abs=1e-5)  # the model's, without penalties
+
+
+def test_penalties_change_what_is_found() -> None:
+    model, numbers = AttentiveTableModel(5, seed=3, end=-1.0), list(range(60))
+    searches = [
+        BeamSearch(4, 0.8),
+        BeamSearch(4, 0.8, gnmt=True),
+        BeamSearch(4, 0.8, gnmt=True, coverage_penalty=0.5),
+    ]
+    found = [[h.tokens for h in decode(search, model, "softmax", numbers, [7] * 60)] for search in searches]
+    assert found[0] != found[1] != found[2]
+
+
+def test_a_model_without_attention_is_refused() -> None:
+    with pytest.raises(StepError, match="coverage_penalty"):
+        decode(BeamSearch(2, coverage_penalty=0.1), TableModel(5, seed=5), "softmax", [1], [3])
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0])

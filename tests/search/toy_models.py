@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -113,6 +114,30 @@ class TableModel:
         raise ValueError("no NVS head")
 
 
+class AttentiveTableState(TableState):
+    keeps_attention = False
+    attention: Tensor | None = None
+
+
+class AttentiveTableModel(TableModel):
+    """With attention to two source positions, drawn like the logits."""
+
+    def attention(self, sentence: int, prefix: tuple[int, ...]) -> list[float]:
+        draw = np.random.default_rng([self.seed + 1, sentence, *prefix])
+        share = float(draw.beta(0.3, 0.3))
+        return [share, 1 - share]
+
+    def start(self, memory: Memory, max_length: int) -> AttentiveTableState:
+        return AttentiveTableState(sentences(memory))
+
+    def step(self, tokens: Tensor, state: TableState) -> Tensor:
+        hidden = super().step(tokens, state)
+        assert isinstance(state, AttentiveTableState)
+        if state.keeps_attention:
+            state.attention = torch.tensor([self.attention(*prefix) for prefix in state.prefixes])
+        return hidden
+
+
 def sentences(memory: Memory) -> list[int]:
     return memory.hidden[:, 0, 0].long().tolist()
 
@@ -163,11 +188,21 @@ class Slow:
             tokens += (max(self.allowed, key=lambda w: float(logits[w])),)
         return tokens
 
-    def beam(self, width: int, limit: int, power: float) -> tuple[float, tuple[int, ...]]:
-        """The textbook: no early stop. The best finished hypothesis ever in the beam, else the best one."""
+    def beam(
+        self, width: int, limit: int, power: float, gnmt: bool = False, coverage: float = 0.0
+    ) -> tuple[float, tuple[int, ...]]:
+        """The textbook: no early stop. The best finished hypothesis ever in the beam, else the best one.
+        `coverage`: GNMT's β, of an `AttentiveTableModel`."""
 
         def rank(item: tuple[float, tuple[int, ...]]) -> float:
-            return item[0] / max(1, len(item[1])) ** power
+            score, tokens = item
+            length = (5 + len(tokens)) / 6 if gnmt else max(1, len(tokens))
+            if not coverage:
+                return score / length**power
+            assert isinstance(self.model, AttentiveTableModel)
+            attended = [self.model.attention(self.sentence, tokens[:n]) for n in range(len(tokens))]
+            covered = sum(math.log(min(1.0, max(1e-10, sum(sums)))) for sums in zip(*attended, strict=True))
+            return score / length**power + coverage * covered
 
         beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
         finished: list[tuple[float, tuple[int, ...]]] = []

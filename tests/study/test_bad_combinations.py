@@ -111,6 +111,15 @@ BAD = {
         "study.yaml:18: systems.greedy.selection.frequent: found 200, of 100 subwords, "
         "allowed at most the size of the vocabulary",
     ),
+    "GNMT's length penalty to the power of 0": (
+        (
+            GREEDY,
+            "  greedy: {variant: softmax, search: "
+            "{kind: beam, length_penalty: gnmt, length_normalization: 0.0}}",
+        ),
+        "study.yaml:18: systems.greedy.search.length_penalty: found gnmt with length_normalization 0, "
+        "which divides by nothing, allowed a length_normalization above 0",
+    ),
     "a beam wider than the vocabulary": (
         (GREEDY, "  greedy: {variant: softmax, search: {kind: beam, width: 200}}"),
         "study.yaml:18: systems.greedy.search.width: found 200, of 100 subwords, "

@@ -84,6 +84,13 @@ class Beam(Search):
     width: Annotated[int, Field(ge=1, le=1000)] = 4  # [hypotheses] kept at each step
     # the score is divided by length to this power, which single precision must hold; 0: not at all
     length_normalization: Annotated[float, Field(ge=0.0, le=5.0)] = 1.0
+    # what is taken to that power: the length, or GNMT's (5 + length) / 6 (Wu et al. 2016, Eq. 14)
+    length_penalty: Annotated[
+        Literal["length", "gnmt"], Field(exclude_if=lambda penalty: penalty == "length")
+    ] = "length"
+    # GNMT's β: times the sum over source positions of log(min(attention of all steps, 1)), which is added to
+    # the divided score. The attention is the mean over the heads of the last layer
+    coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0, exclude_if=lambda beta: beta == 0)] = 0.0
     title: ClassVar[str] = "beam search"
     worker: ClassVar[str] = "creamtea_workers.search.beam"
     within_vocabulary: ClassVar[tuple[str, ...]] = ("width",)
@@ -92,9 +99,29 @@ class Beam(Search):
     def most_hypotheses(self) -> int:
         return self.width
 
+    @property
+    def ranks_by_length(self) -> bool:
+        """Whether hypotheses are ranked by score / length^a, also with a = 0."""
+        return self.length_penalty == "length" and not self.coverage_penalty
+
     def describe(self) -> str:
-        normalised = f" / length^{self.length_normalization:g}" if self.length_normalization else ""
-        return f"beam {self.width}{normalised}"
+        length = "length" if self.length_penalty == "length" else "GNMT length"
+        normalised = f" / {length}^{self.length_normalization:g}" if self.length_normalization else ""
+        coverage = f" + {self.coverage_penalty:g} coverage" if self.coverage_penalty else ""
+        return f"beam {self.width}{normalised}{coverage}"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        if block.get("length_penalty") == "gnmt" and block.get("length_normalization") == 0:
+            found = "gnmt with length_normalization 0, which divides by nothing"
+            yield Mistake((*path, "length_penalty"), found, "a length_normalization above 0")
+        system = study.named(str(path[0]), path[1]) or {}
+        if block.get("coverage_penalty") and system.get("ensemble") is True:
+            found = f"{shown(block['coverage_penalty'])} in an ensemble"
+            yield Mistake(
+                (*path, "coverage_penalty"), found, "a system of one model, whose attention it reads"
+            )
 
 
 class Exact(Search):

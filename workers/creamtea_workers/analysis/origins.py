@@ -11,6 +11,7 @@ from typing import Any, Self
 import torch
 
 from creamtea.contract.step import StepContext
+from creamtea.errors import StepError
 from creamtea.methods.searches import Beam, Exact, Search
 from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import DecodeParams
@@ -57,6 +58,11 @@ class Investigation:
         """
         prepare_torch(context.cpus)
         params, subwords = context.params, load_text_model(context)
+        if isinstance(params.search, Beam) and not params.search.ranks_by_length:
+            raise StepError(
+                f"{params.search.describe()}: only errors of systems without GNMT's penalties can be traced, "
+                "which rank outputs by score / length^a"
+            )
         trained = TrainedModel.of_step(context, params.precision)
         full = FullVocabulary()
 

@@ -107,7 +107,7 @@ def export(
             f"all {proof.left_out:,} sentences are empty or too long to be compared: give others with --proof"
         )
     search, beam = context.params.search, None
-    if theirs.beam is not None and isinstance(search, Beam):
+    if theirs.beam is not None and isinstance(search, Beam) and search.ranks_by_length:
         beam = {"search": search.describe(), **_numbers(proved(search, theirs.beam(search)))}
     by_map = None
     if theirs.selected is not None and lexicon is not None:

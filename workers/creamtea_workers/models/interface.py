@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,14 @@ class State(Protocol):
 
     def reorder(self, rows: Tensor) -> None:
         """Row n becomes a copy of the old row rows[n]; the number of rows may change."""
+
+
+@runtime_checkable
+class AttentiveState(State, Protocol):
+    """A state that can keep the last step's attention to the source."""
+
+    keeps_attention: bool  # False at first; a search that reads `attention` sets it
+    attention: Tensor | None  # (N, S), 0 on padding; None before a step
 
 
 class Tree(Protocol):

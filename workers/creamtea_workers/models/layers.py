@@ -181,6 +181,12 @@ class CrossAttention(Attention):
         (query,) = split_heads(self.query(x), 1, self.heads)
         return self.out(self.weigh(query, key, value, mask))
 
+    def mean_weights(self, x: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+        """What `forward` weighs values with, the mean over heads: (B, T, S) in fp32."""
+        (query,) = split_heads(self.query(x), 1, self.heads)
+        scores = (query @ key.transpose(2, 3)).float() / math.sqrt(query.shape[3])  # (B, H, T, S)
+        return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(3).mean(1)
+
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 

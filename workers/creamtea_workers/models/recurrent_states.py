@@ -25,7 +25,10 @@ class Source:
 
 
 class RnnState:
-    """`State` of `creamtea_workers.models.interface`."""
+    """`AttentiveState` of `creamtea_workers.models.interface`."""
+
+    keeps_attention = False
+    attention: Tensor | None = None  # of a gated model: those to lemma and tags, one behind the other
 
     def __init__(self, rows: Tensor, source: Source) -> None:
         self.rows, self.source = rows, source  # (N, F)

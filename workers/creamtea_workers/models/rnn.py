@@ -73,10 +73,14 @@ class Attention(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """query (N, D), keys (N, S, D), values (N, S, 2D), mask (N, S) → h (N, D), c (N, 2D)."""
-        scores = torch.bmm(keys, query.unsqueeze(2)).squeeze(2).float()  # (N, S)
-        weights = self.weights(scores.where(mask, MASKED)).to(values.dtype)
+        weights = self.weigh(query, keys, mask).to(values.dtype)
         context = torch.bmm(weights.unsqueeze(1), values).squeeze(1)  # (N, 2D)
         return torch.tanh(self.out(self.dropout(torch.cat([query, context], dim=1)))), context
+
+    def weigh(self, query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+        """query (N, D), keys (N, S, D), mask (N, S) → weights (N, S) in fp32."""
+        scores = torch.bmm(keys, query.unsqueeze(2)).squeeze(2).float()
+        return self.weights(scores.where(mask, MASKED))
 
 
 class Rnn(Model):
@@ -257,6 +261,11 @@ class Rnn(Model):
     def step(self, tokens: Tensor, state: State) -> Tensor:
         assert isinstance(state, RnnState)
         state.rows = self.advance(self.embedding(tokens), state.rows, state.source)
+        if state.keeps_attention:
+            query = state.rows[:, -3 * self.width : -2 * self.width]  # the last layer's hidden vectors
+            parts = zip(cast(list[Attention], list(self.attentions)), state.source.parts, strict=True)
+            weights = [attention.weigh(query, keys, mask) for attention, (keys, _, mask) in parts]
+            state.attention = torch.cat(weights, dim=1)
         return state.rows[:, -self.width :]
 
     def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedRnnState:

@@ -18,6 +18,8 @@ class DecoderState:
     """
 
     own_mask = None  # every row sees all of its positions
+    keeps_attention = False  # see `interface.AttentiveState`
+    attention: Tensor | None = None  # of the last layer, the mean over its heads
 
     def __init__(self, cross: Tensor, mask: Tensor | None) -> None:
         self.cross = cross  # (layers, 2, N, H, S, E): keys, values; 1 for N where all rows share them

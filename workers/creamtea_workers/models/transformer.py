@@ -140,6 +140,8 @@ class DecoderLayer(ResidualLayer):
         state."""
         added = self.attention.step(stream[1], state, layer)
         stream = self.add(stream, added, self.attention_norm, self.cross_norm, dropout=False)
+        if isinstance(state, DecoderState) and state.keeps_attention:  # the last layer's stays
+            state.attention = self.cross.mean_weights(stream[1], state.memory(layer)[0], state.mask)[:, 0]
         added = self.cross(stream[1], *state.memory(layer), state.mask)
         stream = self.add(stream, added, self.cross_norm, self.feed_norm, dropout=False)
         return self.add(stream, self.feed(stream[1]), self.feed_norm, following, dropout=False)

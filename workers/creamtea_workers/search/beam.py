@@ -3,8 +3,8 @@
 The beam of a sentence holds its `width` best hypotheses. A finished one stays in the beam with its score
 frozen until better ones push it out; the best finished hypotheses so far are kept, as many as are asked for.
 A sentence stops as soon as none of its unfinished hypotheses can beat the last of them: as log-scores are
-≤ 0, an unfinished hypothesis of score s ends at best with s (with length normalisation: with s / limit^a), so
-that stopping early never changes the result.
+≤ 0, an unfinished hypothesis of score s ends at best with s (with length normalisation: with s / limit^a; a
+coverage penalty only lowers that), so that stopping early never changes the result.
 
 Without normalisation the same holds for a single hypothesis: one whose score is not above that of the last
 that is kept can neither win nor take the place of one that can, and is dropped; so is every finished one.
@@ -24,23 +24,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from creamtea.errors import StepError
 from creamtea.methods.searches import Beam
 from creamtea_workers.models.graphs import New
-from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.models.interface import BOS, EOS, AttentiveState
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod, top_candidates
 from creamtea_workers.search.fixed import Maker, decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
+LEAST_COVERED = 1e-10  # so that a source position without attention does not rule a hypothesis out
+
 
 @dataclass(frozen=True)
 class BeamSearch(SearchMethod):
     """`length_normalization` a ranks hypotheses by score / length^a, </s> counted; 0, the
-    papers' choice, ranks by the score. `Hypothesis.score` is never normalised."""
+    papers' choice, ranks by the score. `Hypothesis.score` is never normalised.
+
+    With `gnmt` and `coverage_penalty` β the rank is GNMT's (Wu et al. 2016, Eq. 14):
+    score / ((5 + length) / 6)^a + β Σ_i log min(Σ_j p_ij, 1), where p_ij is the attention of target position
+    j to source position i, </s> among both. A sum below `LEAST_COVERED` counts as that.
+    """
 
     width: int = 4
     length_normalization: float = 0.0
     max_length_ratio: float = 2.0
+    gnmt: bool = False
+    coverage_penalty: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -55,16 +65,26 @@ class BeamSearch(SearchMethod):
         return [best for best, *_ in self.best(batch, 1)]
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
-        if (found := decode_fixed(batch, self.width, _FixedBeams.maker(self, count))) is not None:
-            return found
+        if not self.coverage_penalty:  # states of fixed shape do not keep attention
+            found = decode_fixed(batch, self.width, _FixedBeams.maker(self, count))
+            if found is not None:
+                return found
         model, limits, output = batch.model, batch.limits, batch.output
         device = batch.memory.hidden.device
         results: list[list[Hypothesis]] = [[] for _ in limits]
-        beams = _Beams.start(self.width, count, self.length_normalization, limits, device)
+        beams = _Beams.start(self, count, limits, device)
         ends = output.ends(len(limits))
         state = model.start(batch.memory, max(limits))
+        if self.coverage_penalty:
+            if not isinstance(state, AttentiveState):
+                raise StepError("coverage_penalty needs a model whose attention can be read: not an ensemble")
+            state.keeps_attention = True
+            padding = ~batch.memory.mask
+            beams.attended = padding.float().unsqueeze(1)  # (n, 1, S): padding is covered
         while True:
             hidden = model.step(beams.last.flatten(), state)  # (n·R, D)
+            if isinstance(state, AttentiveState) and state.attention is not None:
+                beams.attend(state.attention)
             logits = output.logits(hidden.unflatten(0, (len(beams.last), -1)))  # (n, R, K)
             parents = beams.extend(output.log_scores(batch.objective, logits), output, ends)
             n, slots, _ = logits.shape
@@ -86,8 +106,7 @@ class _Beams:
     """The beams of n running sentences: R slots each, best first. R follows from what the fullest beam holds.
     `extend` writes to none of its tensors but replaces them."""
 
-    width: int  # maximum number of slots
-    normalization: float
+    search: BeamSearch
     sentences: Tensor  # (n,) which sentence of the batch
     limits: Tensor  # (n,)
     length: Tensor  # (n,) tokens of the unfinished hypotheses
@@ -100,13 +119,13 @@ class _Beams:
     best_score: Tensor  # (n, B)
     best_tokens: Tensor  # (n, B, L)
     best_length: Tensor  # (n, B)
+    attended: Tensor | None = None  # (n, R, S) sums of attention, for the coverage penalty
 
     @classmethod
     def start(
         cls,
-        width: int,
+        search: BeamSearch,
         count: int,
-        normalization: float,
         limits: Sequence[int],
         device: torch.device,
         slots: int = 1,
@@ -119,8 +138,7 @@ class _Beams:
         scores = torch.full((n, slots), -torch.inf, device=device)
         scores[:, 0] = 0.0
         return cls(
-            width=width,
-            normalization=normalization,
+            search=search,
             sentences=torch.arange(n, device=device),
             limits=torch.tensor(limits, device=device),
             length=torch.zeros(n, dtype=torch.long, device=device),
@@ -140,41 +158,56 @@ class _Beams:
         best; returns the slots (n, R') that they come from."""
         _, slots, size = log_scores.shape
         scores, ranks = (tensor.flatten(1) for tensor in self._candidates(log_scores, ends))
-        rank, index = top_candidates(ranks, min(self.width, slots * size))  # (n, R')
+        rank, index = top_candidates(ranks, min(self.search.width, slots * size))  # (n, R')
         parents = index.div(size, rounding_mode="floor")
         frozen = self.finished.gather(1, parents)
         place, self.length = self.length[:, None, None], self.length + 1
         self.scores = scores.gather(1, index)
+        self.attended = _of_slots(self.attended, parents)
         self.last = output.ids(index - parents * size)
         self.lengths = torch.where(frozen, self.lengths.gather(1, parents), self.length.unsqueeze(1))
         self.finished = self.last == EOS
-        self.tokens = self._tokens_of(parents)
+        self.tokens = _of_slots(self.tokens, parents)
         self.tokens.scatter_(2, place.expand(-1, parents.shape[1], 1), self.last.unsqueeze(2))
         self._remember_best(rank.masked_fill(~self.finished | frozen, -torch.inf))
-        if not self.normalization:
+        if self.by_score:
             dropped = self.finished | (self.scores <= self.best_rank[:, -1:])
             self.scores.masked_fill_(dropped, -torch.inf)
         return parents
-
-    def _tokens_of(self, slots: Tensor) -> Tensor:
-        """The tokens (n, R', L) of slots (n, R')."""
-        return self.tokens.gather(1, slots.unsqueeze(2).expand(-1, -1, self.tokens.shape[2]))
 
     def _candidates(self, log_scores: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """The candidates' scores and ranks (n, R, K). A finished hypothesis, which only stays with
         normalisation, has one candidate, itself, at </s>."""
         scores = log_scores.add_(self.scores.unsqueeze(2))
-        if not self.normalization:
+        if self.by_score:
             return scores, scores
         frozen = self.finished.unsqueeze(2)
         column = ends.unsqueeze(2).expand(-1, scores.shape[1], 1)  # (n, R, 1)
         at_end = torch.where(frozen, self.scores.unsqueeze(2), scores.gather(2, column))
         scores = scores.masked_fill_(frozen, -torch.inf).scatter_(2, column, at_end)
         lengths = torch.where(self.finished, self.lengths, self.length.unsqueeze(1) + 1)
-        return scores, self._normalised(scores, lengths.unsqueeze(2))
+        ranks = self._normalised(scores, lengths.unsqueeze(2))
+        if self.attended is not None:
+            covered = self.attended.clamp(LEAST_COVERED, 1.0).log().sum(2, keepdim=True)  # (n, R, 1)
+            ranks = ranks + self.search.coverage_penalty * covered
+        return scores, ranks
+
+    @property
+    def by_score(self) -> bool:
+        """Whether the rank is the score."""
+        return not (self.search.length_normalization or self.search.coverage_penalty)
+
+    def attend(self, attention: Tensor) -> None:
+        """Add the last step's attention (n·R, S) to that of unfinished hypotheses."""
+        assert self.attended is not None
+        added = attention.unflatten(0, self.finished.shape).masked_fill(self.finished.unsqueeze(2), 0.0)
+        self.attended = self.attended + added
 
     def _normalised(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        return scores / lengths**self.normalization if self.normalization else scores
+        power = self.search.length_normalization
+        if not power:
+            return scores
+        return scores / ((5 + lengths) / 6 if self.search.gnmt else lengths) ** power
 
     def _remember_best(self, rank: Tensor) -> None:
         """`rank` (n, R): of the slots that this step has finished; -inf: of the others."""
@@ -238,8 +271,13 @@ class _Beams:
         self.last, self.scores, self.lengths, self.finished, rows = (
             tensor.gather(1, order) for tensor in (self.last, self.scores, self.lengths, self.finished, rows)
         )
-        self.tokens = self._tokens_of(order)
+        self.tokens, self.attended = _of_slots(self.tokens, order), _of_slots(self.attended, order)
         return rows
+
+
+def _of_slots(table: Tensor | None, slots: Tensor) -> Any:
+    """table (n, R, X), slots (n, R') -> (n, R', X); None of None."""
+    return None if table is None else table.gather(1, slots.unsqueeze(2).expand(-1, -1, table.shape[2]))
 
 
 class _FixedBeams:
@@ -249,9 +287,8 @@ class _FixedBeams:
         self.running = new((sentences,), torch.bool)
         self.ends = new((sentences, 1), torch.long)
         fresh = _Beams.start(
-            search.width,
+            search,
             count,
-            search.length_normalization,
             [0] * sentences,
             self.running.device,
             slots=search.width,
@@ -303,4 +340,10 @@ class _FixedBeams:
 
 
 def build(spec: Beam, detokenize: Detokenize | None) -> BeamSearch:
-    return BeamSearch(spec.width, spec.length_normalization, spec.max_length_ratio)
+    return BeamSearch(
+        spec.width,
+        spec.length_normalization,
+        spec.max_length_ratio,
+        spec.length_penalty == "gnmt",
+        spec.coverage_penalty,
+    )
