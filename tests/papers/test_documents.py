@@ -388,7 +388,7 @@ def test_the_command_lists_a_paper_and_shows_a_table(run: Callable[..., str]) ->
         (["--paper", "scones", "--table", "3", "--figure", "3"], "--table and --figure: give one of them"),
         (
             ["--paper", "scones", "--test-set", "test"],
-            "--test-set is of a study, not of a paper: leave it out",
+            "--test-set is of one study, not of a paper or of several studies: leave it out",
         ),
         (["--paper", "jam"], "no paper 'jam'; the papers are scones, nvs, entmax"),
         (["--paper", "nvs", "--figure", "2"], "the NVS paper has no figure 2 with results"),

@@ -107,9 +107,9 @@ def _image(renderer: object, tokens: Sequence[Token], index: int, *_: object) ->
 MARKDOWN.add_render_rule("image", _image)
 
 
-def moment(at: datetime) -> str:
+def moment(when: datetime) -> str:
     """Format a moment: "2026-03-04 05:06 UTC"."""
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+    return f"{when:%Y-%m-%d %H:%M} UTC"
 
 
 def about(minutes: float) -> str:

@@ -173,8 +173,8 @@ class Doubts:
         self.with_unknown = self.otherwise = 0
 
 
-def _lines(count: int, one: str, several: str) -> str:
-    return f"{counted(count, 'line')} {one if count == 1 else several}"
+def _lines(count: int, singular: str, plural: str) -> str:
+    return f"{counted(count, 'line')} {singular if count == 1 else plural}"
 
 
 def _check_best(count: int, search: Search, system: str) -> None:

@@ -48,8 +48,11 @@ def _rows(everything: bool) -> list[dict[str, str]]:
     rows = []
     for noun, built_in, added in groups:
         if everything:
-            own = Plugin("creamtea", "")
-            rows += [_row(noun, kind, own, "built in", method.title) for kind, method in built_in.items()]
+            creamtea_itself = Plugin("creamtea", "")
+            rows += [
+                _row(noun, kind, creamtea_itself, "built in", method.title)
+                for kind, method in built_in.items()
+            ]
         for kind, method in added.kinds.items():
             rows.append(_row(noun, kind, added.plugins[kind], "ready", method.title))
         rows += [_row(noun, broken.kind, broken.plugin, "broken", broken.reason) for broken in added.broken]

@@ -247,7 +247,7 @@ def _follow(
     The log of a later attempt follows that of the one before.
     """
     name, step, worker = place
-    shown, told, patience = "", False, Patience()
+    shown, announced, patience = "", False, Patience()
     while True:
         node = _node(database, name, step)  # before the log, so that its end is shown
         for log in list_logs(store, node.key):
@@ -263,9 +263,9 @@ def _follow(
         if node.state not in UNFINISHED:
             return node, last
         alive = live_controller(database) is not None
-        if not alive and not told:
+        if not alive and not announced:
             say(f"creamtea: {nobody()}", err=True)
-        told = not alive
+        announced = not alive
         patience.check(alive, f"step {step} has not ended, and {nobody()}")
         time.sleep(POLL_SECONDS)
 

@@ -211,11 +211,11 @@ def current(database: Url = None, as_json: AsJson = False) -> None:
     """Show which schema revision the database has, and which one this creamtea needs."""
     url, place = _address(database)
     revision, needed = schema.current(url), schema.head()
-    there = missing_file(parse_url(url)) is None
+    exists = missing_file(parse_url(url)) is None
     if as_json:
         say(json.dumps({"database": place, "revision": revision, "needed": needed}))
         return
-    state = _word(revision) if there else "not there"
+    state = _word(revision) if exists else "not there"
     say(f"{place}: {state}; this creamtea needs revision {needed}")
 
 
@@ -241,11 +241,11 @@ def check(
     facts: dict[str, Any] = {"database": place, "revision": revision, "usable": True}
     if not as_json:
         say(f"{place}: {_word(revision)}, as this creamtea needs it")
-    found = _check_files(url, facts) if files and database is None else ""
+    report = _check_files(url, facts) if files and database is None else ""
     if as_json:
         say(json.dumps(facts))
-    elif found:
-        say(found)
+    elif report:
+        say(report)
     if facts.get("faults"):
         raise typer.Exit(1)
 

@@ -276,8 +276,8 @@ def papers() -> Mapping[str, Paper]:
 def exhibits(name: str) -> tuple[Exhibit, ...]:
     """Return the tables, then the figures of a paper, by their numbers."""
     files = [path for path in (HERE / name).glob("*.yaml") if path.stem != "paper"]
-    found = [_exhibit(path) for path in files]
-    return tuple(sorted(found, key=lambda exhibit: (exhibit.kind == "figure", exhibit.number)))
+    read = [_exhibit(path) for path in files]
+    return tuple(sorted(read, key=lambda exhibit: (exhibit.kind == "figure", exhibit.number)))
 
 
 def find_paper(name: str) -> Paper:
@@ -356,7 +356,7 @@ def wanted_cells(paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: C
 
 def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
     """Return the collections with those of their studies that have cells or figures of the exhibit."""
-    found = {
+    members = {
         (wanted.collection, member): None
         for size in SIZES
         for row in exhibit.rows
@@ -364,10 +364,10 @@ def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
         for wanted in wanted_cells(paper, exhibit, size, row, column)
         for member in wanted.members
     }
-    found |= {
+    members |= {
         (drawing.collection, member): None for drawing in exhibit.drawings for member in drawing.members
     }
-    return list(found)
+    return list(members)
 
 
 def share_run(paper: Paper, exhibit: Exhibit, size: Size) -> tuple[int, int]:

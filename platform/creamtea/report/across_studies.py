@@ -63,14 +63,14 @@ def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str,
     used: the outputs on both are the same.
     """
     names = [study.name for study in studies]
-    found: dict[str, dict[int, OfStudy]] = {}  # by key, then by study
+    by_key: dict[str, dict[int, OfStudy]] = {}  # by key, then by study
     for study in studies:
         shown = study.name if names.count(study.name) == 1 else f"{study.name} #{study.id}"
         for node in study_nodes(session, study.id, "test_set"):
             if "test_set" in node.labels:  # not the first sentences of one, for an analysis
-                own = OfStudy(study.id, shown, str(node.labels["test_set"]))
-                found.setdefault(node.key, {}).setdefault(study.id, own)
-    return {key: list(own.values()) for key, own in found.items() if len(own) == len(studies)}
+                of_study = OfStudy(study.id, shown, str(node.labels["test_set"]))
+                by_key.setdefault(node.key, {}).setdefault(study.id, of_study)
+    return {key: list(of_study.values()) for key, of_study in by_key.items() if len(of_study) == len(studies)}
 
 
 @dataclass(frozen=True)
@@ -101,28 +101,28 @@ class Compared:
         """Return the comparisons to run, by row and column, for each other row against this one."""
         return {
             (row, column): {
-                "params": own.params,
+                "params": tested.params,
                 "inputs": {
                     "test_set": [self.test_set],
-                    "baseline": list(theirs.keys),
-                    "system": list(own.keys),
+                    "baseline": list(of_baseline.keys),
+                    "system": list(tested.keys),
                 },
             }
-            for (row, column), own in self.tested.items()
-            if row != baseline and (theirs := self.tested.get((baseline, column))) is not None
+            for (row, column), tested in self.tested.items()
+            if row != baseline and (of_baseline := self.tested.get((baseline, column))) is not None
         }
 
-    def against(self, baseline: str, found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Table:
-        """Return the table with differences from this row. `found`: the results of the comparisons.
+    def against(self, baseline: str, results: Mapping[tuple[str, str], Mapping[str, Any]]) -> Table:
+        """Return the table with differences from this row. `results`: the results of the comparisons.
 
         Holm's correction is over the rows of a column.
         """
         deltas: dict[tuple[str, str], Delta] = {}
-        for column in dict.fromkeys(column for _, column in found):
-            places = [place for place in found if place[1] == column]
+        for column in dict.fromkeys(column for _, column in results):
+            places = [place for place in results if place[1] == column]
             deltas_of = [
                 with_seeds(
-                    _delta(found[place]), self.tested[place].scores, self.tested[baseline, column].scores
+                    _delta(results[place]), self.tested[place].scores, self.tested[baseline, column].scores
                 )
                 for place in places
             ]
@@ -148,10 +148,10 @@ class Compared:
         return replace(self.table, rows=tuple(rows))
 
 
-def _delta(found: Mapping[str, Any]) -> Delta:
-    if "error" in found:
-        return Delta("unavailable", found["error"])
-    return tested_delta(MetricValue(**{name: found[name] for name in ROW}))
+def _delta(result: Mapping[str, Any]) -> Delta:
+    if "error" in result:
+        return Delta("unavailable", result["error"])
+    return tested_delta(MetricValue(**{name: result[name] for name in ROW}))
 
 
 def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:

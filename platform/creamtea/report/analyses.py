@@ -67,14 +67,14 @@ def idiom_table(listed: IdiomList, metrics: Mapping[str, MetricValue | None]) ->
         if metric is not None and listed.detail in metric.detail
     }
     rows: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for title, found in lists.items():
-        for idiom in found["idioms"]:
+    for title, listing in lists.items():
+        for idiom in listing["idioms"]:
             place = f" (segment {idiom['segment'] + 1})" if "segment" in idiom else ""
             rows.setdefault((idiom["source"], idiom["target"] + place), {})[title] = idiom[listed.detail]
     if not rows:
         return ()
     ordered = sorted(rows.items(), key=lambda row: -max(map(len, row[1].values())))
-    counts = "; ".join(f"{title}: {found['count']} of {found['of']}" for title, found in lists.items())
+    counts = "; ".join(f"{title}: {listing['count']} of {listing['of']}" for title, listing in lists.items())
     table = Table(
         text.key_of(listed.title),
         listed.title,
@@ -84,12 +84,12 @@ def idiom_table(listed: IdiomList, metrics: Mapping[str, MetricValue | None]) ->
             Row(
                 source,
                 {
-                    title: _subwords_cell(own.get(title, []), len(found["idioms"]), found["count"])
-                    for title, found in lists.items()
+                    title: _subwords_cell(subwords.get(title, []), len(listing["idioms"]), listing["count"])
+                    for title, listing in lists.items()
                 },
                 description=target,
             )
-            for (source, target), own in ordered
+            for (source, target), subwords in ordered
         ),
         f"{listed.about} ▁ begins a word. Of several seeds the first. With such subwords: {counts}.",
         folded=True,
@@ -245,23 +245,23 @@ def _column(
     measure: Measure, compared: Sequence[_Compared], models: Mapping[str, Sequence[str]]
 ) -> Sequence[Delta | None]:
     """Return the differences in a column, corrected together; None for rows without the measure."""
-    there = [not set(pair.setting.parts) & measure.undefined.keys() for pair in compared]
+    has_measure = [not set(pair.setting.parts) & measure.undefined.keys() for pair in compared]
     deltas = []
-    for pair, is_there in zip(compared, there, strict=True):
+    for pair, is_there in zip(compared, has_measure, strict=True):
         if is_there:
             subject = "/".join(filter(None, (measure.column.key, measure.subject(pair.setting))))
             delta = read_delta(pair.step, subject)
             metric = pair.step.find("delta", subject)
             scores = metric.detail.get("scores", {}) if metric is not None else {}
-            own, other = (
+            own_scores, other_scores = (
                 _by_model(models[row.name], scores.get(role, ()))
                 for row, role in ((pair.row, "system"), (pair.against, "baseline"))
             )
-            deltas.append(with_seeds(delta, own, other))
+            deltas.append(with_seeds(delta, own_scores, other_scores))
     corrected = iter(correct(deltas))
     return [
         _marked(measure, pair, next(corrected)) if is_there else None
-        for pair, is_there in zip(compared, there, strict=True)
+        for pair, is_there in zip(compared, has_measure, strict=True)
     ]
 
 
@@ -278,7 +278,7 @@ def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> lis
         return [ENSEMBLE]
     steps = results.of(spec.step.name, analysis=name, **{spec.rows: group})
     labels = [step.node.labels for step in steps]
-    return [model_of(results, own["variant"], own["seed"]) for own in labels]
+    return [model_of(results, label["variant"], label["seed"]) for label in labels]
 
 
 def _by_model(models: Sequence[str], scores: Sequence[float]) -> Scores:

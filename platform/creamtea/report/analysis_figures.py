@@ -48,13 +48,13 @@ def bucket_tables(layout: TableLayout, rows: Sequence[tuple[RowSetting, Row]]) -
     """
     tables = []
     for kind, title in layout.buckets.items():
-        own = [(setting, row) for setting, row in rows if setting.parts[0] == kind]
-        if not own:
+        of_kind = [(setting, row) for setting, row in rows if setting.parts[0] == kind]
+        if not of_kind:
             continue
         cells: dict[str, dict[str, Cell]] = {}
         columns: dict[str, Column] = {}
         for measure in layout.measures:
-            for setting, row in own:
+            for setting, row in of_kind:
                 column = _column(measure, setting)
                 columns[column.key] = column
                 cells.setdefault(row.name, {})[column.key] = row.cells[measure.column.key]
@@ -144,14 +144,14 @@ def _over_points(plot: PointPlot, points: Points, groups: Groups, styles: Styles
     for name, measured in groups.items():
         for step in measured:
             model = f"{name}, seed {step.node.labels['seed']}" if len(measured) > 1 else name
-            own = points.get(step.node.key, {})
-            if not any(series in own for series in plot.series):
+            series_of_step = points.get(step.node.key, {})
+            if not any(series in series_of_step for series in plot.series):
                 state = state_of(step.node)[0]
                 missing.append(text.not_drawn(model, "absent" if state == "ok" else state))
             for series, words in plot.series.items():
                 group = f"{model}, {words}" if words else model
                 parts[group] = name, group.removeprefix(name)
-                for point in own.get(series, ()):
+                for point in series_of_step.get(series, ()):
                     cell = _counted(point) if plot.counted else Cell("ok", value=point.y)
                     marks.append(mark(group, point.x * plot.x.scale, cell, plot.y, point.label))
     return _curves(plot, marks, missing, styles_of_parts(styles, parts), plot.label, {}, plot.diagonal)
@@ -176,8 +176,8 @@ def _curves(
     if not marks:
         return _empty(plot.title, missing)
     groups = dict.fromkeys(drawn["group"] for drawn in marks)
-    own = {group: styles[group] for group in groups}
-    layer = curve_layers(own, plot.x, plot.y, label, marks, plot.logarithmic)
+    own_styles = {group: styles[group] for group in groups}
+    layer = curve_layers(own_styles, plot.x, plot.y, label, marks, plot.logarithmic)
     encoding = layer[0]["encoding"]
     _name_ticks(
         encoding["x"], {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}

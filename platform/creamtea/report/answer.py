@@ -48,13 +48,13 @@ def answer_section(
             *_idioms(systems.table),
             *_first_look(warnings),
         )
-        told: list[Block] = [Notes("sentences", sentences, lead=True)]
+        of_test_set: list[Block] = [Notes("sentences", sentences, lead=True)]
         if answer.metric is not None and len(answer.scored) > 1:
             references = {name for name, system in spec.systems.items() if system.reference is not None}
-            told.append(ranking(systems, answer.metric, references))
-        told += [] if timed is None else [quality_choice(systems, timed)]
+            of_test_set.append(ranking(systems, answer.metric, references))
+        of_test_set += [] if timed is None else [quality_choice(systems, timed)]
         title = systems.test_set if len(tables) > 1 else ""
-        blocks.append(Section(systems.test_set, title, tuple(told), test_set=systems.test_set))
+        blocks.append(Section(systems.test_set, title, tuple(of_test_set), test_set=systems.test_set))
     return Section("answer", TITLE, tuple(blocks))
 
 
@@ -65,25 +65,25 @@ class _Answer:
         self.spec, self.table, self.pairs = spec, systems.table, systems.pairs
         self.test_set = systems.test_set
         keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
-        own = [column for column in self.table.columns if column.key in keys[:1]]
-        self.metric = own[0] if own else None
+        metric_columns = [column for column in self.table.columns if column.key in keys[:1]]
+        self.metric = metric_columns[0] if metric_columns else None
         # a human reference is scored against the other references only, and compared with nothing
         references = {name for name, system in spec.systems.items() if system.reference is not None}
         self.scored = [
             row
-            for column in own
+            for column in metric_columns
             for row in ranked(self.table).rows
             if row.cells[column.key].value is not None and row.name not in references
         ]
 
     def _delta(self, row: Row, other: Row) -> Delta | None:
         """Return the tested difference of two systems: from all pairs, else from a row's baseline."""
-        found = [self.pairs.get((row.name, other.name))]
+        candidates = [self.pairs.get((row.name, other.name))]
         if not self.pairs and self.metric is not None:
             of_row, of_other = row.cells[self.metric.key].delta, other.cells[self.metric.key].delta
-            found = [of_row] if row.against == other.name else []
-            found += [of_other.reversed] if of_other is not None and other.against == row.name else []
-        return next((delta for delta in found if delta is not None and delta.value is not None), None)
+            candidates = [of_row] if row.against == other.name else []
+            candidates += [of_other.reversed] if of_other is not None and other.against == row.name else []
+        return next((delta for delta in candidates if delta is not None and delta.value is not None), None)
 
     # ---------------------------------------------------------------- quality
 
@@ -125,7 +125,7 @@ class _Answer:
 
     def _others(self, best: Row, rest: Sequence[Row], column: Column) -> Iterator[str]:
         """Say what the tests found between the best system and each other one, in the order of the scores."""
-        found: dict[str, list[str]] = {}
+        by_words: dict[str, list[str]] = {}
         for row in rest:
             delta = self._delta(best, row)
             if delta is None:
@@ -135,8 +135,8 @@ class _Answer:
             else:
                 reason = delta.note.removeprefix("not marked: ")
                 words = f"Not told apart from it ({reason})" if reason else "Not told apart from it"
-            found.setdefault(words, []).append(row.name)
-        for words, names in found.items():
+            by_words.setdefault(words, []).append(row.name)
+        for words, names in by_words.items():
             colon = "" if words.endswith("than") else ":"
             yield f"{words}{colon} {_listed(names, len(rest))}."
 
@@ -222,9 +222,9 @@ def _tested(delta: Delta, column: Column) -> str:
     low, high = delta.bounds
     # the note says why, where the systems are not told apart
     unmarked = "" if delta.note else "(not significant)"
-    found = "(significant)" if delta.significant else unmarked
+    verdict = "(significant)" if delta.significant else unmarked
     size = f"{sign}{text.number(abs(delta.value or 0.0), column)} {column.title}"
-    return " ".join(filter(None, [size, text.interval(low, high, column), found]))
+    return " ".join(filter(None, [size, text.interval(low, high, column), verdict]))
 
 
 # ---------------------------------------------------------------- people, idioms, warnings
@@ -273,11 +273,11 @@ def _people(report: CampaignReport) -> Iterator[str]:
     if not report.means:
         yield f"People: campaign {judged.ratings.campaign.name} has no rating that counts yet."
         return
-    found: dict[str, list[str]] = {}
+    by_verdict: dict[str, list[str]] = {}
     for pair in report.pairs:
         words = verdict_cell(judged, pair.verdict).words
-        found.setdefault(words, []).append(judged.systems[pair.system])
-    listed = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in found.items())
+        by_verdict.setdefault(words, []).append(judged.systems[pair.system])
+    listed = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items())
     yield f"People, against {baseline}: {listed} ({progress(judged.ratings)})."
 
 

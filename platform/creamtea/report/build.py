@@ -213,8 +213,8 @@ def _notes(spec: Study, results: StudyResults) -> Iterator[str]:
 
 def _significance(spec: Study) -> str:
     chosen = spec.significance
-    own = any({*spec.comparisons(name)} - {spec.baseline} for name in spec.systems)
-    baseline = f"{spec.baseline}, or from what the row names" if own else spec.baseline
+    other_baselines = any({*spec.comparisons(name)} - {spec.baseline} for name in spec.systems)
+    baseline = f"{spec.baseline}, or from what the row names" if other_baselines else spec.baseline
     return (
         f"Δ: difference from {baseline}, paired over segments; brackets are 95 % intervals. p: paired "
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "

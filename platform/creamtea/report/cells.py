@@ -126,9 +126,9 @@ class Idioms:
     @property
     def needs(self) -> set[str]:
         """The values of `RowSetting.needs` that the test set satisfies."""
-        there = {"idioms": True, "words": self.by_words}
-        there |= {f"repeated {name}": self.repeated and given for name, given in there.items()}
-        return {"", *(name for name, given in there.items() if given and self.count != 0)}
+        available = {"idioms": True, "words": self.by_words}
+        available |= {f"repeated {name}": self.repeated and given for name, given in available.items()}
+        return {"", *(name for name, given in available.items() if given and self.count != 0)}
 
 
 def idioms_of(results: StudyResults, test_set: str) -> Idioms:
@@ -156,12 +156,12 @@ def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
     """
     if segments is None or not 1 < segments < MIN_SEGMENTS:
         return ()
-    found = (
+    problem = (
         f"{segments} segments: 95 % intervals of corpus scores and of their differences over fewer than "
         f"{MIN_SEGMENTS} segments hold the true value in 80 to 93 % of cases"
     )
     remedy = "Read these intervals as too narrow, or measure on more segments."
-    return (Warnings("few-segments", (StudyWarning("few-segments", place, found, remedy),)),)
+    return (Warnings("few-segments", (StudyWarning("few-segments", place, problem, remedy),)),)
 
 
 def known_count(measured: Sequence[Measured], name: str) -> int | None:
@@ -306,11 +306,11 @@ def correct(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def _corrected(delta: Delta, p_values: Mapping[str, float | None], with_seeds: float | None) -> Delta:
-    own = {test: replace(p, corrected=p_values[test]) for test, p in delta.p_values.items()}
+    p_values_corrected = {test: replace(p, corrected=p_values[test]) for test, p in delta.p_values.items()}
     seeds = None if delta.p_seeds is None else with_seeds
-    decisive = [p for p in (*(p.corrected for p in own.values()), seeds) if p is not None]
-    significant = bool(own) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
-    return replace(delta, p_values=own, p_seeds_corrected=seeds, significant=significant)
+    decisive = [p for p in (*(p.corrected for p in p_values_corrected.values()), seeds) if p is not None]
+    significant = bool(p_values_corrected) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
+    return replace(delta, p_values=p_values_corrected, p_seeds_corrected=seeds, significant=significant)
 
 
 Scores = Mapping[str, float]
@@ -389,18 +389,18 @@ def score_cell(results: StudyResults, system: str, test_set: str, metric: Metric
 
 def why_no_score(spec: Study, system: str, test_set: str) -> str:
     """Say why a system has no score at all."""
-    own = test_set in spec.test_sets_of(system) and spec.systems[system].reference is not None
-    return ONLY_REFERENCE if own else NOT_TRANSLATED
+    is_reference = test_set in spec.test_sets_of(system) and spec.systems[system].reference is not None
+    return ONLY_REFERENCE if is_reference else NOT_TRANSLATED
 
 
 def differences(results: StudyResults, test_set: str, metric: Metric) -> dict[Pair, Delta]:
     """Return all tested differences on a test set by a metric, corrected together."""
-    spec, found = results.spec, dict[Pair, Delta]()
+    spec, stored = results.spec, dict[Pair, Delta]()
     for system in spec.systems_on(test_set):
         for other in spec.comparisons(system):
             labels = {"system": system, "baseline": other, "test_set": test_set, "metric": metric.name()}
-            found[system, other] = read_delta(next(iter(results.of("compare", **labels)), None))
-    return _corrected_together(results, test_set, metric, found)
+            stored[system, other] = read_delta(next(iter(results.of("compare", **labels)), None))
+    return _corrected_together(results, test_set, metric, stored)
 
 
 def all_differences(results: StudyResults, test_set: str, metric: Metric) -> dict[Pair, Delta]:
@@ -412,16 +412,16 @@ def all_differences(results: StudyResults, test_set: str, metric: Metric) -> dic
     if not steps or steps[0].node.state != "succeeded":
         return {}
     places = enumerate(steps[0].node.labels["systems"])
-    found = {
+    stored = {
         (system, other): read_delta(steps[0], f"{i}/{j}")
         for (i, other), (j, system) in combinations(places, 2)
     }
-    tested = _corrected_together(results, test_set, metric, found)
+    tested = _corrected_together(results, test_set, metric, stored)
     return tested | {(other, system): delta.reversed for (system, other), delta in tested.items()}
 
 
 def _corrected_together(
-    results: StudyResults, test_set: str, metric: Metric, found: Mapping[Pair, Delta]
+    results: StudyResults, test_set: str, metric: Metric, stored: Mapping[Pair, Delta]
 ) -> dict[Pair, Delta]:
     """Add the error over seeds and Holm's correction; remove the mark if BLEU of both is near zero."""
     scores = {
@@ -429,14 +429,14 @@ def _corrected_together(
         for system in results.spec.systems_on(test_set)
     }
     deltas = [
-        with_seeds(delta, scores[system], scores.get(other, {})) for (system, other), delta in found.items()
+        with_seeds(delta, scores[system], scores.get(other, {})) for (system, other), delta in stored.items()
     ]
     low = near_zero(results, test_set)
     return {
         pair: replace(delta, significant=False, note=NO_MARK)
         if delta.significant and low.keys() >= set(pair)
         else delta
-        for pair, delta in zip(found, correct(deltas), strict=True)
+        for pair, delta in zip(stored, correct(deltas), strict=True)
     }
 
 
@@ -447,10 +447,10 @@ def unfit_bleu(results: StudyResults, test_set: str) -> dict[str, str]:
     """
     low, reasons = near_zero(results, test_set), {}
     for system in results.spec.systems_on(test_set):
-        said = [row.detail.get("unfit", "") for row in _rows(results, system, test_set, Bleu)]
+        reasons_of_steps = [row.detail.get("unfit", "") for row in _rows(results, system, test_set, Bleu)]
         chrf = [row.value or 0.0 for row in _rows(results, system, test_set, Chrf)]
-        if said and all(said):
-            reasons[system] = said[0]
+        if reasons_of_steps and all(reasons_of_steps):
+            reasons[system] = reasons_of_steps[0]
         elif system in low and min(chrf, default=0.0) >= MUCH_IN_COMMON:
             reasons[system] = (
                 f"BLEU is {low[system]:.1f} and chrF {min(chrf):.1f}: the outputs have characters in common "

@@ -35,21 +35,22 @@ def describe_variant(study: Study, name: str) -> str:
 
 def describe_training(study: Study, name: str) -> Iterator[str]:
     """List how a variant is trained: objective, layers, text, batch, rate, updates, seeds."""
-    spec, own = study.variants[name], study.variants[name].training
+    spec, training = study.variants[name], study.variants[name].training
     yield spec.objective.describe()
     if study.imported_by(name) is None:
         yield describe_architecture(spec.architecture)
     if spec.nvs is not None:
-        yield "NVS head" + (" alone" if own.freeze else "")
+        yield "NVS head" + (" alone" if training.freeze else "")
     if spec.start_from is not None:
         yield f"adapted from {describe_start(spec.start_from)}"
     yield f"text: {spec.corpus}" + (f", subwords {spec.subwords}" if spec.subwords else "")
-    pairs, tokens = own.batch_sentences, own.batch_tokens
+    pairs, tokens = training.batch_sentences, training.batch_tokens
     batch = f"{pairs:,} pairs" if pairs else f"{tokens:,} target subwords"
-    yield f"batch: {batch}" + (f" × {own.accumulate}" if own.accumulate > 1 else "")
-    yield f"learning rate {own.learning_rate:g}, {own.schedule.replace('_', ' ')}, warm-up {own.warmup:,}"
-    epochs = "" if own.max_epochs is None else f" or {own.max_epochs:,} epochs"
-    yield f"at most {own.max_updates:,} updates{epochs}, patience {own.patience:,}"
+    yield f"batch: {batch}" + (f" × {training.accumulate}" if training.accumulate > 1 else "")
+    schedule = training.schedule.replace("_", " ")
+    yield f"learning rate {training.learning_rate:g}, {schedule}, warm-up {training.warmup:,}"
+    epochs = "" if training.max_epochs is None else f" or {training.max_epochs:,} epochs"
+    yield f"at most {training.max_updates:,} updates{epochs}, patience {training.patience:,}"
     yield f"seed{'s' * (len(spec.seeds) > 1)} {', '.join(map(str, spec.seeds))}"
 
 
@@ -119,8 +120,8 @@ def configuration_section(
         changes = spec_table({earlier: before.spec, "this run": row.spec}, f"Changed since {earlier}")
         same = Notes("changes", (f"The configuration is that of the earlier run, {earlier}.",))
         blocks.append(changes or same)
-    own = spec.model_dump(mode="json", exclude_defaults=True)
-    written = yaml.safe_dump(own, sort_keys=False, allow_unicode=True, width=100)
+    settings = spec.model_dump(mode="json", exclude_defaults=True)
+    written = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=100)
     entry = Entry("The study as run, without what is a default", (), (Passage("YAML", written),))
     blocks.append(Texts("yaml", "", "", (entry,)))
     return Section("configuration", "Configuration", tuple(blocks), folded=True)
@@ -146,11 +147,13 @@ def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | No
 
     `specs`: settings as plain JSON, by the title of their column.
     """
-    own = [{key: value for key, value in spec.items() if key not in NOT_COMPARED} for spec in specs.values()]
+    compared = [
+        {key: value for key, value in spec.items() if key not in NOT_COMPARED} for spec in specs.values()
+    ]
     columns = tuple(Column(name, name, 0) for name in specs)
     rows = tuple(
         Row(path, {name: Cell("ok", words=_shown(value)) for name, value in zip(specs, values, strict=True)})
-        for path, values in _differing(own, "")
+        for path, values in _differing(compared, "")
     )
     return Table("specs", title, "setting", columns, rows) if rows else None
 

@@ -387,9 +387,9 @@ def learning_figures(
     return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has ended yet")
 
 
-def _why_without(series: str, own: Collection[str]) -> str:
+def _why_without(series: str, recorded: Collection[str]) -> str:
     # written at the same validations as the loss, but where it is infinite, which no point can be
-    if series == "dev_perplexity" and "dev_loss" in own:
+    if series == "dev_perplexity" and "dev_loss" in recorded:
         return "infinite: a reference has probability 0"
     return "no points yet"
 

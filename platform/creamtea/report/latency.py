@@ -168,9 +168,9 @@ def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tupl
     def percents(system: str, key: str) -> dict[str, Percent]:
         times = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
         return {
-            name: _percent(own, other, timed.index(name))
+            name: _percent(time, baseline_time, timed.index(name))
             for name in baselines
-            if (own := times[system]) and (other := times[name])
+            if (time := times[system]) and (baseline_time := times[name])
         }
 
     cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in columns}

@@ -292,7 +292,7 @@ def _proof(export: Export) -> Iterator[Block]:
         f"{proof_words(export)}: creamtea's greedy search in the study's model, and {program}'s in this one, "
         f"{both}, over the whole vocabulary, on the machine that exported."
     ]
-    differences = [difference_words(one) for one in export.proof["differences"]]
+    differences = [difference_words(difference) for difference in export.proof["differences"]]
     if differences and precision != "fp32":
         notes.append(
             f"{precision} rounds weights and activations, so that other words win where two are nearly as "

@@ -118,32 +118,32 @@ def drawn_outputs(database: Database, report: Document, chosen: Sequence[int] = 
         ]
 
 
-def _drawn(session: Session, name: str, own: Translations, chosen: Sequence[int]) -> Outputs:
-    decodes = list(own.decodes.values())
-    total = side_by_side(session, PageQuery(own.test_set, decodes, limit=0)).total
+def _drawn(session: Session, name: str, outputs: Translations, chosen: Sequence[int]) -> Outputs:
+    decodes = list(outputs.decodes.values())
+    total = side_by_side(session, PageQuery(outputs.test_set, decodes, limit=0)).total
     if wrong := [number for number in chosen if not 1 <= number <= total]:
         raise InputError(f"test set {name!r} has no segment {wrong[0]}; it has {counted(total, 'segment')}")
     drawn = random.Random(SEED).sample(range(total), min(DRAWN, total))
     indices = tuple(number - 1 for number in chosen) or tuple(drawn)
-    metric = next((key for key in own.columns if key in own.scores), None)
-    scores = own.scores.get(metric or "", {})
+    metric = next((key for key in outputs.columns if key in outputs.scores), None)
+    scores = outputs.scores.get(metric or "", {})
     query = PageQuery(
-        own.test_set,
+        outputs.test_set,
         decodes,
         list(scores.values()),
         SegmentFilter(indices=indices),
         limit=len(indices),
     )
-    systems = list(own.decodes)
-    compared = set(own.against.values())  # human references are compared with nothing
-    baseline = next((system for system in systems if system in compared - own.against.keys()), systems[0])
+    systems = list(outputs.decodes)
+    compared = set(outputs.against.values())  # human references are compared with nothing
+    baseline = next((system for system in systems if system in compared - outputs.against.keys()), systems[0])
     segments = tuple(
-        (row.index + 1, lines(row, own, systems, baseline, metric, list(scores)))
+        (row.index + 1, lines(row, outputs, systems, baseline, metric, list(scores)))
         for row in side_by_side(session, query).rows
     )
     how = "chosen" if chosen else "all" if len(drawn) == total else f"drawn with seed {SEED}"
     about = f"{len(segments):,} of {counted(total, 'segment')}, {how}. Marked: what differs from {baseline}"
-    scored = "" if metric is None else f"; beside it: {own.columns[metric].title} of the segment"
+    scored = "" if metric is None else f"; beside it: {outputs.columns[metric].title} of the segment"
     return Outputs(name, f"{about}{scored}.", segments)
 
 
@@ -256,9 +256,9 @@ def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Sectio
     def outputs_of(system: str) -> list[tuple[int, list[str]]]:
         if system not in outputs:
             steps = results.outputs(system, test_set)
-            there = steps and steps[0].node.state == "succeeded"  # of the first seed, whatever others have
+            is_there = steps and steps[0].node.state == "succeeded"  # of the first seed, whatever others have
             language = spec.languages.target
-            outputs[system] = _words_of_outputs(session, steps[0].node.key, language) if there else []
+            outputs[system] = _words_of_outputs(session, steps[0].node.key, language) if is_there else []
         return outputs[system]
 
     tables, low = [], near_zero(results, test_set)
@@ -290,20 +290,20 @@ def _ngrams_table(system: str, baseline: str, found: Sequence[CharacteristicNGra
         Column("p", "p", 3, note="sign test, after Holm"),
     )
     strongest = [
-        *[one for one in found if one.more][:MAX_NGRAMS],
-        *[one for one in found if not one.more][:MAX_NGRAMS],
+        *[ngram for ngram in found if ngram.more][:MAX_NGRAMS],
+        *[ngram for ngram in found if not ngram.more][:MAX_NGRAMS],
     ]
     rows = tuple(
         Row(
-            joined(one.ngram),
+            joined(ngram.ngram),
             {
-                "ours": Cell("ok", value=one.ours),
-                "theirs": Cell("ok", value=one.theirs),
-                "p": Cell("ok", value=one.p_corrected, words=text.p_value(one.p_corrected)),
+                "ours": Cell("ok", value=ngram.ours),
+                "theirs": Cell("ok", value=ngram.theirs),
+                "p": Cell("ok", value=ngram.p_corrected, words=text.p_value(ngram.p_corrected)),
             },
-            description=f"more in {system if one.more else baseline}",
+            description=f"more in {system if ngram.more else baseline}",
         )
-        for one in strongest
+        for ngram in strongest
     )
     left_out = len(found) - len(rows)
     about = "Numbers of segments that have the n-gram."

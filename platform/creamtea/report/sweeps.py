@@ -45,7 +45,7 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
     settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
     groups: dict[Path, list[SweepGroup]] = {}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
-    for path in dict.fromkeys(path for own in numbers.values() for path in own):
+    for path in dict.fromkeys(path for numbers_of_system in numbers.values() for path in numbers_of_system):
         alike: dict[str, list[tuple[float, str]]] = {}
         for name, setting in settings.items():
             value = numbers[name].get(path)
@@ -196,7 +196,9 @@ def analysis_over_parameter(
     measured: dict[tuple[str, str], list[Cell]] = {}  # by variant or system, and setting
     for row in (row for analysis in alike for row in analysis.tables[0].rows):
         measured.setdefault((row.name, row.setting), []).append(row.cells[key])
-    cells = {place: own[0] for place, own in measured.items() if len(own) == 1}
+    cells = {
+        place: cells_of_curve[0] for place, cells_of_curve in measured.items() if len(cells_of_curve) == 1
+    }
     if not cells:
         return None
     # by what is analysed: each once, however many systems decode with it
@@ -207,15 +209,17 @@ def analysis_over_parameter(
                 (value, system if alike[0].spec.rows == "system" else variants.get(system, system))
                 for value, system in group.systems
             ]
-            own = [(value, name, cells.get((name, setting), Cell("absent"))) for value, name in named]
+            cells_of_curve = [
+                (value, name, cells.get((name, setting), Cell("absent"))) for value, name in named
+            ]
             names = tuple(name for _, name in named)
-            if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in own):
+            if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in cells_of_curve):
                 curve = ", ".join(filter(None, [in_common(list(names)), setting]))
-                members.setdefault((*names, setting), (curve, own))
+                members.setdefault((*names, setting), (curve, cells_of_curve))
     often = Counter(curve for curve, _ in members.values())
     curves = [
-        (curve if often[curve] == 1 else ", ".join(filter(None, names)), own)
-        for names, (curve, own) in members.items()
+        (curve if often[curve] == 1 else ", ".join(filter(None, names)), cells_of_curve)
+        for names, (curve, cells_of_curve) in members.items()
     ]
     column = next(column for column in alike[0].tables[0].columns if column.key == key)
     title = alike[0].spec.title

@@ -131,7 +131,7 @@ def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Huma
     spec = results.spec
     columns = _columns(results, test_set, campaigns)
     metrics = spec.metrics_on(test_set)
-    found = {metric.name(): differences(results, test_set, metric) for metric in metrics}
+    deltas = {metric.name(): differences(results, test_set, metric) for metric in metrics}
     timed = timed_columns(results, test_set)
     latency = latency_cells(results, timed)
     rows = []
@@ -140,7 +140,7 @@ def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Huma
         cells = {
             metric.name(): replace(
                 score_cell(results, system, test_set, metric),
-                delta=found[metric.name()].get((system, baseline)),
+                delta=deltas[metric.name()].get((system, baseline)),
             )
             for metric in metrics
         }
@@ -292,12 +292,12 @@ def further_table(results: StudyResults, test_set: str, systems: Table) -> Table
     if not any(system.more_baselines for system in results.spec.systems.values()):
         return None
     metrics = {metric.name(): metric for metric in results.spec.metrics_on(test_set)}
-    found = {key: differences(results, test_set, metric) for key, metric in metrics.items()}
+    deltas = {key: differences(results, test_set, metric) for key, metric in metrics.items()}
     columns = tuple(column for column in systems.columns if column.key in metrics)
     rows = [
         Row(
             row.name,
-            {key: replace(row.cells[key], delta=found[key][row.name, other]) for key in metrics},
+            {key: replace(row.cells[key], delta=deltas[key][row.name, other]) for key in metrics},
             setting=f"against {other}",
             description=describe_system(results.spec, row.name),
             against=other,

@@ -93,12 +93,12 @@ def lines(name: str, letters: int = LETTERS) -> list[str]:
     return [line.rstrip() for line in broken]
 
 
-def _touch(one: Box, other: Box) -> bool:
+def _touch(box: Box, other: Box) -> bool:
     return (
-        one.left < other.right
-        and other.left < one.right
-        and one.top < other.bottom
-        and other.top < one.bottom
+        box.left < other.right
+        and other.left < box.right
+        and box.top < other.bottom
+        and other.top < box.bottom
     )
 
 
@@ -158,12 +158,12 @@ def styles_of_parts(names: Styles, parts: Mapping[str, tuple[str, str]]) -> dict
     `parts`: by curve its name, and the part that tells curves of one name apart.
     """
     order = list(dict.fromkeys(part for _, part in parts.values()))
-    found = {}
+    styles_by_curve = {}
     for curve, (name, part) in parts.items():
         style, place = names[name], order.index(part)
         shape = SHAPES[(SHAPES.index(style.shape) + place) % len(SHAPES)]
-        found[curve] = style._replace(shape=shape, dash=DASHES[place % len(DASHES)])
-    return found
+        styles_by_curve[curve] = style._replace(shape=shape, dash=DASHES[place % len(DASHES)])
+    return styles_by_curve
 
 
 def greys(names: Iterable[str]) -> dict[str, Style]:
@@ -176,7 +176,7 @@ def by_style(field: str, names: Styles, *channels: str, legend: Spec | None = No
 
     `legend` is added to their legends; an empty one hides them.
     """
-    own = {"values": list(names), **_in_lines(names)} if legend is None else legend
+    legend_settings = {"values": list(names), **_in_lines(names)} if legend is None else legend
     values = {
         "color": [style.colour for style in names.values()],
         "shape": [style.shape for style in names.values()],
@@ -187,7 +187,7 @@ def by_style(field: str, names: Styles, *channels: str, legend: Spec | None = No
             "field": field,
             "type": "nominal",
             "scale": {"domain": list(names), "range": values[channel]},
-            "legend": own or None,
+            "legend": legend_settings or None,
         }
         for channel in channels or ("color", "shape")
     }

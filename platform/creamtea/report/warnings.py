@@ -56,8 +56,8 @@ def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
     places: dict[tuple[str, str, str], list[str]] = {}
     for warning in warnings:
         places.setdefault((warning.kind, warning.found, warning.remedy), []).append(warning.place)
-    for (kind, found, remedy), named in places.items():
-        yield StudyWarning(kind, "; ".join(named), found, remedy)
+    for (kind, problem, remedy), named in places.items():
+        yield StudyWarning(kind, "; ".join(named), problem, remedy)
 
 
 # ---------------------------------------------------------------- texts and trainings
@@ -84,9 +84,9 @@ def _unseen_symbols(results: StudyResults) -> Iterator[StudyWarning]:
         for position, test_set in enumerate(step.node.labels.get("test_sets", [])):
             unseen = step.find("unseen", str(position))
             if unseen and unseen.value and _reads_symbols(results.spec, test_set, corpus):
-                found = {noun: unseen.detail[noun] for noun in ("languages", "letters", "tags")}
+                symbols = {noun: unseen.detail[noun] for noun in ("languages", "letters", "tags")}
                 segments = int(unseen.detail["segments"])
-                yield unseen_warning(test_set, corpus, found, int(unseen.value), segments)
+                yield unseen_warning(test_set, corpus, symbols, int(unseen.value), segments)
 
 
 def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
@@ -120,12 +120,12 @@ def _vocabularies(results: StudyResults) -> Iterator[StudyWarning]:
 def _trainings(results: StudyResults) -> Iterator[StudyWarning]:
     """Yield one warning for all seeds of a variant, with the numbers of the first seed that it concerns."""
     for name, variant in results.spec.variants.items():
-        found: dict[str, tuple[StudyWarning, list[str]]] = {}
+        by_kind: dict[str, tuple[StudyWarning, list[str]]] = {}
         for run in results.of("train", variant=name):
             warning = _training(run, variant.training, variant.start_from is not None, results)
             if warning is not None:
-                found.setdefault(warning.kind, (warning, []))[1].append(str(run.node.labels["seed"]))
-        for warning, seeds in found.values():
+                by_kind.setdefault(warning.kind, (warning, []))[1].append(str(run.node.labels["seed"]))
+        for warning, seeds in by_kind.values():
             place = f"{name}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
             yield StudyWarning(warning.kind, place, warning.found, warning.remedy)
 
@@ -168,17 +168,17 @@ def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning |
     Also if the learning rate falls to 0: most of the gain then comes at the end.
     """
     if updates < training.warmup:
-        found = f", before the warm-up of {training.warmup:,} had ended"
+        when = f", before the warm-up of {training.warmup:,} had ended"
     elif training.schedule == "linear":
-        found = f" of {training.max_updates:,}, before the learning rate had fallen to 0 (schedule: linear)"
+        when = f" of {training.max_updates:,}, before the learning rate had fallen to 0 (schedule: linear)"
     elif updates < MIN_UPDATES and not adapts:
-        found = ": too few for a model to learn to translate"
+        when = ": too few for a model to learn to translate"
     else:
         return None
     return StudyWarning(
         "early-end",
         "",
-        f"patience ended the training after {counted(updates, 'update')}{found}",
+        f"patience ended the training after {counted(updates, 'update')}{when}",
         "Raise patience, or validate less often (validate_every).",
     )
 

@@ -155,8 +155,8 @@ def _waiting(
     roots = _roots(nodes, inputs)
     for key, node in nodes.items():
         if key in ready:
-            told = reasons.get(key) or reasons.get(EVERY_STEP, "")
-            why = _why_ready(study_id, *ready[key], controller, told, busy, now)
+            reason_of_controller = reasons.get(key) or reasons.get(EVERY_STEP, "")
+            why = _why_ready(study_id, *ready[key], controller, reason_of_controller, busy, now)
             waiting[why].append(step_title(node))
         elif node.state == "pending" and roots[key] == {key}:  # no controller has looked at it yet
             why = "queued" if controller is not None else NO_CONTROLLER
@@ -185,7 +185,7 @@ def _why_ready(
     resources: dict[str, Any],
     error: str | None,
     controller: Controller | None,
-    told: str,
+    reason: str,
     busy: int,
     now: datetime,
 ) -> str:
@@ -195,8 +195,8 @@ def _why_ready(
         return "the controller that is running has another study to finish first"
     if seconds := pause_left(not_before, now):
         return f"tried again in {seconds:.0f} s, after: {one_line(error or 'a failure', 200)}"
-    if told:
-        return told
+    if reason:
+        return reason
     needs = Resources.model_validate(resources)
     size = f"{counted(needs.cpus, 'processor')}"
     size += f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
@@ -257,7 +257,7 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
     rows: list[dict[str, Any]] = []
     for node, start, end in sorted(longest, key=lambda run: run[1]):
         machine = str(node.facts.get("node") or "running")
-        lane = next((machine, at) for at in count(1) if free.get((machine, at), start) <= start)
+        lane = next((machine, number) for number in count(1) if free.get((machine, number), start) <= start)
         free[lane] = end
         begun, ended = ((moment - since).total_seconds() / 60 for moment in (start, end))
         kind = node.kind.replace("_", " ") if node.kind in main else "other"

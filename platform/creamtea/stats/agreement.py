@@ -272,8 +272,9 @@ def rater_agreement(
     bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
     agreements = []
     for each, first, last in zip(raters, *bounds, strict=True):
-        own = by_rater[first:last]
-        here, mine, itself = what[own], points[own], counts[own]  # a rater's own score is left out
+        of_rater = by_rater[first:last]
+        here, mine, itself = what[of_rater], points[of_rater], counts[of_rater]
+        # a rater's own score is left out
         theirs = many[here] - itself
         shared = theirs > 0
         others = (totals[here] - itself * mine)[shared] / theirs[shared]
@@ -353,14 +354,14 @@ def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
     deviation = np.nanstd(given, axis=1, ddof=1)
     scale = float(np.abs(given[~np.isnan(given)]).max(initial=0.0))
     same = (deviation / (ROUNDING * scale or 1.0)).round()  # the same scores of others have one deviation
-    order = [at for at in np.lexsort((rows, low - high, -same)) if high[at] > low[at]]
+    order = [row for row in np.lexsort((rows, low - high, -same)) if high[row] > low[row]]
     return [
         Spread(
-            output=int(rows[at]),
-            ratings=int((~np.isnan(given[at])).sum()),
-            lowest=float(low[at]),
-            highest=float(high[at]),
-            deviation=float(deviation[at]),
+            output=int(rows[row]),
+            ratings=int((~np.isnan(given[row])).sum()),
+            lowest=float(low[row]),
+            highest=float(high[row]),
+            deviation=float(deviation[row]),
         )
-        for at in order[:limit]
+        for row in order[:limit]
     ]

@@ -391,8 +391,8 @@ def baseline_ratio(
     document belong together. A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as
     in `compare_paired`.
     """
-    own = np.arange(np.size(baseline)) if clusters is None else clusters
-    (base, ours, groups), kept_weights = complete(aligned(baseline, system, own), weights)
+    labels = np.arange(np.size(baseline)) if clusters is None else clusters
+    (base, ours, groups), kept_weights = complete(aligned(baseline, system, labels), weights)
     if len(base) == 0:
         return _none("no items")
     base_mean = float(np.average(base, weights=kept_weights))

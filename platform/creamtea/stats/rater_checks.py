@@ -50,31 +50,31 @@ def expected_scores(
     by_rater = np.argsort(who, kind="stable")
     asked = np.asarray(raters, dtype=np.int64)
     bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
-    found = {}
+    predictions = {}
     for each, start, end in zip(raters, *bounds, strict=True):
-        own = by_rater[start:end]
-        counted = own[counts[own]]  # of the sums, which are the others' without these
+        of_rater = by_rater[start:end]
+        counted = of_rater[counts[of_rater]]  # of the sums, which are the others' without these
         number = all_of_system[0] - np.bincount(what[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
             usual = (all_of_system[1] - _sums(what[counted], z[counted], systems)) / number
             usual[number == 0] = np.nan
-        near, segment = _cells_of(of_segment, where[own])
+        near, segment = _cells_of(of_segment, where[of_rater])
         mine = np.searchsorted(near, cell[counted])
         many = all_of_cell[0][near] - np.bincount(mine, minlength=len(near))
         total = all_of_cell[1][near] - _sums(mine, z[counted], len(near))
         above = np.where(many > 0, total - many * usual[of_system[near]], 0.0)
-        here = np.searchsorted(near, cell[own])
+        here = np.searchsorted(near, cell[of_rater])
         of_own = segment[here]
         by_segment, ratings = (
             _sums(segment, above, len(near))[of_own],
             _sums(segment, many, len(near))[of_own],
         )
         extra = OWN_OUTPUT - 1
-        expected = usual[what[own]] + (by_segment + extra * above[here]) / (
+        expected = usual[what[of_rater]] + (by_segment + extra * above[here]) / (
             SHRINKAGE + ratings + extra * many[here]
         )
-        found[each] = expected.round(DECIMALS)
-    return found
+        predictions[each] = expected.round(DECIMALS)
+    return predictions
 
 
 def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integers]:
@@ -89,9 +89,9 @@ def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integ
     return np.arange(len(number)) + (first - (np.cumsum(lengths) - lengths))[number], number
 
 
-def _sums(at: Integers, values: ArrayLike, size: int) -> Array:
+def _sums(numbers: Integers, values: ArrayLike, size: int) -> Array:
     """Sum values by number, as float64 even if there are none: (size,)."""
-    return np.bincount(at, np.asarray(values, dtype=np.float64), minlength=size).astype(np.float64)
+    return np.bincount(numbers, np.asarray(values, dtype=np.float64), minlength=size).astype(np.float64)
 
 
 def _standardised(who: ArrayLike, score: Array) -> Array:
@@ -248,7 +248,7 @@ def longest_runs(answers: Integers, permutations: int = PERMUTATIONS, seed: int 
 def _longest(orders: Integers) -> Integers:
     """Return the longest run in each order (orders, n)."""
     same = orders[:, 1:] == orders[:, :-1]
-    at = np.arange(1, orders.shape[1])
-    last_change = np.maximum.accumulate(np.where(same, 0, at), axis=1)
-    longest: Integers = 1 + (at - last_change).max(axis=1, initial=0)
+    position = np.arange(1, orders.shape[1])
+    last_change = np.maximum.accumulate(np.where(same, 0, position), axis=1)
+    longest: Integers = 1 + (position - last_change).max(axis=1, initial=0)
     return longest

@@ -178,8 +178,8 @@ def bootstrap_pairs(
 
 def outputs_of(systems: Sequence[Sequence[Array]]) -> list[slice]:
     """Return the positions of each system's outputs among all outputs."""
-    ends = np.cumsum([len(own) for own in systems])
-    return [slice(int(end) - len(own), int(end)) for own, end in zip(systems, ends, strict=True)]
+    ends = np.cumsum([len(outputs) for outputs in systems])
+    return [slice(int(end) - len(outputs), int(end)) for outputs, end in zip(systems, ends, strict=True)]
 
 
 def _paired(
@@ -205,7 +205,7 @@ def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
     """Return the outputs of all systems, float64 (n, F), in order. ValueError if they cannot be paired."""
     if not all(systems):
         raise ValueError("a comparison needs at least one output of the baseline and one of the system")
-    arrays = [np.asarray(statistics, dtype=np.float64) for own in systems for statistics in own]
+    arrays = [np.asarray(statistics, dtype=np.float64) for outputs in systems for statistics in outputs]
     shapes = {array.shape for array in arrays}
     if len(shapes) != 1:
         raise ValueError(f"outputs of different shapes cannot be paired: {sorted(shapes)}")
@@ -281,11 +281,11 @@ def randomization_of_pairs(
     outputs = np.stack(paired_arrays(*systems), axis=1)  # (n, outputs, F)
     n, sums = len(outputs), outputs.sum(axis=0)
     scores = score(sums)
-    own = [np.arange(part.start, part.stop) for part in outputs_of(systems)]
+    rows_of_system = [np.arange(part.start, part.stop) for part in outputs_of(systems)]
     pairs, thresholds = {}, {}
-    for i, j in combinations(range(len(own)), 2):
-        count = math.lcm(len(own[i]), len(own[j]))
-        pairs[i, j] = theirs, ours = np.resize(own[i], count), np.resize(own[j], count)
+    for i, j in combinations(range(len(rows_of_system)), 2):
+        count = math.lcm(len(rows_of_system[i]), len(rows_of_system[j]))
+        pairs[i, j] = theirs, ours = np.resize(rows_of_system[i], count), np.resize(rows_of_system[j], count)
         observed = abs(float(scores[ours].mean() - scores[theirs].mean()))
         thresholds[i, j] = observed - _TIE * float(np.abs([scores[ours], scores[theirs]]).max())
     exceeding = dict.fromkeys(pairs, 0)

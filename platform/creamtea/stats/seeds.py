@@ -43,9 +43,9 @@ def spread_of_difference(system: Mapping[str, float], baseline: Mapping[str, flo
     parts = _independent(system, baseline)
     if not parts or min(map(len, parts)) < 2:
         return None
-    found = together([spread_of_mean(math.sqrt(variance(part)), len(part)) for part in parts])
+    spread = together([spread_of_mean(math.sqrt(variance(part)), len(part)) for part in parts])
     # of two seeds against more, Welch's t gives up to 12 % false alarms: two may differ too little by chance
-    return Spread(found.square, 1) if min(map(len, parts)) == 2 < max(map(len, parts)) else found
+    return Spread(spread.square, 1) if min(map(len, parts)) == 2 < max(map(len, parts)) else spread
 
 
 def one_against_several(system: Mapping[str, float], baseline: Mapping[str, float]) -> bool:

@@ -127,21 +127,21 @@ def judge_state(
 
 
 def judge_in_blocks(
-    found: SystemEstimates | None, baseline: int, system: int, delta: float, reason: str = ""
+    estimates: SystemEstimates | None, baseline: int, system: int, delta: float, reason: str = ""
 ) -> Verdict:
     """Return the verdict if pages show some of the systems.
 
     It depends on whether the difference's simultaneous interval lies beside 0, or inside ±δ. Without raters
     as a sample it is about these raters. `reason`: why there is no estimate.
     """
-    if found is None or found.reason is not None:
-        return Verdict(Outcome.UNDECIDED, reason=reason if found is None else found.reason)
-    difference, half = float(found.difference[system, baseline]), float(found.half[system, baseline])
+    if estimates is None or estimates.reason is not None:
+        return Verdict(Outcome.UNDECIDED, reason=reason if estimates is None else estimates.reason)
+    difference, half = float(estimates.difference[system, baseline]), float(estimates.half[system, baseline])
     within = abs(difference) + half < delta
     these = _outcome(abs(difference) > half, within, difference)
     if these is Outcome.UNDECIDED:
         return Verdict(these, reason="the simultaneous interval has 0 in it, and values beyond δ")
-    if found.raters:
+    if estimates.raters:
         return Verdict(these, within)
     return Verdict(Outcome.UNDECIDED, for_these_raters=these)
 
@@ -157,13 +157,13 @@ def _for_these_raters(
     """
     interval = comparison.estimate.interval(0.90)
     if interval is not None:
-        own = comparison.t_test.p_value
+        uncorrected = comparison.t_test.p_value
         within = -delta < interval[0] and interval[1] < delta
     else:
-        own = comparison.sign_flip.p_value
+        uncorrected = comparison.sign_flip.p_value
         n = comparison.items if comparison.documents is None else comparison.documents
         within = comparison.all_equal and abs(difference) < delta and 0.5**n <= ALPHA
-    p = own if p_value is None else p_value
+    p = uncorrected if p_value is None else p_value
     return p is not None and p < ALPHA and difference != 0.0, within
 
 

@@ -123,9 +123,9 @@ def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = No
     z = np.full(scores.shape, np.nan)
     for label in np.unique(raters):
         rows = raters == label
-        own = scores[rows & counts]
-        if len(own) > 0:
-            z[rows] = 0.0 if _flat(own) else (scores[rows] - own.mean()) / np.std(own, ddof=1)
+        of_rater = scores[rows & counts]
+        if len(of_rater) > 0:
+            z[rows] = 0.0 if _flat(of_rater) else (scores[rows] - of_rater.mean()) / np.std(of_rater, ddof=1)
     z[np.isnan(scores)] = np.nan
     return z
 
@@ -231,8 +231,8 @@ def _standardised(
     z = z_scores(raters, scores, standard)
     if not rule.flat_raters:
         for label in np.unique(raters):
-            own = scores[(raters == label) & standard & ~np.isnan(scores)]
-            if len(own) > 0 and _flat(own):
+            of_rater = scores[(raters == label) & standard & ~np.isnan(scores)]
+            if len(of_rater) > 0 and _flat(of_rater):
                 z[raters == label] = np.nan
     return z
 
@@ -291,8 +291,8 @@ def _mean(means: Means, column: int) -> float:
 def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
     mine, yours = ours.value[:, 1], theirs.value[:, 1]
     if rule.test == "bootstrap":
-        common, at, other = np.intersect1d(ours.segment, theirs.segment, return_indices=True)
-        return bootstrap_better(mine, yours, mine[at] - yours[other] if len(common) else None)
+        common, our_rows, their_rows = np.intersect1d(ours.segment, theirs.segment, return_indices=True)
+        return bootstrap_better(mine, yours, mine[our_rows] - yours[their_rows] if len(common) else None)
     domains = ours.domain
     if rule.matched:
         both = np.isin(ours.segment, theirs.segment)

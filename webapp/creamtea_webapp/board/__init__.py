@@ -82,8 +82,8 @@ def _registered(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) 
 
 @cache
 def _published(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> str:
-    own = [HERE / script for script in SCRIPTS]
-    script = _joined([*own[:-1], *scripts, own[-1]])
+    own_scripts = [HERE / script for script in SCRIPTS]
+    script = _joined([*own_scripts[:-1], *scripts, own_scripts[-1]])
     return publish(name, script, _joined([*(HERE / style for style in STYLES), *styles]))
 
 

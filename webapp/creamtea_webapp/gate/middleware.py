@@ -82,8 +82,8 @@ FIRST = f'<script src=".{_keep("icons", ICONS_LATER)}"></script>'
 @cache
 def _streamlit_files() -> dict[str, Path]:
     """Return Streamlit's files that are worth compressing, by their path on the server."""
-    found = (path for path in STREAMLIT.rglob("*") if path.suffix in TYPES and path.is_file())
-    files = {f"/{path.relative_to(STREAMLIT).as_posix()}": path for path in found}
+    compressible = (path for path in STREAMLIT.rglob("*") if path.suffix in TYPES and path.is_file())
+    files = {f"/{path.relative_to(STREAMLIT).as_posix()}": path for path in compressible}
     return files | {"/": STREAMLIT / "index.html"}
 
 

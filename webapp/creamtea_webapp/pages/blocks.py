@@ -169,11 +169,11 @@ def _flat(blocks: Sequence[Block], path: str) -> list[Placed]:
     """Return blocks with their paths; untitled sections are replaced by their blocks."""
     placed: list[Placed] = []
     for block in blocks:
-        own = f"{path}/{block.key}"
+        block_path = f"{path}/{block.key}"
         if isinstance(block, Section) and not block.title:
-            placed += _flat(block.blocks, own)
+            placed += _flat(block.blocks, block_path)
         else:
-            placed.append((block, own))
+            placed.append((block, block_path))
     return placed
 
 

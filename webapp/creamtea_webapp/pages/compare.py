@@ -65,7 +65,7 @@ def page() -> None:
         note(NOTHING_IN_COMMON)
         return
     keys = list(common)
-    titles = {key: _title(own) for key, own in common.items()}
+    titles = {key: _title(of_studies) for key, of_studies in common.items()}
     key = keys[0] if len(keys) == 1 else st.selectbox("Test set", keys, format_func=titles.__getitem__)
     try:
         with session.database().session() as reading:
@@ -102,9 +102,9 @@ def _systems(compared: Compared) -> None:
         if asked:
             st.session_state["compare-tested"] = request
         if st.session_state.get("compare-tested") == request:
-            found = _found(request, len(tests))
-            if found is not None:
-                table = compared.against(against, dict(zip(tests, found, strict=True)))
+            results = _found(request, len(tests))
+            if results is not None:
+                table = compared.against(against, dict(zip(tests, results, strict=True)))
                 note(TESTS)
     blocks.show_block(table, "compare/systems", level=3)
 

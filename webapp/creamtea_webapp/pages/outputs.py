@@ -54,28 +54,28 @@ def several(studies: Sequence[OfStudy]) -> None:
     """Show the outputs of several studies; system names begin with the study's name."""
     session.require(rights.READ_STUDIES)
     show_part("heading", TITLE, 2, (), ADDRESS)
-    found: list[Translations] = []
+    of_studies: list[Translations] = []
     for study in studies:
         with session.database().session() as reading:
             spec = spec_of(find_study(reading, study.number))
             table = systems_table(StudyResults(reading, study.number, spec), study.test_set)
-        own = _find(study.number, table, study.test_set)
-        if own is not None:
-            found.append(_named(study.name, own))
-    _show(_together(found))
+        of_study = _find(study.number, table, study.test_set)
+        if of_study is not None:
+            of_studies.append(_named(study.name, of_study))
+    _show(_together(of_studies))
 
 
-def _named(study: str, own: Translations) -> Translations:
+def _named(study: str, of_study: Translations) -> Translations:
     def name(system: str) -> str:
         return f"{study}: {system}"
 
     return replace(
-        own,
-        against={name(system): name(other) for system, other in own.against.items()},
-        decodes={name(system): key for system, key in own.decodes.items()},
+        of_study,
+        against={name(system): name(other) for system, other in of_study.against.items()},
+        decodes={name(system): key for system, key in of_study.decodes.items()},
         scores={
             metric: {name(system): key for system, key in by_system.items()}
-            for metric, by_system in own.scores.items()
+            for metric, by_system in of_study.scores.items()
         },
     )
 
@@ -86,36 +86,36 @@ def _alternating(ours: dict[str, str], theirs: dict[str, str]) -> Iterator[tuple
         yield from (item for item in pair if item is not None)
 
 
-def _together(found: Sequence[Translations]) -> Translations | None:
-    if not found:
+def _together(of_studies: Sequence[Translations]) -> Translations | None:
+    if not of_studies:
         return None
-    together = found[0]
-    for own in found[1:]:
+    together = of_studies[0]
+    for of_study in of_studies[1:]:
         together = replace(
             together,
-            against=together.against | own.against,
-            decodes=dict(_alternating(together.decodes, own.decodes)),
+            against=together.against | of_study.against,
+            decodes=dict(_alternating(together.decodes, of_study.decodes)),
             scores={
-                metric: together.scores.get(metric, {}) | own.scores.get(metric, {})
-                for metric in [*together.scores, *own.scores]
+                metric: together.scores.get(metric, {}) | of_study.scores.get(metric, {})
+                for metric in [*together.scores, *of_study.scores]
             },
-            columns=together.columns | own.columns,
+            columns=together.columns | of_study.columns,
         )
     return together
 
 
-def _show(found: Translations | None) -> None:
-    if found is None:
+def _show(outputs: Translations | None) -> None:
+    if outputs is None:
         note("No system has translated this test set yet.")
         return
-    view = _choose(found)
-    by_system = found.scores.get(view.metric or "", {})
+    view = _choose(outputs)
+    by_system = outputs.scores.get(view.metric or "", {})
     scored = [system for system in view.systems if system in by_system]
-    key = f"page-{found.test_set}-{view}"  # so that another choice starts on its first page
+    key = f"page-{outputs.test_set}-{view}"  # so that another choice starts on its first page
     number_of_page = st.session_state.get(key, 1)
     query = PageQuery(
-        test_set=found.test_set,
-        decodes=tuple(found.decodes[system] for system in view.systems),
+        test_set=outputs.test_set,
+        decodes=tuple(outputs.decodes[system] for system in view.systems),
         scores=tuple(by_system[system] for system in scored),
         filter=view.filter,
         order=view.order,
@@ -132,7 +132,7 @@ def _show(found: Translations | None) -> None:
         right.number_input(f"Page of {pages:,}", 1, pages, key=key)
     against = None if view.against == REFERENCE else view.against
     segments = [
-        (row.index + 1, lines(row, found, view.systems, against, view.metric, scored)) for row in page.rows
+        (row.index + 1, lines(row, outputs, view.systems, against, view.metric, scored)) for row in page.rows
     ]
     show_part("segments", segments)
 

@@ -59,11 +59,11 @@ def _ask(questions: Sequence[Question]) -> None:
     for number, question in enumerate(questions):
         label = question.ask + (" (optional)" if question.optional else "")
         show(TEMPLATE, "question", text=label)  # Streamlit would read it as Markdown
-        own: dict[str, Any] = {"label_visibility": "collapsed", "key": f"{ABOUT}{number}"}
+        widget: dict[str, Any] = {"label_visibility": "collapsed", "key": f"{ABOUT}{number}"}
         if question.options:
-            st.selectbox(label, question.options, None, placeholder="Choose", **own)
+            st.selectbox(label, question.options, None, placeholder="Choose", **widget)
         else:
-            st.text_input(label, max_chars=MAX_ANSWER, **own)
+            st.text_input(label, max_chars=MAX_ANSWER, **widget)
         if number in wrong:
             show(TEMPLATE, "wrong_answer", message=wrong[number])
     if wrong:
@@ -285,7 +285,7 @@ def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
     if type(assignment_id) is not int or not 0 < assignment_id <= MAX_ID:
         return
     try:
-        told = act(who.rater_id, assignment_id)
+        message = act(who.rater_id, assignment_id)
     except ConsentMissing:
         return  # the page asks for it
     except TryAgain as warning:
@@ -295,8 +295,8 @@ def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
         _notice(f"{reason[:1].upper()}{reason[1:]}.")
     else:
         # numbers go on: the browser knows by them which notices it has shown
-        if told is not None or st.session_state.get(NOTICE, Notice()).text:
-            _notice(told or "")
+        if message is not None or st.session_state.get(NOTICE, Notice()).text:
+            _notice(message or "")
 
 
 def _notice(text: str) -> None:

@@ -233,10 +233,10 @@ def page() -> None:
     if campaigns is not None:  # resampling takes longest: everything else is there to read before it
         with campaigns[0]:
             _campaigns(report, campaigns[1], place)
-    found = ngrams_on_test_set(_ngrams(database, report.number, report.facts), test_set)
-    if found.blocks:
+    ngrams = ngrams_on_test_set(_ngrams(database, report.number, report.facts), test_set)
+    if ngrams.blocks:
         with characteristic:
-            blocks.show_section(found, place)
+            blocks.show_section(ngrams, place)
 
 
 def _asked_for(who: Identity | None) -> int:

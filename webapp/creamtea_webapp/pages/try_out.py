@@ -108,7 +108,7 @@ def trained(study: int) -> Trained | None:
 
 
 @st.fragment
-def section(study: int, there: Trained) -> None:
+def section(study: int, trained_systems: Trained) -> None:
     """Show the form as a fragment, which redraws alone."""
     session.require_report(study)
     show_part("heading", TITLE, 2, (), ADDRESS)
@@ -117,8 +117,8 @@ def section(study: int, there: Trained) -> None:
         left, right = st.columns(2)
         systems = left.multiselect(
             "Translated by",
-            there.systems,
-            default=there.systems[: min(2, MAX_SYSTEMS)],
+            trained_systems.systems,
+            default=trained_systems.systems[: min(2, MAX_SYSTEMS)],
             max_selections=MAX_SYSTEMS,
         )
         word = right.text_input(
@@ -129,9 +129,9 @@ def section(study: int, there: Trained) -> None:
         )
         asked = st.form_submit_button("Translate")
     note("By the first model of each system, with its own search, selection and precision.")
-    found = f"tried-{study}"  # kept, because a redrawn page must not lose what took seconds
+    key = f"tried-{study}"  # kept, because a redrawn page must not lose what took seconds
     if asked:
-        st.session_state.pop(found, None)
+        st.session_state.pop(key, None)
         if not line.strip() or not systems:
             st.error("Enter a sentence, and choose at least one system.")
             return
@@ -141,9 +141,9 @@ def section(study: int, there: Trained) -> None:
         except CannotTry as error:
             st.error(str(error))
             return
-        st.session_state[found] = [_shown(row) for row in rows]
-    if found in st.session_state:
-        show(TEMPLATE, "results", rows=st.session_state[found], language=there.target_language)
+        st.session_state[key] = [_shown(row) for row in rows]
+    if key in st.session_state:
+        show(TEMPLATE, "results", rows=st.session_state[key], language=trained_systems.target_language)
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

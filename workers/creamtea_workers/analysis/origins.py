@@ -105,9 +105,9 @@ class Investigation:
             candidate.names.append(name)
             candidate.outcome = candidate.outcome or outcome
 
-        own = self.system.translate([ids])[0]
-        reproduced = self.subwords.decode(own.hypothesis.tokens) == output
-        add("output", own.hypothesis.tokens if reproduced else self._encoded(output))
+        translation = self.system.translate([ids])[0]
+        reproduced = self.subwords.decode(translation.hypothesis.tokens) == output
+        add("output", translation.hypothesis.tokens if reproduced else self._encoded(output))
         if self.again is not None:
             add("full vocabulary", self.again.translate([ids])[0].hypothesis.tokens)
         for name, translator in self.others.items():
@@ -132,7 +132,7 @@ class Investigation:
         ]
         return {
             "candidates": rows,
-            "selected_size": own.selected_size,
+            "selected_size": translation.selected_size,
             "vocabulary": self.trained.model.vocabulary_size,
             "normalization": normalization_of(self.params),
             "tolerance": TOLERANCE,

@@ -92,14 +92,14 @@ class SegmentStatistics(dict[Measured, Statistics]):
 
     def mean(self, measure: str, values: ArrayLike) -> None:
         """Add the mean of the finite values."""
-        there = np.isfinite(values)
-        self.add(measure, np.column_stack([np.where(there, values, 0.0), there]))
+        finite = np.isfinite(values)
+        self.add(measure, np.column_stack([np.where(finite, values, 0.0), finite]))
 
     def deviation(self, measure: str, values: ArrayLike) -> None:
         """Add the sample deviation of the finite values, as MEASURE_deviation."""
-        there = np.isfinite(values)
-        numbers = np.where(there, values, 0.0)
-        self.add(f"{measure}_deviation", np.column_stack([numbers**2, numbers, there]), score="deviation")
+        finite = np.isfinite(values)
+        numbers = np.where(finite, values, 0.0)
+        self.add(f"{measure}_deviation", np.column_stack([numbers**2, numbers, finite]), score="deviation")
 
     def save(self, folder: Path) -> None:
         """Write each array as "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers."""
@@ -111,12 +111,12 @@ class SegmentStatistics(dict[Measured, Statistics]):
 
     @classmethod
     def load(cls, folder: Path) -> SegmentStatistics:
-        own = cls()
+        statistics = cls()
         with np.load(folder / STATISTICS_FILE, allow_pickle=False) as arrays:
             for name in arrays.files:
                 score, measure, setting = name.split("/", 2)
-                own.add(measure, arrays[name], setting, score)
-        return own
+                statistics.add(measure, arrays[name], setting, score)
+        return statistics
 
 
 def _smallest(values: Array) -> NDArray[Any]:

@@ -56,9 +56,9 @@ def prepare_corpus(spec: PhrasebookCorpus, context: StepContext[CorpusParams]) -
     beside = [pair for text in spec.beside for pair in files.pairs(text) if pair.source and pair.target]
     seen = {pair.source for pair in beside}
     made = phrasebook.sentences(f"{spec.seed} train", spec.seed, spec.idiom_rate, False, seen)
-    train = [Pair(one.source, one.reference) for one in islice(made, spec.train)]
+    train = [Pair(segment.source, segment.reference) for segment in islice(made, spec.train)]
     unseen = phrasebook.sentences(f"{spec.seed} dev", spec.seed, spec.idiom_rate, True, seen)
-    dev = [Pair(one.source, one.reference) for one in islice(unseen, spec.dev)]
+    dev = [Pair(segment.source, segment.reference) for segment in islice(unseen, spec.dev)]
     kept = [*train, *beside]
     return FilteredCorpus(kept, dev, len(kept), len(dev), dict.fromkeys(("empty", "duplicate"), 0))
 
@@ -125,7 +125,9 @@ class Phrasebook:
         if section == "forms":
             name, forms = line.split(": ")
             of_features = [part.split(" ", 1) for part in forms.split(", ")]
-            self.forms[name] = {one: form for features, form in of_features for one in features.split("/")}
+            self.forms[name] = {
+                feature_name: form for features, form in of_features for feature_name in features.split("/")
+            }
         elif section.startswith("join"):
             left, right = line.split(" -> ")
             self.joins[section == "join target"].append((rf"\b{left}\b", right))

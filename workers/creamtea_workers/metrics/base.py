@@ -108,7 +108,7 @@ class Obstacle:
 
 
 def obstacles(texts: Texts) -> list[Obstacle]:
-    found = []
+    obstacles_found = []
     total = len(texts.hypotheses)
     marked = sum(_PIECE in text for text in texts.hypotheses)
     if marked and not any(_PIECE in text for text in texts.references):
@@ -116,7 +116,7 @@ def obstacles(texts: Texts) -> list[Obstacle]:
             f"{marked:,} of {total:,} outputs have ▁ (U+2581), and no reference has: their subwords were not "
             "joined"
         )
-        found.append(Obstacle(words, marked))
+        obstacles_found.append(Obstacle(words, marked))
     rows = zip(texts.hypotheses, *texts.all_references, strict=True)
     mixed = sum(len({is_normalized("NFC", text) for text in row}) > 1 for row in rows)
     if mixed:
@@ -124,8 +124,8 @@ def obstacles(texts: Texts) -> list[Obstacle]:
             f"in {mixed:,} of {total:,} segments some texts are in Unicode's form NFC and others are not: an "
             "accented letter of one character does not match the same letter of two"
         )
-        found.append(Obstacle(words, mixed))
-    return found
+        obstacles_found.append(Obstacle(words, mixed))
+    return obstacles_found
 
 
 def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:

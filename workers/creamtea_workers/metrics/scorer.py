@@ -286,13 +286,13 @@ def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Score
     `wanted`: the outputs to score, by the segment's index.
     """
     try:
-        said = _read(line)
-        if said is None:
+        message = _read(line)
+        if message is None:
             raise Failure(
                 f"printed what is not a score, as line {number} of its output: {_quoted(line, redact)}; "
                 "other text belongs to standard error"
             )
-        _take(said, wanted, scores, redact)
+        _take(message, wanted, scores, redact)
     except _WrongLine as error:
         raise Failure(f"printed line {number} of its output {error}: {_quoted(line, redact)}") from None
 
@@ -304,17 +304,17 @@ def _quoted(line: bytes, redact: Redactor) -> str:
 def _read(line: bytes) -> dict[str, Any] | None:
     """Parse a line as a JSON object; return None for anything else."""
     try:
-        said = json.loads(line.decode("utf-8-sig"))
+        message = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise _WrongLine("in another encoding than UTF-8") from None
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return message if isinstance(message, dict) else None
 
 
-def _take(said: dict[str, Any], wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
-    required, further = _keys(said, redact)
-    given = {key: value for key, value in said.items() if value is not None or key in required}
+def _take(message: dict[str, Any], wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
+    required, further = _keys(message, redact)
+    given = {key: value for key, value in message.items() if value is not None or key in required}
     if "score" in required:
         _take_score(given, wanted, scores)
     elif "done" in required:
@@ -328,23 +328,23 @@ def _take(said: dict[str, Any], wanted: Mapping[int, str], scores: Scores, redac
             scores.error = redact(given["error"]) or "an error without a reason"
 
 
-def _keys(said: Mapping[str, Any], redact: Redactor) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _keys(message: Mapping[str, Any], redact: Redactor) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the required and optional keys for this kind of line. Raise _WrongLine for others."""
-    required, further = next((kind for kind in KINDS if said.keys() & set(kind[0] or kind[1])), ((), ()))
+    required, further = next((kind for kind in KINDS if message.keys() & set(kind[0] or kind[1])), ((), ()))
     allowed = (*required, *further)
     if not allowed:
         raise _WrongLine("without a key that lines of scorers have")
-    for key in said:
+    for key in message:
         if key not in allowed:
             raise _WrongLine(f"with `{redact(key, MAX_KEY)}`, where only {', '.join(allowed)} may be")
     for key in required:
-        if key not in said:
+        if key not in message:
             raise _WrongLine(f"without `{key}`")
     return required, further
 
 
-def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scores) -> None:
-    index, score = said["index"], _number("score", said)
+def _take_score(message: Mapping[str, Any], wanted: Mapping[int, str], scores: Scores) -> None:
+    index, score = message["index"], _number("score", message)
     if type(index) is not int:
         raise _WrongLine(f"with {_kind(index)} as `index`, where a whole number belongs")
     if index not in wanted:
@@ -353,28 +353,28 @@ def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scor
         raise Failure(f"scored segment {index} twice")
     if not abs(score) <= MAX_SCORE:
         raise Failure(f"gave segment {index} the score {score}")
-    if "spans" in said:
+    if "spans" in message:
         try:
-            scores.spans[index] = read_error_spans(said["spans"], wanted[index])
+            scores.spans[index] = read_error_spans(message["spans"], wanted[index])
         except ValueError as error:
             raise Failure(f"gave segment {index} errors that cannot be: {error}") from None
     scores.values[index] = score
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 
 
-def _take_summary(said: Mapping[str, Any], scores: Scores, redact: Redactor) -> None:
-    if "corpus" in said:
-        scores.corpus = _finite("corpus", said)
-    scores.signature = redact(said.get("signature", scores.signature))
-    if not isinstance(facts := said.get("facts", {}), dict):
+def _take_summary(message: Mapping[str, Any], scores: Scores, redact: Redactor) -> None:
+    if "corpus" in message:
+        scores.corpus = _finite("corpus", message)
+    scores.signature = redact(message.get("signature", scores.signature))
+    if not isinstance(facts := message.get("facts", {}), dict):
         raise _WrongLine(f"with {_kind(facts)} as `facts`, where an object belongs")
     scores.facts |= {
         redact(name): value if _is_stored(value) else redact(value) for name, value in facts.items()
     }
 
 
-def _number(key: str, said: Mapping[str, Any]) -> float:
-    value = said[key]
+def _number(key: str, message: Mapping[str, Any]) -> float:
+    value = message[key]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _WrongLine(f"with {_kind(value)} as `{key}`, where a number belongs")
     try:
@@ -383,8 +383,8 @@ def _number(key: str, said: Mapping[str, Any]) -> float:
         raise _WrongLine(f"with too large a number as `{key}`") from None
 
 
-def _finite(key: str, said: Mapping[str, Any]) -> float:
-    if not math.isfinite(number := _number(key, said)):
+def _finite(key: str, message: Mapping[str, Any]) -> float:
+    if not math.isfinite(number := _number(key, message)):
         raise _WrongLine(f"with {number} as `{key}`, where a finite number belongs")
     return number
 
@@ -435,13 +435,13 @@ class PinnedModel:
         if not self.digest:
             return
         try:
-            found = content_digest(Path(self.place))
+            digest = content_digest(Path(self.place))
         except InputError as error:
             raise StepError(
                 f"the model {self.name}: {error}; the data folder must be visible, under the same path, to "
                 "every machine that runs steps"
             ) from None
-        if found != self.digest:
+        if digest != self.digest:
             raise StepError(
                 f"the model {self.name} has changed since the study was planned: submit it again, so that it "
                 "is planned with the new model"

@@ -19,7 +19,7 @@ ORDERS = 6  # of characters, as chrF2 has them
 def run(context: StepContext[AgreementParams]) -> StepResult:
     """Measure chrF2 of every two systems, each system's mean over the others, and lengths in characters."""
     texts = [read_texts(context.input("test_set"), folder) for folder in context.inputs("systems")]
-    outputs = [own.hypotheses for own in texts]
+    outputs = [system_texts.hypotheses for system_texts in texts]
     statistics = np.empty((len(outputs[0]), len(outputs), len(outputs), ORDERS * 3))
     for number, segment in enumerate(zip(*outputs, strict=True)):
         context.progress(number, len(statistics), "n-grams in common")
@@ -51,19 +51,22 @@ def common_ngrams(texts: tuple[str, ...]) -> Array:
     hypothesis, of the reference, and of both. Each text is cut into n-grams only once.
     """
     counts = [extract_all_char_ngrams(text, ORDERS) for text in texts]
-    found = np.empty((len(texts), len(texts), ORDERS, 3))
+    statistics = np.empty((len(texts), len(texts), ORDERS, 3))
     for order in range(ORDERS):
-        ngrams = {ngram: place for place, ngram in enumerate(set().union(*(own[order] for own in counts)))}
+        ngrams = {
+            ngram: place
+            for place, ngram in enumerate(set().union(*(ngram_counts[order] for ngram_counts in counts)))
+        }
         table = np.zeros((len(texts), len(ngrams)))
-        for row, own in zip(table, counts, strict=True):
-            row[[ngrams[ngram] for ngram in own[order]]] = list(own[order].values())
+        for row, ngram_counts in zip(table, counts, strict=True):
+            row[[ngrams[ngram] for ngram in ngram_counts[order]]] = list(ngram_counts[order].values())
         totals = table.sum(axis=1)
         # a hypothesis' n-grams do not count where the reference is too short to have any
-        found[:, :, order, 0] = totals[:, None] * (totals > 0)
-        found[:, :, order, 1] = totals
+        statistics[:, :, order, 0] = totals[:, None] * (totals > 0)
+        statistics[:, :, order, 1] = totals
         for place, row in enumerate(table):
-            found[place, :, order, 2] = np.minimum(row, table).sum(axis=1)
-    return found.reshape(len(texts), len(texts), -1)
+            statistics[place, :, order, 2] = np.minimum(row, table).sum(axis=1)
+    return statistics.reshape(len(texts), len(texts), -1)
 
 
 def mean_chrf(sums: Array) -> Array:

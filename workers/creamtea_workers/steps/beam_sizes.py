@@ -18,9 +18,9 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     points: list[PointRow] = []
     for n, (width, decode) in enumerate(zip(widths, decodes, strict=True)):
         context.progress(n, len(widths), f"beam {width}")
-        own = output_rows(context.params, context.input("test_set"), decode, str(width), kept)
-        rows += own
-        points += [PointRow(row.name, width, row.value) for row in own if row.value is not None]
+        rows_of_width = output_rows(context.params, context.input("test_set"), decode, str(width), kept)
+        rows += rows_of_width
+        points += [PointRow(row.name, width, row.value) for row in rows_of_width if row.value is not None]
     kept.save(context.output)
     context.progress(len(widths), len(widths), "beams")
     return StepResult(rows, points)

@@ -53,8 +53,8 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
                 )
                 rows.append(MetricRow(spec.row(), None, subject=subject, note=note, detail=detail))
             else:
-                own = statistics[np.array(bucket.members)]
-                rows.append(ratio_row(spec.row(), own, metric.score, subject, metric.note, detail))
+                of_bucket = statistics[np.array(bucket.members)]
+                rows.append(ratio_row(spec.row(), of_bucket, metric.score, subject, metric.note, detail))
     context.progress(2, 2)
     return StepResult(rows, facts={"segments": len(everything.members), "buckets": len(divided)})
 
@@ -99,9 +99,11 @@ def _by_frequency(by: str, references: Sequence[str], context: StepContext[Bucke
     if not corpora:
         return []
     words = [words_of(reference, params.languages.target) for reference in references]
-    numbers = [n for n, own in enumerate(words) if own]
+    numbers = [n for n, words_of_reference in enumerate(words) if words_of_reference]
     text = iterate_lines(corpora[0] / "train.tgt")
-    counts = count_words(text, {word for own in words for word in own}, params.languages.target)
+    counts = count_words(
+        text, {word for words_of_reference in words for word in words_of_reference}, params.languages.target
+    )
     if by == "rarest":
         divided = by_rarest([min(counts[word] for word in words[n]) for n in numbers], params.frequencies)
     else:
@@ -169,8 +171,8 @@ def by_size(
     for place in range(len(bounds) + 1):
         members = np.flatnonzero(places == place).tolist()
         if members:
-            own = [values[n] for n in members]
-            buckets.append(Bucket(kind, name(min(own), max(own)), members))
+            values_of_bucket = [values[n] for n in members]
+            buckets.append(Bucket(kind, name(min(values_of_bucket), max(values_of_bucket)), members))
     return buckets
 
 
@@ -205,7 +207,7 @@ def by_idiom(segments: Sequence[Mapping[str, Any]]) -> list[Bucket]:
     if not any(has):
         return []
     return [
-        Bucket("idiom", words, [n for n, own in enumerate(has) if own == wanted])
+        Bucket("idiom", words, [n for n, has_idiom in enumerate(has) if has_idiom == wanted])
         for words, wanted in (("with an idiom", True), ("without", False))
         if wanted in has
     ]
@@ -217,13 +219,17 @@ def by_label(labels: Sequence[str]) -> list[Bucket]:
     If there are more than `MAX_LABELS` labels, the rarest share a bucket.
     """
     common = [label for label, _ in Counter(labels).most_common()]
-    own = common if len(common) <= MAX_LABELS else common[: MAX_LABELS - 1]
+    kept_labels = common if len(common) <= MAX_LABELS else common[: MAX_LABELS - 1]
     buckets = [
         Bucket("label", label or "(no label)", [n for n, given in enumerate(labels) if given == label])
-        for label in sorted(own)
+        for label in sorted(kept_labels)
     ]
-    rest = [n for n, given in enumerate(labels) if given not in own]
-    return [*buckets, Bucket("label", f"{len(common) - len(own)} other labels", rest)] if rest else buckets
+    rest = [n for n, given in enumerate(labels) if given not in kept_labels]
+    return (
+        [*buckets, Bucket("label", f"{len(common) - len(kept_labels)} other labels", rest)]
+        if rest
+        else buckets
+    )
 
 
 def length_name(unit: str) -> Callable[[float, float], str]:

@@ -47,10 +47,10 @@ def compared(
     significance = context.params.significance
     total, done = sum(map(len, systems)), 0
     statistics: list[list[Array]] = [[] for _ in systems]
-    for own, outputs in zip(statistics, systems, strict=True):
+    for of_system, outputs in zip(statistics, systems, strict=True):
         for folder in outputs:
             context.progress(done, total + 2, f"{metric.name}: outputs")
-            own.append(_statistics(metric, context, folder))
+            of_system.append(_statistics(metric, context, folder))
             done += 1
     if len({len(array) for arrays in statistics for array in arrays}) != 1:
         raise StepError("the outputs to compare have different numbers of segments")

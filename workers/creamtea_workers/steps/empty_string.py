@@ -89,7 +89,8 @@ def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[
     """Compare the scores of outputs and empty strings. `lengths`: subwords of the outputs."""
     of = len(outputs)
     preferred = sum(
-        length == 0 or other > own for own, other, length in zip(outputs, empty, lengths, strict=True)
+        length == 0 or empty_score > output_score
+        for output_score, empty_score, length in zip(outputs, empty, lengths, strict=True)
     )
     gaps, possible = finite_gaps(outputs, empty), [score for score in empty if score > -math.inf]
     infinite = {"infinite": of - len(possible)}

@@ -220,11 +220,11 @@ def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow
     interval = f"95 %, bootstrap over repetitions, {RESAMPLES} resamples, seed {SEED}"
     for percent in PERCENTILES:
         times = np.percentile(1000 * seconds, percent, axis=2)  # (systems, repetitions)
-        for position, own in enumerate(times):
+        for position, times_of_system in enumerate(times):
             # of every system, since which of them are baselines is a study's to say, not a measurement's
-            percents = [asdict(median_interval(100 * own / other)) for other in times]
+            percents = [asdict(median_interval(100 * times_of_system / other)) for other in times]
             detail = {**details[position], "interval": interval, "percent_of": percents}
-            median = median_interval(own)
+            median = median_interval(times_of_system)
             note = f"{FEW_VALUES} repetitions" if median.low is None else ""
             yield row(f"latency_p{percent}", position, median, detail, note)
 
@@ -243,14 +243,14 @@ def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator
         "sentences_per_second": sentences / seconds.sum(axis=2),
     }
     for name, values in measures.items():
-        for position, own in enumerate(values):
-            percents = [baseline_ratio(other, own).delta for other in values]
+        for position, values_of_system in enumerate(values):
+            percents = [baseline_ratio(other, values_of_system).delta for other in values]
             detail = {
                 **details[position],
                 "interval": "95 %, t over repetitions",
                 "percent_of": [{"value": of.value, "low": of.low, "high": of.high} for of in percents],
             }
-            yield row(name, position, mean_estimate(own), detail)
+            yield row(name, position, mean_estimate(values_of_system), detail)
 
 
 def row(

@@ -63,17 +63,20 @@ def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[Metri
     seen = {symbol for source in training for symbol in split("characters", source)}
     rows = []
     for position, segments in enumerate(test_sets):
-        found: dict[str, set[str]] = {"languages": set(), "letters": set(), "tags": set()}
+        unseen_symbols: dict[str, set[str]] = {"languages": set(), "letters": set(), "tags": set()}
         concerned = 0
         for segment in segments:
             language, *symbols = split("characters", segment["source"])
             if language not in seen:
-                found["languages"].add(language[1:-1])
+                unseen_symbols["languages"].add(language[1:-1])
             new = set(symbols) - seen
-            found["tags"] |= {symbol[1:-1] for symbol in new if is_bracketed(symbol)}
-            found["letters"] |= {symbol for symbol in new if not is_bracketed(symbol)}
+            unseen_symbols["tags"] |= {symbol[1:-1] for symbol in new if is_bracketed(symbol)}
+            unseen_symbols["letters"] |= {symbol for symbol in new if not is_bracketed(symbol)}
             concerned += bool(new or language not in seen)
-        detail = {"segments": len(segments), **{noun: sorted(symbols) for noun, symbols in found.items()}}
+        detail = {
+            "segments": len(segments),
+            **{noun: sorted(symbols) for noun, symbols in unseen_symbols.items()},
+        }
         rows.append(MetricRow("unseen", concerned, subject=str(position), detail=detail))
     return rows
 

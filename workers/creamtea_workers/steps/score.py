@@ -28,8 +28,8 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     """
     spec = context.params.metric
     metric = build_metric(spec, context.params.languages, context)
-    own = context.params.without_reference
-    texts = read_texts(context.input("test_set"), context.input("decode"), own)
+    without_reference = context.params.without_reference
+    texts = read_texts(context.input("test_set"), context.input("decode"), without_reference)
     context.progress(0, 2, f"{metric.name}: {counted(len(texts.sources), 'segment')}")
     statistics = metric.statistics(texts)
     context.progress(1, 2, f"{metric.name}: bootstrap")
@@ -56,13 +56,13 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
             "half_width": interval.half_width,
         },
     }
-    found = obstacles(texts) if spec.of_strings else []
+    text_obstacles = obstacles(texts) if spec.of_strings else []
     unfit = [metric.note] if spec.of_strings else []
-    unfit += [obstacle.words for obstacle in found if 2 * obstacle.segments > len(texts.hypotheses)]
+    unfit += [obstacle.words for obstacle in text_obstacles if 2 * obstacle.segments > len(texts.hypotheses)]
     if any(unfit):
         detail["unfit"] = "; ".join(filter(None, unfit))
-    notes = [metric.note, *(obstacle.words for obstacle in found)]
-    note = "; ".join(filter(None, [*notes, _of_references(spec, texts, own), interval.reason]))
+    notes = [metric.note, *(obstacle.words for obstacle in text_obstacles)]
+    note = "; ".join(filter(None, [*notes, _of_references(spec, texts, without_reference), interval.reason]))
     rows = [MetricRow(metric.name, interval.value, interval.low, interval.high, note=note, detail=detail)]
     if context.params.each_group and isinstance(metric, WordMetric):
         rows += _each_group(metric, metric.of_own_group(statistics), texts.groups)
@@ -77,17 +77,21 @@ def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) ->
     """The score of each group by itself, where there are several."""
     names = list(dict.fromkeys(groups))
     for name in names if len(names) > 1 else ():
-        own = statistics[[group == name for group in groups]]
-        interval = bootstrap_interval(own, metric.score)
-        detail = {"segments": len(own)}
+        of_group = statistics[[group == name for group in groups]]
+        interval = bootstrap_interval(of_group, metric.score)
+        detail = {"segments": len(of_group)}
         note = interval.reason or ""
         yield MetricRow(metric.name, interval.value, interval.low, interval.high, name, note, detail)
 
 
-def _of_references(spec: Metric, texts: Texts, own: int | None) -> str:
+def _of_references(spec: Metric, texts: Texts, without_reference: int | None) -> str:
     """Say against which references the score is, if it is not against all."""
     count = len(texts.all_references)
-    words = [] if own is None else [f"against the other {'reference' if count == 1 else 'references'} only"]
+    words = (
+        []
+        if without_reference is None
+        else [f"against the other {'reference' if count == 1 else 'references'} only"]
+    )
     if count > 1 and not spec.several_references:
         words.append(f"against one reference of {count}, the first")
     return "; ".join(words)

@@ -47,7 +47,9 @@ def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
 
 def position_sums(sizes: Sequence[Array]) -> Array:
     """Return the sum over positions and their number, of each sentence: (n, 2)."""
-    return np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
+    return np.array(
+        [[sizes_of_sentence.sum(), len(sizes_of_sentence)] for sizes_of_sentence in sizes], dtype=np.float64
+    )
 
 
 def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:

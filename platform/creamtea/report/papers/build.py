@@ -63,14 +63,14 @@ def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Fi
         for member in drawing.members:
             study = collection.members[member].name
             report = reports.read(drawing.collection, member)
-            own = _figure_of(report.document, drawing) if isinstance(report, StudyReport) else None
+            block = _figure_of(report.document, drawing) if isinstance(report, StudyReport) else None
             key = f"{study}-{len(figures)}"
             title = f"{drawing.title}: {study}"
-            if own is None:
+            if block is None:
                 why = "not run" if report is None else "no such figure"
                 figures.append(Figure(key, title, {}, (), (f"{study} ({why})",)))
             else:
-                drawn = with_curves(own, drawing.curves) if isinstance(own, Figure) else own
+                drawn = with_curves(block, drawing.curves) if isinstance(block, Figure) else block
                 figures.append(replace(drawn, key=key, title=title))
     return tuple(figures)
 
@@ -92,11 +92,14 @@ def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
     spec = deepcopy(figure.spec)
     for layer in spec["layer"]:
         for channel, added in vega.by_style("group", published, "color", "shape", "strokeDash").items():
-            if own := layer["encoding"].get(channel):
+            if channel_encoding := layer["encoding"].get(channel):
                 # a new one, since the layers of a figure share theirs
-                scale = {end: [*own["scale"][end], *added["scale"][end]] for end in ("domain", "range")}
-                legend = (own["legend"] or {}) | {"values": scale["domain"]}
-                layer["encoding"][channel] = own | {"scale": scale, "legend": legend}
+                scale = {
+                    end: [*channel_encoding["scale"][end], *added["scale"][end]]
+                    for end in ("domain", "range")
+                }
+                legend = (channel_encoding["legend"] or {}) | {"values": scale["domain"]}
+                layer["encoding"][channel] = channel_encoding | {"scale": scale, "legend": legend}
     return replace(figure, spec=spec, rows=tuple(rows))
 
 
@@ -131,11 +134,11 @@ def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Wa
         apart = settings_apart(report.spec.model_dump(mode="json"), ours) if ours else []
         if apart:
             more = f" and {counted(len(apart) - SHOWN, 'other')}" if len(apart) > SHOWN else ""
-            found = f"it is not as in {collection.file}: {', '.join(apart[:SHOWN])}{more}"
+            difference = f"it is not as in {collection.file}: {', '.join(apart[:SHOWN])}{more}"
             remedy = f"Its values may be of another size. `{collection.command(member)}` runs ours."
-            warnings.append(StudyWarning("other-settings", study, found, remedy))
-    told = (Warnings("warnings", tuple(warnings)),) if warnings else ()
-    return (*told, Facts("ran", "", tuple(facts))) if facts else ()
+            warnings.append(StudyWarning("other-settings", study, difference, remedy))
+    shown_warnings = (Warnings("warnings", tuple(warnings)),) if warnings else ()
+    return (*shown_warnings, Facts("ran", "", tuple(facts))) if facts else ()
 
 
 def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -208,27 +211,27 @@ class Values:
 
 def build_exhibit(database: Database, paper: str, kind: Kind, asked: int) -> Document:
     """Build a table or figure of a paper beside our studies. Raises InputError for an unknown one."""
-    found, exhibit = find_paper(paper), find_exhibit(paper, kind, asked)
-    return exhibit_document(Reports(database, found), exhibit)
+    known_paper, exhibit = find_paper(paper), find_exhibit(paper, kind, asked)
+    return exhibit_document(Reports(database, known_paper), exhibit)
 
 
 def exhibit_document(reports: Reports, exhibit: Exhibit) -> Document:
     """Build an exhibit's document from reports that several exhibits share."""
-    found, members = reports.paper, members_of(reports.paper, exhibit)
+    paper, members = reports.paper, members_of(reports.paper, exhibit)
     sections = [_size_section(reports, exhibit, size) for size in _sizes(reports, exhibit)]
     reading = [*exhibit.differs, *([exhibit.missing] if exhibit.missing else [])]
     reading += [RULE] if exhibit.claims else []
     return Document(
         kind="paper",
-        name=f"{found.short}, {exhibit.label}",
+        name=f"{paper.short}, {exhibit.label}",
         number=exhibit.number,
         state=f"studies here: {sum(reports.has(*member) for member in members)} of {len(members)}",
         about=exhibit.title,
         facts=(
-            Fact("paper", f"{found.authors} {found.year}"),
+            Fact("paper", f"{paper.authors} {paper.year}"),
             Fact("page", exhibit.page),
             Fact("section", exhibit.section),
-            Fact(DOCUMENTED, status_words(found, exhibit)),
+            Fact(DOCUMENTED, status_words(paper, exhibit)),
         ),
         test_sets=(),
         sections=(
@@ -260,7 +263,7 @@ def list_exhibits(database: Database, paper: str) -> list[Listed]:
 
 def build_list(database: Database, paper: str) -> Document:
     """Build a table of a paper's tables and figures: status, and how many of its studies are here."""
-    found = find_paper(paper)
+    known_paper = find_paper(paper)
     columns = (
         Column("page", "page", 0),
         Column("here", "studies here", 0),
@@ -281,11 +284,11 @@ def build_list(database: Database, paper: str) -> Document:
     table = Table("exhibits", "", "table or figure", columns, rows)
     return Document(
         kind="paper",
-        name=found.short,
-        number=found.year,
+        name=known_paper.short,
+        number=known_paper.year,
         state=f"{len(rows)} tables and figures",
-        about=found.title,
-        facts=(Fact("paper", f"{found.authors} {found.year}"),),
+        about=known_paper.title,
+        facts=(Fact("paper", f"{known_paper.authors} {known_paper.year}"),),
         test_sets=(),
         sections=(Section("list", "", (table,)),),
     )

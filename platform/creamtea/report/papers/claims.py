@@ -80,8 +80,8 @@ def markdown(folder: Path) -> str:
     """Return the page with its rule and tables rewritten, each between `<!-- NAME -->` and `<!-- end -->`."""
     blocks = {name: "\n".join(_table(table)) for name, table in read_claims(folder).items()} | {"rule": RULE}
 
-    def block(found: re.Match[str]) -> str:
-        return f"{found[1]}{blocks.pop(found[2])}\n"
+    def block(place: re.Match[str]) -> str:
+        return f"{place[1]}{blocks.pop(place[2])}\n"
 
     page = (folder / "claims.md").read_text(encoding="utf-8")
     written = PLACE.sub(block, page)
@@ -145,10 +145,10 @@ def _delta(words: str) -> tuple[Delta, str]:
 
 
 def _match(pattern: re.Pattern[str], words: str) -> re.Match[str]:
-    found = pattern.fullmatch(words)
-    if found is None:
+    match = pattern.fullmatch(words)
+    if match is None:
         raise ValueError(f"claims.yaml: {words!r} is not a figure as reports print it")
-    return found
+    return match
 
 
 def _number(printed: str | None) -> float | None:

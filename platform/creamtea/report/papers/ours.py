@@ -218,22 +218,22 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
     found = find_cell(report.document, place)
     if found is None:
         return _absent(report, study, "not listed" if isinstance(place, OfIdiom) else "none")
-    path, row, own = found
-    cell = row.cells[own.key]
+    path, row, own_column = found
+    cell = row.cells[own_column.key]
     if chosen_of and cell.state == "ok":
         cell = replace(cell, note=chosen_of)
-    scale = own.scale if factor is None else factor
+    scale = own_column.scale if factor is None else factor
     if isinstance(place, OfSystem) and place.percent_of:
         return OurValue(percent_of(cell, place.percent_of), study)
     if isinstance(place, OfSystem) and place.per_second:
         return OurValue(per_second(cell), study)
-    compared = _measures_compared(report.document, path, row, own)
+    compared = _measures_compared(report.document, path, row, own_column)
     if compared is not None:
         return replace(
             compared, cell=scaled(cell, scale), study=study, deltas=scaled_deltas(compared.deltas, scale)
         )
-    deltas = scaled_deltas(_deltas(report.document, path, row, own), scale)
-    return OurValue(scaled(cell, scale), study, f"{path}/{own.key}", _place(row), deltas)
+    deltas = scaled_deltas(_deltas(report.document, path, row, own_column), scale)
+    return OurValue(scaled(cell, scale), study, f"{path}/{own_column.key}", _place(row), deltas)
 
 
 def _absent(report: StudyReport, study: str, words: str = "none") -> OurValue:

@@ -211,12 +211,12 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
     if any(delta.value is None for delta in deltas):
         return None
     mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
-    found = Delta("ok", value=mean, low=low, high=high)
+    delta_of_mean = Delta("ok", value=mean, low=low, high=high)
     spread = _mean_spread([delta.spread for delta in deltas])
     if spread is not None:
-        found = found.with_seeds(spread)
+        delta_of_mean = delta_of_mean.with_seeds(spread)
     unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, *UNMARKED)), "")
-    return replace(found, significant=found.excludes_zero and not unmarked, note=unmarked)
+    return replace(delta_of_mean, significant=delta_of_mean.excludes_zero and not unmarked, note=unmarked)
 
 
 def _interval(
