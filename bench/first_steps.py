@@ -75,9 +75,9 @@ def first_steps() -> Iterator[Callable[[random.Random], str]]:
     from creamtea.engine.task import StepTask
     from creamtea.errors import InputError
     from creamtea.store.artefacts import ArtefactStore
-    from creamtea.study.checks.warnings import warnings_of
     from creamtea.study.loader import load_study
     from creamtea.study.plan import plan
+    from creamtea.study.warnings import warnings_of
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

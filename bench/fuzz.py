@@ -96,9 +96,9 @@ class Outcome:
 @contextmanager
 def studies() -> Iterator[Callable[[random.Random], str]]:
     from creamtea.errors import InputError
-    from creamtea.study.checks.warnings import warnings_of
     from creamtea.study.loader import load_study
     from creamtea.study.plan import plan
+    from creamtea.study.warnings import warnings_of
 
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "studies").rglob("*.yaml"))]
     with tempfile.TemporaryDirectory() as folder:

@@ -44,7 +44,7 @@ def is_no_error(written: Any) -> bool:
 
 
 class ErrorSpan(Strict):
-    """An omission without `start` and `end`."""
+    """A marked error; an omission has neither `start` nor `end`."""
 
     start: Position | None = None
     end: Position | None = None  # of the last character
@@ -65,8 +65,10 @@ class _Found(Strict):
 
 
 def read_error_spans(spans: Any, output: str) -> list[dict[str, Any]]:
-    """The errors that a program has found in an output, in one way of writing. ValueError for what cannot be
-    errors of it."""
+    """Read the errors that a program found in an output, and write them in one way.
+
+    ValueError for something that cannot be an error of this output.
+    """
     try:
         found = _Found.model_validate({"spans": spans})
     except ValidationError as error:
@@ -87,7 +89,7 @@ _TRIMMED = (
 class CodeUnits:
     """Characters of a text and their UTF-16 code units, counted from 0: 🦊 has two.
 
-    Tools in a browser count positions so: Appraise takes a text apart by JavaScript's `split("")`
+    Tools in a browser count positions so: Appraise splits a text by JavaScript's `split("")`
     (EvalView/static/EvalView/js/direct-assessment-document-mqm-esa.js), Pearmut by a regular expression
     without the flag `u` (web/src/utils.ts). Characters of `without` have no units, nor has white space at the
     ends of a text that is `trimmed`.
@@ -98,10 +100,10 @@ class CodeUnits:
         end = len(text.rstrip(_TRIMMED)) if trimmed else len(text)
         self._first: list[int] = []  # of each character: its first unit
         self._characters: list[int] = []  # of each unit: its character
-        for at, character in enumerate(text):
+        for position, character in enumerate(text):
             self._first.append(len(self._characters))
-            if begin <= at < end and character not in without:
-                self._characters += [at] * (2 if ord(character) > 0xFFFF else 1)
+            if begin <= position < end and character not in without:
+                self._characters += [position] * (2 if ord(character) > 0xFFFF else 1)
         self._first.append(len(self._characters))
 
     def __len__(self) -> int:
@@ -114,7 +116,7 @@ class CodeUnits:
         return self._characters[unit]
 
     def units(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last unit of these characters; None where they have none, or the text has not them."""
+        """Return the first and last unit of these characters; None if there are none."""
         if end + 1 >= len(self._first):
             return None
         first, last = self._first[start], self._first[end + 1] - 1

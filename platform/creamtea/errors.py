@@ -19,9 +19,9 @@ class CreamteaError(Exception):
 
 
 class InputError(CreamteaError):
-    """What the user gave is wrong: a study, a file, an option, an address. Exit code 2.
+    """Something that the user gave is wrong: a study, a file, an option, an address. Exit code 2.
 
-    `about`: the field of a page's form that it is about, where the message names no option.
+    `about`: the field of a page's form that it concerns, if the message names no option.
     """
 
     exit_code = 2
@@ -42,7 +42,7 @@ class NotInDatabase(InputError):
 
 @contextmanager
 def about(field: str) -> Iterator[None]:
-    """An InputError from here on is about this field of a page's form, unless it says another."""
+    """Give InputErrors from this block this field of a page's form, unless they have one."""
     try:
         yield
     except InputError as error:
@@ -57,8 +57,8 @@ class StepError(CreamteaError):
 class StepUnavailable(CreamteaError):
     """A step needs something that this installation lacks (a COMET model, say).
 
-    The report's cell shows this message, and the study succeeds all the same if the step is optional, as
-    scores are. A later run tries again.
+    The report's cell shows this message. If the step is optional, as scores are, the study succeeds
+    nevertheless. A later run tries again.
     """
 
 

@@ -1,7 +1,7 @@
 """Files and folders that people name: text, gzip and ZIP files, new folders, temporary folders.
 
-A text is UTF-8, with or without a byte-order mark. A line of it ends with LF or CR LF and with nothing else:
-U+2028, U+0085 and their like are characters of a line, which Python's `splitlines` would end it at.
+A text is UTF-8, with or without a byte-order mark. Its lines end with LF or CR LF and nothing else: U+2028,
+U+0085 and similar characters, at which Python's `splitlines` would end a line, belong to it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OTHERS = (  # place and first bytes, what the file is, what to do
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """The file, to be read. OSError for a pipe or a device, too, whose end may never come."""
+    """Open a file for reading; OSError also for a pipe or a device, which may never end."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` refuses a folder in words of its own
         raise OSError(errno.EINVAL, "a pipe or a device, not a file")
@@ -55,16 +55,18 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def other_than_text(head: bytes) -> tuple[str, str]:
-    """Say by its first HEAD bytes what a file is, and what to do; ("", "") for what may be text."""
-    found = ((what, remedy) for at, magic, what, remedy in _OTHERS if head[at:].startswith(magic))
-    return next(found, ("", ""))
+    """Say by its first HEAD bytes what a file is, and what to do; ("", "") if it may be text."""
+    for position, magic, what, remedy in _OTHERS:
+        if head[position:].startswith(magic):
+            return what, remedy
+    return "", ""
 
 
 def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
     """Decode the bytes of a file, without a byte-order mark and with every line end as it is.
 
-    InputError that begins with `where`: for what is not text, and for bytes that are not UTF-8, with the
-    line and the `remedy`.
+    InputError, beginning with `where`, if it is not text or not UTF-8; the message has the line and the
+    `remedy`.
     """
     what, instead = other_than_text(content[:HEAD])
     if what:
@@ -77,8 +79,7 @@ def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
 
 
 def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8") -> str:
-    """Read a text file as `decode` does; InputError as there, and for a file that cannot be read or has more
-    than `most` bytes."""
+    """Read a text file as `decode` does; InputError also if it cannot be read or exceeds `most` bytes."""
     try:
         with open_regular(path) as file:
             content = file.read(most + 1)
@@ -101,8 +102,10 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def unpacked(file: BinaryIO) -> BinaryIO:
-    """The bytes of an opened file, unpacked where it is gzip. Reading may then raise EOFError, zlib.error and
-    gzip.BadGzipFile, an OSError."""
+    """Return an opened file's bytes, unpacked if it is gzip.
+
+    Reading may then raise EOFError, zlib.error and gzip.BadGzipFile, which is an OSError.
+    """
     is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     file.seek(0)
     return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
@@ -113,9 +116,9 @@ MAX_NAME = 100  # characters of the file's own name: many file systems allow 255
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A new path beside `target`; what the block writes there takes its place, and its mode where it exists.
+    """Yield a new path beside `target`; what the block writes there replaces it, keeping its mode.
 
-    A block that raises leaves nothing, and `target` as it was.
+    If the block raises, nothing is left behind, and `target` is unchanged.
     """
     beside = target.with_name(f".{target.name[:MAX_NAME]}.{uuid.uuid4().hex[:8]}")
     try:
@@ -129,8 +132,10 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def check_new(path: Path, option: str) -> None:
-    """InputError, of the option that names it, for a folder with something in it: nothing is overwritten; and
-    for a name that is not UTF-8."""
+    """Raise InputError unless the folder is new or empty, and its name is UTF-8.
+
+    `option`: the option that names it.
+    """
     if not is_utf8(str(path)):
         raise InputError(f"{option} {path}: the name is not UTF-8; give another")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -140,8 +145,10 @@ def check_new(path: Path, option: str) -> None:
 
 @contextmanager
 def new_folder(path: Path, option: str) -> Iterator[Path]:
-    """The folder, to be filled. InputError as `check_new`, and where something cannot be written; whatever
-    ends it early, the folder is as it was, so that the next try finds nothing in it."""
+    """Yield a new folder to fill; if the block fails, the folder is as it was before.
+
+    InputError as from `check_new`, and if something cannot be written.
+    """
     made: list[Path] = []
     try:
         check_new(path, option)
@@ -150,35 +157,28 @@ def new_folder(path: Path, option: str) -> Iterator[Path]:
         try:
             yield path
         except BaseException:
-            _clear(path)
+            for entry in path.iterdir():
+                if entry.is_dir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink(missing_ok=True)
             raise
     except BaseException as error:
         for folder in made:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            raise InputError(f"{option} {path}: {_reason(error, path)}") from None
+            name = Path(error.filename) if isinstance(error.filename, str) else path
+            within = f"{name.relative_to(path)}: " if name != path and name.is_relative_to(path) else ""
+            raise InputError(f"{option} {path}: {within}{error.strerror or error}") from None
         raise
 
 
-def _clear(path: Path) -> None:
-    for entry in path.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-
-
-def _reason(error: OSError, path: Path) -> str:
-    """As "scores.csv: No space left on device"."""
-    name = Path(error.filename) if isinstance(error.filename, str) else path
-    within = f"{name.relative_to(path)}: " if name != path and name.is_relative_to(path) else ""
-    return f"{within}{error.strerror or error}"
-
-
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Each text as the file of its name, in folders within this one where the name has some, as UTF-8 with
-    its line ends as they are. Returns the files."""
+    """Write each text as a UTF-8 file of its name, with its line ends unchanged; return the files.
+
+    A name may have folders, which are made.
+    """
     files = [folder / name for name in texts]
     for file, text in zip(files, texts.values(), strict=True):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -191,12 +191,12 @@ _NAME = re.compile(r"creamtea-[a-z]+-(?P<host>[0-9a-f]{8})-(?P<pid>\d{1,9})-")
 
 
 def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:
-    """A new temporary folder of this process; `what` in lower-case letters."""
+    """Make a temporary folder of this process; `what` in lower-case letters."""
     return tempfile.TemporaryDirectory(prefix=f"creamtea-{what}-{host_id()}-{os.getpid()}-")
 
 
 def clear_abandoned() -> None:
-    """Remove the temporary folders of this machine's processes that are gone."""
+    """Remove the temporary folders of this machine's processes that have ended."""
     for folder in Path(tempfile.gettempdir()).glob("creamtea-*"):
         name = _NAME.match(folder.name)
         if name and name["host"] == host_id() and not is_running(int(name["pid"])):
@@ -204,7 +204,7 @@ def clear_abandoned() -> None:
 
 
 def host_id() -> str:
-    """This machine, in eight letters and digits."""
+    """Return eight letters and digits that identify this machine."""
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
@@ -226,16 +226,22 @@ UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeE
 
 
 def unpack(packed: Path, folder: Path) -> Path:
-    """Unpack into the new `folder`; the folder in it where all is in one, as in a zip of a folder.
+    """Unpack into the new `folder`; return the folder in it if everything is in one, as in a zipped folder.
 
-    InputError for what is no ZIP file, holds more than MAX_FILES files or unpacks to more than MAX_UNPACKED
-    bytes (counted while it is written: sizes in a ZIP file may be lies), and for names that lead elsewhere,
+    InputError if it is not a ZIP file, holds more than MAX_FILES files or unpacks to more than MAX_UNPACKED
+    bytes (counted while writing: a ZIP file may lie about sizes), and for names that lead out of the folder,
     links and files with a password.
     """
     folder.mkdir()
     try:
         with zipfile.ZipFile(packed) as archive:
-            members = [member for member in archive.infolist() if not _is_left_out(member)]
+            # without folders and what macOS adds; not by `is_dir`, which fails at a name without a letter
+            members = [
+                member
+                for member in archive.infolist()
+                if not member.filename.startswith("__MACOSX/")
+                and not member.filename.endswith(("/", ".DS_Store"))
+            ]
             if len(members) > MAX_FILES:
                 raise InputError(f"{packed.name}: more than {MAX_FILES:,} files; use the command line")
             left = MAX_UNPACKED
@@ -250,15 +256,6 @@ def unpack(packed: Path, folder: Path) -> Path:
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def _is_left_out(member: zipfile.ZipInfo) -> bool:
-    """Folders, and what macOS adds. Not by `is_dir`, which fails at a name without a letter."""
-    return (
-        member.filename.endswith("/")
-        or member.filename.startswith("__MACOSX/")
-        or member.filename.endswith(".DS_Store")
-    )
-
-
 def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
     name = member.filename
     parts = PurePosixPath(name).parts
@@ -269,7 +266,7 @@ def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
 
 
 def _write(packed: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """How many bytes were written; InputError once they are more than `left`."""
+    """Write a member of the archive; return its bytes. InputError once they are more than `left`."""
     if target.exists():
         raise InputError(f"{packed.name}: {member.filename[:80]!r} is there twice")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Names of languages for people; studies and campaigns refer to them by their codes."""
+"""Names of languages for people; studies and campaigns use their codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PART = re.compile("([-_])([A-Za-z0-9]+)")
 
 
 def language(code: str) -> str:
-    """As "German (de)", "Brazilian Portuguese (pt-BR)"; the code alone if the language is unknown.
+    """Name a language: "German (de)", "Brazilian Portuguese (pt-BR)"; the code alone if unknown.
 
     Codes are BCP 47's, and ISO 639's of three letters ("ces"), as in WMT's files; the names are CLDR's.
     """
@@ -30,20 +30,20 @@ def language(code: str) -> str:
 
 
 def pair(source: str, target: str) -> str:
-    """As "English (en) → German (de)"."""
+    """Name a pair of languages: "English (en) → German (de)"."""
     return f"{language(source)} → {language(target)}"
 
 
 def ending(path: Path) -> str:
-    """The language's code at the end of a file's name (train.en, train.zh-CN.gz); empty if there is none."""
+    """Return the language's code at the end of a file's name (train.en, train.zh-CN.gz), or ""."""
     ends = [end[1:] for end in path.suffixes if end != ".gz"]
     return known_code(ends[-1]) if ends else ""
 
 
 def known_code(text: str) -> str:
-    """The code of a known language that the text is, with the usual letters (zh-CN, sr_Latn); else empty.
+    """Return the text as a known language's code with the usual letters (zh-CN, sr_Latn), or "".
 
-    A region in small letters that is a language, too, is not taken for a region: en-de is a pair.
+    A region in small letters that is also a language is not taken for a region: en-de is a pair.
     """
     match = _WHOLE_CODE.fullmatch(text)
     if match is None or language(main := match["main"].lower()) == main:
@@ -62,18 +62,17 @@ def known_code(text: str) -> str:
 
 
 def parted(text: str) -> tuple[str, str] | None:
-    """The codes of a pair (en-de, en-zh-CN, pt_BR-en); None if the text is none, or might be several."""
+    """Split a pair of codes (en-de, en-zh-CN, pt_BR-en); None if it is not one, or is ambiguous."""
     if match := re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", text):
         return match[1], match[2]
     cuts = (match.start() for match in re.finditer("-", text))
     pairs = [(known_code(text[:cut]), known_code(text[cut + 1 :])) for cut in cuts]
-    found = [codes for codes in pairs if all(codes)]
-    return found[0] if len(found) == 1 else None
+    known = [codes for codes in pairs if all(codes)]
+    return known[0] if len(known) == 1 else None
 
 
 def guessed(source: Path, target: Path) -> tuple[str, str] | None:
-    """The languages of two files by their names: by a pair in both (en-de.txt, en-de.refA.txt), or by how
-    they end."""
+    """Guess the languages of two files: by a pair in both names (en-de.txt), or by how they end."""
     for named in _pairs(source.name):
         if named in _pairs(target.name):
             return named
@@ -82,6 +81,6 @@ def guessed(source: Path, target: Path) -> tuple[str, str] | None:
 
 
 def _pairs(name: str) -> list[tuple[str, str]]:
-    """Two codes with a hyphen between, wherever they are: of dev-en-de en-de."""
-    found = re.finditer(rf"(?<![A-Za-z])(?=({_CODE})-({_CODE})(?![A-Za-z]))", name)
-    return [(match[1], match[2]) for match in found if known_code(match[1]) and known_code(match[2])]
+    """Find two codes with a hyphen between them anywhere in a name: en-de in dev-en-de."""
+    matches = re.finditer(rf"(?<![A-Za-z])(?=({_CODE})-({_CODE})(?![A-Za-z]))", name)
+    return [(match[1], match[2]) for match in matches if known_code(match[1]) and known_code(match[2])]

@@ -1,7 +1,7 @@
 """A folder with a model in Hugging Face's MarianMT format (OPUS-MT): what it must hold.
 
-Nothing of a folder is executed, and no weight is read: sizes come from the header of `model.safetensors`,
-and have to fill the file. What does not map onto `creamtea.methods.architectures` is an `UnusableModel`.
+Nothing in a folder is executed, and no weight is read: sizes come from the header of `model.safetensors`, and
+must fill the file. A model that does not map onto `creamtea.methods.architectures` is an `UnusableModel`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from creamtea.document.canonical import digest
 from creamtea.document.mistakes import shown
+from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text
 from creamtea.methods.architectures import TransformerArchitecture
@@ -45,7 +45,7 @@ _CONVERT = (
 
 
 class UnusableModel(Exception):
-    """What was found in the folder, and what is allowed."""
+    """Says what was found in the folder, and what is allowed."""
 
     def __init__(self, found: str, allowed: str) -> None:
         super().__init__(f"{found}; allowed: {allowed}")
@@ -54,7 +54,7 @@ class UnusableModel(Exception):
 
 @dataclass(frozen=True)
 class MarianFolder:
-    """A folder that has been looked at."""
+    """A folder that has been checked."""
 
     folder: Path
     architecture: TransformerArchitecture
@@ -68,15 +68,18 @@ class MarianFolder:
 
 
 def order(pieces: list[str], start: int | None = None) -> list[int]:
-    """The file's id of each of ours: pad 0, unk 1, bos 2 (what the decoder begins with), eos 3, and then all
-    others as they come. Marian's decoder begins with its pad, which is then there twice."""
+    """Return the file's id of each of our pieces.
+
+    Ours are pad 0, unk 1, bos 2 (what the decoder begins with), eos 3, and then the others in their order.
+    Marian's decoder begins with its pad, which therefore occurs twice.
+    """
     pad, unk, eos = map(pieces.index, SPECIAL)
     first = [pad, unk, pad if start is None else start, eos]
     return [*first, *(id_ for id_ in range(len(pieces)) if id_ not in first)]
 
 
 def read_folder(folder: Path) -> MarianFolder:
-    """Look at a folder. UnusableModel for the first thing that is wrong with it."""
+    """Check a folder; UnusableModel for the first thing that is wrong with it."""
     if not folder.is_dir():
         raise UnusableModel(
             f"no folder at {folder}", "a folder with a model of Hugging Face's MarianMT format"
@@ -96,6 +99,9 @@ def read_folder(folder: Path) -> MarianFolder:
         target = _vocabulary(folder, TARGET_VOCABULARY, _integer(config, "decoder_vocab_size", "vocab_size"))
     for name, pieces in zip(SPM, (source, target), strict=True):
         _check_pieces(folder / name, pieces)
+    name, revision = config.get("_name_or_path"), config.get("_commit_hash")
+    known = isinstance(name, str) and name.strip() and not Path(name).is_absolute()
+    words = [name if known else folder.resolve().name, revision if isinstance(revision, str) else ""]
     return MarianFolder(
         folder=folder,
         architecture=architecture,
@@ -103,8 +109,8 @@ def read_folder(folder: Path) -> MarianFolder:
         target=target,
         start=_start(config, target),
         weights=_check_weights(folder / WEIGHTS, architecture, (len(source), len(target))),
-        digest=digest({name: _digest(folder / name) for name in names}),
-        name=_name(config, folder),
+        digest=digest({name: _sha256(folder / name) for name in names}),
+        name=" ".join(str(word)[:100] for word in words if word),
         licence=_licence(folder),
     )
 
@@ -152,20 +158,13 @@ def _json(path: Path, most: int) -> Any:
     return content
 
 
-def _digest(path: Path) -> str:
+def _sha256(path: Path) -> str:
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _name(config: dict[str, Any], folder: Path) -> str:
-    name, revision = config.get("_name_or_path"), config.get("_commit_hash")
-    known = isinstance(name, str) and name.strip() and not Path(name).is_absolute()
-    words = [name if known else folder.resolve().name, revision if isinstance(revision, str) else ""]
-    return " ".join(str(word)[:100] for word in words if word)
-
-
 def _licence(folder: Path) -> str:
-    """As the front matter of the model's card states it."""
+    """Return the licence in the front matter of the model's card."""
     try:
         text = read_text(folder / "README.md", "README.md", MAX_CONFIG)
     except InputError:
@@ -187,7 +186,7 @@ def _integer(config: dict[str, Any], key: str, otherwise: str = "") -> int:
 
 
 def _architecture(config: dict[str, Any]) -> TransformerArchitecture:
-    """UnusableModel for a part that our Transformer does not have."""
+    """Map the configuration onto our Transformer; UnusableModel for a part that it lacks."""
     for key, kept in (
         ("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False),
         ("static_position_embeddings", True),
@@ -241,7 +240,7 @@ def _architecture(config: dict[str, Any]) -> TransformerArchitecture:
 
 
 def _vocabulary(folder: Path, name: str, size: int) -> list[str]:
-    """The pieces by their ids."""
+    """Return the pieces by their ids."""
     ids = _json(folder / name, MAX_VOCABULARY)
     by_id = {id_: piece for piece, id_ in ids.items() if isinstance(id_, int)}
     if len(by_id) < len(ids) or set(by_id) != set(range(len(ids))):
@@ -266,11 +265,15 @@ def _start(config: dict[str, Any], pieces: list[str]) -> int:
 
 
 def _check_pieces(path: Path, vocabulary: list[str]) -> None:
-    """A model that segments into pieces of another vocabulary would make all of a text unknown."""
+    """Refuse a SentencePiece model of another vocabulary: every piece of a text would be unknown."""
     with open_regular(path) as file:
         content = file.read(MAX_SPM + 1)
     try:
-        pieces = list(_pieces(content)) if len(content) <= MAX_SPM else []
+        # field 1 of each message in field 1 of a protocol buffer
+        messages = (
+            [value for field, value in _fields(content) if field == 1] if len(content) <= MAX_SPM else []
+        )
+        pieces = [value.decode() for message in messages for field, value in _fields(message) if field == 1]
     except (IndexError, ValueError):
         pieces = []
     if not pieces:
@@ -281,15 +284,8 @@ def _check_pieces(path: Path, vocabulary: list[str]) -> None:
         raise UnusableModel(found, "files of one model")
 
 
-def _pieces(content: bytes) -> Iterator[str]:
-    """The pieces of a SentencePiece model: field 1 of each message in field 1 of a protocol buffer."""
-    for field, value in _fields(content):
-        if field == 1 and isinstance(value, bytes):
-            yield from (inner.decode() for number, inner in _fields(value) if number == 1)
-
-
 def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Fields with a length, of a protocol buffer; IndexError or ValueError where it is none."""
+    """Yield the fields with a length of a protocol buffer; IndexError or ValueError if it is not one."""
     place = 0
     while place < len(content):
         tag, place = _number(content, place)
@@ -309,7 +305,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _number(content: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """Read a number of seven bits per byte; return it and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
         value |= (content[place] & 127) << shift
@@ -330,7 +326,7 @@ class _Tensor(NamedTuple):
 
 
 def _header(path: Path) -> dict[str, _Tensor]:
-    """The tensors of a safetensors file, once they are known to fill it."""
+    """Read the tensors of a safetensors file, and check that they fill it."""
     allowed = "a whole safetensors file; copy it again"
     damaged = UnusableModel(f"{path.name} has a damaged header", allowed)
     size = path.stat().st_size
@@ -367,8 +363,11 @@ def _header(path: Path) -> dict[str, _Tensor]:
 
 
 def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
-    """The matrices of embeddings: one of all, source and target with output, or each. A file has a matrix
-    under any of its names, or under several."""
+    """Return the possible names of each embedding matrix.
+
+    One matrix for all, one for the source and one for target and output, or one each. A file has a matrix
+    under any of its names, or under several.
+    """
     source, target, output = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", OUTPUT
     match size.tied_embeddings:
         case "all":
@@ -380,7 +379,7 @@ def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
 
 
 def _expected(size: TransformerArchitecture, vocabularies: tuple[int, int]) -> Iterator[tuple[str, Any]]:
-    """All tensors but embeddings, with their shapes."""
+    """Yield all tensors but embeddings, with their shapes."""
     d, inner = size.width, size.feed_forward
     for side, layers, attentions in (
         ("encoder", size.encoder_layers, ("self_attn",)),
@@ -389,12 +388,14 @@ def _expected(size: TransformerArchitecture, vocabularies: tuple[int, int]) -> I
         for layer in range(layers):
             start = f"model.{side}.layers.{layer}"
             matrices = [
-                (f"{own}.{part}_proj", (d, d)) for own in attentions for part in ("q", "k", "v", "out")
+                (f"{attention}.{part}_proj", (d, d))
+                for attention in attentions
+                for part in ("q", "k", "v", "out")
             ]
             for name, shape in (*matrices, ("fc1", (inner, d)), ("fc2", (d, inner))):
                 yield f"{start}.{name}.weight", shape
                 yield f"{start}.{name}.bias", shape[:1]
-            for name in (*(f"{own}_layer_norm" for own in attentions), "final_layer_norm"):
+            for name in (*(f"{attention}_layer_norm" for attention in attentions), "final_layer_norm"):
                 yield f"{start}.{name}.weight", (d,)
                 yield f"{start}.{name}.bias", (d,)
     yield BIAS, (1, vocabularies[1])
@@ -403,7 +404,7 @@ def _expected(size: TransformerArchitecture, vocabularies: tuple[int, int]) -> I
 def _check_weights(
     path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
 ) -> frozenset[str]:
-    """The names of the tensors in a file that has all that are expected and no others."""
+    """Return the names of the tensors of a file that has all expected ones and no others."""
     found, expected = _header(path), dict(_expected(size, vocabularies))
     embeddings = embedding_names(size)
     missing = [name for name in expected if name not in found]
@@ -427,7 +428,7 @@ def _check_weights(
 
 
 def _check_positions(path: Path, name: str, tensor: _Tensor, width: int) -> None:
-    """Vectors of positions that are stored have to be Marian's, which are computed here."""
+    """Check that stored position vectors are Marian's, which we compute ourselves."""
     rows = min(64, tensor.shape[0]) if tensor.shape[1:] == (width,) else 0
     with open_regular(path) as file:
         file.seek(tensor.begin)

@@ -1,4 +1,7 @@
-"""Figures for Prometheus, from the database alone; controller and web app serve the same."""
+"""Metrics for Prometheus, from the database alone; controller and web app serve the same.
+
+Each metric is one query at every scrape, so that it is right whoever serves it.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +28,12 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepInput, StepRow, StudyRow, StudyStep
 from creamtea.store.tables import Metric as StoredMetric
 
-# The figures: each is one query at every scrape, so that they are right whoever serves them.
-
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TRAININGS = 20  # the newest, whose speed is shown
 
 
 def exposition(database: Database) -> bytes:
-    """All figures in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Figures(database))
     return generate_latest(registry)
@@ -69,8 +69,11 @@ def _counts(session: Session) -> Iterator[Metric]:
 
 
 def _queue(session: Session, now: datetime) -> Metric:
-    """A step can start once the last of its inputs has finished, its study is submitted, and nothing else
-    happens to it: an earlier attempt, a cancelled study that is queued again."""
+    """Return how long the step that waits longest could have run.
+
+    A step can start once the last of its inputs has finished, its study is submitted, and nothing else
+    happens to it: an earlier attempt, or a cancelled study that is queued again.
+    """
     before = aliased(StepRow)
     touched = select(func.max(Event.at)).where(Event.step_key == StepRow.key).scalar_subquery()
     since = (
@@ -150,16 +153,14 @@ def _leases(session: Session, now: datetime) -> Iterator[Metric]:
     yield steps
 
 
-# Serving the figures: the token that Prometheus shows, and the controller's own small server.
-
+# ---------------------------------------------------------------- serving the figures
 
 PATH = "/metrics"
 MIN_TOKEN = 16  # characters
 
 
 def load_token() -> str | None:
-    """Read CREAMTEA_METRICS_TOKEN, or the file that CREAMTEA_METRICS_TOKEN_FILE names; None if neither is
-    set.
+    """Read CREAMTEA_METRICS_TOKEN or CREAMTEA_METRICS_TOKEN_FILE; None if neither is set.
 
     InputError for a file that cannot be read and a token that is too short.
     """
@@ -178,13 +179,15 @@ def load_token() -> str | None:
 
 
 def is_allowed(authorization: str | None, token: str) -> bool:
-    """Whether a request's header `Authorization` shows the token."""
+    """Return True if a request's header `Authorization` shows the token."""
     return hmac.compare_digest((authorization or "").encode(), f"Bearer {token}".encode())
 
 
 @contextmanager
 def served(database: Database, host: str, port: int) -> Iterator[int]:
-    """Serve the figures at http://HOST:PORT/metrics meanwhile; yields the port, which is free for port 0.
+    """Serve the metrics at http:
+
+    HOST:PORT/metrics; yield the port, for port 0 a free one.
 
     InputError without a token, or if the port cannot be used.
     """
@@ -240,4 +243,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """A scrape every few seconds is nothing to report."""
+        """Log nothing: scrapes come every few seconds."""

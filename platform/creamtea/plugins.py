@@ -1,5 +1,4 @@
-"""Plug-ins: installed distributions that add methods, rating protocols and formats of ratings by entry
-points."""
+"""Plug-ins: installed distributions that add methods, rating protocols and formats by entry points."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class BrokenPlugin:
 
 @dataclass(frozen=True)
 class Additions(Generic[T]):
-    """What plug-ins add to a group of entry points, by kind."""
+    """The kinds that plug-ins add to a group of entry points."""
 
     kinds: dict[str, T]
     plugins: dict[str, Plugin]
@@ -41,31 +40,35 @@ class Additions(Generic[T]):
 
 
 def installed(group: str) -> EntryPoints:
-    """The entry points of `group`. They are looked up once per `sys.path`: a process that runs while a
-    distribution is installed does not see it."""
+    """Return the entry points of `group`, read once per `sys.path`.
+
+    A running process does not see a distribution that is installed meanwhile.
+    """
     return _on_path(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=32)
 def _on_path(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Cached: a page of a plug-in's protocol asks several times, and each look-up reads the metadata of all
-    distributions."""
+    """Read the entry points; cached, as each look-up reads the metadata of all distributions."""
     return entry_points(group=group)
 
 
 def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any], T]) -> Additions[T]:
-    """The kinds that entry points of `group` add beside the built-in ones; an entry point is named after its
-    kind.
+    """Load the kinds that entry points of `group` add; an entry point is named after its kind.
 
-    `checked` gives what is kept of a kind and what its entry point leads to, or raises an error that says
-    what is wrong with it. A kind that is built in or that several plug-ins have is broken, too.
+    `checked` returns what is kept for a kind and its entry point's object, or raises an error that says what
+    is wrong with it. A kind that is built in, or that several plug-ins have, is broken too.
     """
     points = sorted(installed(group), key=lambda point: point.name)
     added: Additions[T] = Additions({}, {}, [])
     for point in points:
         plugin = plugin_of(point)
         try:
-            _check_name(point, points, built_in)
+            if point.name in built_in:
+                raise ValueError("creamtea itself has this kind, which is used")
+            owners = [plugin_of(other).distribution for other in points if other.name == point.name]
+            if len(owners) > 1:
+                raise ValueError(f"it comes from {' and '.join(owners)}: uninstall all but one")
             added.kinds[point.name] = checked(point.name, point.load())
             added.plugins[point.name] = plugin
         except Exception as error:  # whatever a plug-in's import raises must not stop creamtea
@@ -77,11 +80,3 @@ def plugin_of(point: EntryPoint) -> Plugin:
     if point.dist is None:  # one that was not read from the environment
         return Plugin(point.value, "")
     return Plugin(point.dist.name, point.dist.version)
-
-
-def _check_name(point: EntryPoint, points: list[EntryPoint], built_in: Collection[str]) -> None:
-    if point.name in built_in:
-        raise ValueError("creamtea itself has this kind, which is used")
-    owners = [plugin_of(other).distribution for other in points if other.name == point.name]
-    if len(owners) > 1:
-        raise ValueError(f"it comes from {' and '.join(owners)}: uninstall all but one")

@@ -1,13 +1,13 @@
-"""Text from outside on its way to a terminal or a spreadsheet: outputs, names in bundles, messages of steps.
+"""Foreign text on its way to a terminal or a spreadsheet: outputs, names in bundles, steps' messages.
 
 A terminal obeys control characters: a name with some of them could move the cursor, and replace what was
 printed above it.
 
 A spreadsheet takes a cell that begins with = + - @, or with one of these in full width, for a formula and may
-run it; it may pass over a tab or a line end before them. Such a text is written with an apostrophe before it,
-and so is one that begins with apostrophes and then one of these; reading takes one apostrophe away from
-exactly those. Every text comes back as it was. Files in the layouts of other tools (Appraise, MQM,
-mt-metrics-eval, Pearmut) have no apostrophes: these tools would take them for a part of the text.
+run it, even after a tab or a line end. Such a text is written with an apostrophe before it, and so is a text
+that begins with apostrophes and then one of these; reading removes one apostrophe from exactly those, so that
+every text comes back unchanged. Files in the layouts of other tools (Appraise, MQM, mt-metrics-eval, Pearmut)
+have no such apostrophes, which would become a part of the text there.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ _SHORT = {"\n": r"\n", "\r": r"\r"}
 
 
 def printable(text: str) -> str:
-    """The text on one line, with what a terminal would obey in the escapes of JSON: `\\n`, `\\u001b`. JSON
-    therefore keeps its values."""
+    r"""Return the text on one line, with control characters escaped as in JSON: `\\n`, `\\u001b`.
+
+    JSON therefore keeps its values.
+    """
     return _OBEYED.sub(lambda found: _SHORT.get(found[0], f"\\u{ord(found[0]):04x}"), text)
 
 
 def printable_lines(text: str) -> str:
-    """The same, with every line feed as it is."""
+    """Make each line printable, and keep the line feeds."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def is_utf8(text: str) -> bool:
-    """False with half of a surrogate pair in it, by which Python stands for another byte in a file's name."""
+    """Return False if the text has half of a surrogate pair: Python's stand-in for an undecodable byte."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -15,9 +15,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from creamtea.document.canonical import digest
-from creamtea.document.checked import read_checked
+from creamtea.document.document import read_checked
 from creamtea.document.mistakes import one_of, shown
+from creamtea.document.strict_json import digest
 from creamtea.document.values import Above0, Name, Strict
 from creamtea.errors import InputError
 from creamtea.files import open_regular
@@ -32,9 +32,12 @@ _FILE = re.compile(r"\S*/\S*|\S+\.\w+")
 
 
 class Scorer(Strict):
-    """`command`: the program's absolute path and its arguments, which no shell reads. `version` names what
-    files do not show: packages, weights that the program brings along. `files`: further files and folders
-    that the scores depend on. `environment`: variables for the program, secrets too."""
+    """A program that scores segments.
+
+    `command`: the program's absolute path and its arguments, which no shell reads. `version` names what files
+    do not show: packages, weights inside the program. `files`: further files and folders that the scores
+    depend on. `environment`: variables for the program, also secrets.
+    """
 
     command: Annotated[list[Word], Field(min_length=1)]  # program and arguments; no shell reads them
     version: Word  # of the program; another one makes scores anew
@@ -49,7 +52,7 @@ class Scorer(Strict):
         return any(MODEL in word for word in self.command)
 
     def mistake(self) -> tuple[str, str]:
-        """What of it is not on this machine: found and allowed, both empty if nothing is."""
+        """Return what is missing on this machine, and what is allowed; both "" if nothing is."""
         program = Path(self.command[0])
         if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
             return f"{shown(str(program))} as its program", "the absolute path of a program"
@@ -66,15 +69,21 @@ class Scorer(Strict):
         return "", ""
 
     def pins(self) -> ScorerPins:
-        """Its identity, the same wherever its files lie."""
+        """Return its identity, the same wherever its files are."""
         arguments = [_content(word) or word for word in self.command[1:]]
-        program = _content(self.command[0]) if _is_script(Path(self.command[0])) else ""
+        # an interpreter or a compiled program differs between machines of one version; a script should not
+        with Path(self.command[0]).open("rb") as file:
+            is_script = file.read(2) == b"#!"
+        program = _content(self.command[0]) if is_script else ""
         files = [content_digest(Path(file)) for file in self.files]
         return ScorerPins(version=self.version, digest=digest([program, arguments, files]))
 
 
 class ScorerPins(Strict):
-    """What a step's key holds of its scorer. `digest` is of the arguments and the content of the files."""
+    """The identity of a scorer in a step's key.
+
+    `digest` covers the arguments and the content of the files.
+    """
 
     version: str
     digest: str
@@ -85,7 +94,7 @@ class _File(Strict):
 
 
 class UnknownScorer(Exception):
-    """A scorer that this machine lacks; with what was found and what is allowed."""
+    """This machine lacks a scorer; says what was found and what is allowed."""
 
     def __init__(self, found: str, allowed: str) -> None:
         super().__init__(f"{found}; allowed: {allowed}")
@@ -93,8 +102,10 @@ class UnknownScorer(Exception):
 
 
 def find_scorer(name: str, with_model: bool) -> Scorer:
-    """A scorer that is ready on this machine, for a metric that names a model or none. Raises UnknownScorer,
-    or InputError for a broken file."""
+    """Return a scorer that is ready on this machine, for a metric with or without a model.
+
+    Raises UnknownScorer, or InputError for a broken file of scorers.
+    """
     path = Settings.load().scorers
     if path is None:
         raise UnknownScorer(
@@ -116,7 +127,7 @@ def find_scorer(name: str, with_model: bool) -> Scorer:
 
 
 def read_scorers(path: Path) -> dict[str, Scorer]:
-    """InputError, with every mistake, for a file that cannot be read or that anybody may change."""
+    """Read a file of scorers; InputError with every mistake, also if anybody may change the file."""
     if not path.is_absolute():
         raise InputError(f"CREAMTEA_SCORERS must be an absolute path, not {str(path)!r}")
     if not path.exists():
@@ -130,7 +141,7 @@ def read_scorers(path: Path) -> dict[str, Scorer]:
 
 
 def content_digest(path: Path) -> str:
-    """The sha256 of a file, or of a folder's files with their names in it. Raises InputError."""
+    """Return the sha256 of a file, or of a folder's files and their names; InputError if unreadable."""
     if not path.is_dir():
         try:
             with open_regular(path) as file:
@@ -156,14 +167,16 @@ def _refuse(error: OSError) -> None:
 
 
 def _content(word: str) -> str:
-    """The digest of an argument that is the absolute path of a file; empty for any other."""
+    """Return the digest of an argument that is an absolute path of a file, else ""."""
     path = Path(word)
     return f"sha256:{content_digest(path)}" if path.is_absolute() and path.is_file() else ""
 
 
 def _script(command: list[str]) -> str:
-    """The file that an interpreter of this machine is to run; empty where that is not certain. Arguments of
-    other programs may be paths in a container or on another machine."""
+    """Return the file that an interpreter of this machine runs, or "" if that is not certain.
+
+    Arguments of other programs may be paths in a container or on another machine.
+    """
     if not _INTERPRETER.fullmatch(Path(command[0]).name):
         return ""
     words = iter(command[1:])
@@ -175,9 +188,3 @@ def _script(command: list[str]) -> str:
         elif not word.startswith("-"):
             return word if _FILE.fullmatch(word) and MODEL not in word else ""
     return ""
-
-
-def _is_script(program: Path) -> bool:
-    """An interpreter or a compiled program differs between machines of one version; a script should not."""
-    with program.open("rb") as file:
-        return file.read(2) == b"#!"

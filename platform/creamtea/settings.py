@@ -1,4 +1,4 @@
-"""Where files and services are: from the environment, with defaults that need no set-up."""
+"""The places of files and services: from the environment, with defaults that need no set-up."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ class Settings:
             home=home,
             database_url=os.environ.get("CREAMTEA_DATABASE_URL") or f"sqlite:///{home / 'creamtea.db'}",
             artefacts=os.environ.get("CREAMTEA_ARTEFACTS") or str(home / "artefacts"),
-            controller_is_service=_is_service(os.environ.get("CREAMTEA_CONTROLLER", "")),
+            controller_is_service=_chosen("CREAMTEA_CONTROLLER", ("service",), "service, or leave it out")
+            == "service",
             comet_python=path_of(os.environ.get("CREAMTEA_COMET_PYTHON") or str(beside)),
             scorers=path_of(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
             data=path_of(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
-            try_out=_is_on(os.environ.get("CREAMTEA_TRY_OUT", "")),
+            try_out=_chosen("CREAMTEA_TRY_OUT", ("on", "off"), "on or off") != "off",
         )
 
 
 def path_of(value: str) -> Path:
-    """A path with its `~`, which a shell leaves where the value is quoted or comes from a file."""
+    """Expand `~` in a path, which a shell leaves if the value is quoted or comes from a file."""
     try:
         return Path(value).expanduser()
     except RuntimeError:
@@ -66,25 +67,27 @@ FOR_WORKERS = ("CREAMTEA_HOME", "CREAMTEA_COMET_PYTHON", "CREAMTEA_SCORERS", "CR
 
 
 def is_withheld(name: str) -> bool:
-    """Whether an environment variable is kept from workers: the database's password (also as PostgreSQL's own
-    `PG…`), secrets of the web app, and all else of creamtea's that they do not need."""
+    """Return True for environment variables that workers do not get.
+
+    These are the database's password (also as PostgreSQL's own `PG…`), the web app's secrets, and all
+    variables of creamtea that workers do not need.
+    """
     return name.startswith("PG") or (name.startswith("CREAMTEA_") and name not in FOR_WORKERS)
 
 
 def child_environment() -> dict[str, str]:
-    """This process's environment for a controller or a helper that it starts: without the web app's secrets,
-    of which they need none."""
+    """Return this process's environment without the web app's secrets, for a controller or helper."""
     secret = ("CREAMTEA_OIDC_", "CREAMTEA_METRICS_")
     return {name: value for name, value in os.environ.items() if not name.startswith(secret)}
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder, if it is not there, as one that only its owner may enter."""
+    """Make the folder, unless it exists, as one that only its owner may enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def checkpoint_part() -> int:
-    """Bytes above which a checkpoint is written in parts, of at most so many: CREAMTEA_CHECKPOINT_PART_MB."""
+    """Return the largest part of a checkpoint in bytes: CREAMTEA_CHECKPOINT_PART_MB."""
     value = os.environ.get("CREAMTEA_CHECKPOINT_PART_MB") or str(CHECKPOINT_PART_MB)
     try:
         megabytes = float(value)
@@ -95,21 +98,17 @@ def checkpoint_part() -> int:
     return max(1, int(megabytes * 1e6))
 
 
-def _is_service(value: str) -> bool:
-    if value not in ("", "service"):
-        raise InputError(f"CREAMTEA_CONTROLLER={value}: unknown value; write service, or leave it out")
-    return value == "service"
-
-
-def _is_on(value: str) -> bool:
-    if value not in ("", "on", "off"):
-        raise InputError(f"CREAMTEA_TRY_OUT={value}: unknown value; write on or off")
-    return value != "off"
+def _chosen(name: str, values: tuple[str, ...], allowed: str) -> str:
+    """Return a variable's value, "" if it is not set; InputError for an unknown value."""
+    value = os.environ.get(name, "")
+    if value not in ("", *values):
+        raise InputError(f"{name}={value}: unknown value; write {allowed}")
+    return value
 
 
 @dataclass(frozen=True)
 class Serving:
-    """How the web app meets the network."""
+    """How the web app is reached over the network."""
 
     # CREAMTEA_TRUSTED_PROXIES: addresses and networks whose X-Forwarded-For and -Proto are believed
     trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
@@ -117,13 +116,15 @@ class Serving:
 
     @classmethod
     def load(cls) -> Serving:
-        """InputError for what is not an address, a network or a number."""
+        """Read the environment; InputError for an invalid address, network or number."""
         proxies, most = (
             os.environ.get(f"CREAMTEA_{name}", "").strip() for name in ("TRUSTED_PROXIES", "MAX_CONNECTIONS")
         )
+        if most and not (most.isascii() and most.isdigit() and 0 < int(most[:9]) < 10**6):
+            raise InputError(f"CREAMTEA_MAX_CONNECTIONS={most[:20]}: write a number from 1 to 999999")
         return cls(
             _networks(proxies) if proxies else cls.trusted_proxies,
-            _count("CREAMTEA_MAX_CONNECTIONS", most) if most else cls.max_connections,
+            int(most) if most else cls.max_connections,
         )
 
 
@@ -140,12 +141,6 @@ def _networks(value: str) -> tuple[str, ...]:
     return names
 
 
-def _count(name: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and 0 < int(value[:9]) < 10**6):
-        raise InputError(f"{name}={value[:20]}: write a number from 1 to 999999")
-    return int(value)
-
-
 @dataclass(frozen=True)
 class SignIn:
     """The OpenID Connect provider with which raters and organisers may sign in."""
@@ -156,7 +151,10 @@ class SignIn:
 
     @classmethod
     def load(cls) -> SignIn | None:
-        """None if nothing is set; InputError if only some of it is, or if the issuer has no HTTPS."""
+        """Read the environment; None if nothing is set.
+
+        InputError if only some variables are set, or if the issuer has no HTTPS.
+        """
         names = [f"CREAMTEA_OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET")]
         values = [os.environ.get(name, "").strip() for name in names]
         if not any(values):
@@ -173,9 +171,9 @@ class SignIn:
 
 
 def site_address(url: str) -> str:
-    """The address where people reach the web app, without a slash at its end. It may have a path.
+    """Return the address at which people reach the web app, without a final slash; it may have a path.
 
-    Raises InputError for an address to which nothing can be added: links are made of it.
+    InputError for an address to which nothing can be appended: links are built from it.
     """
     try:
         parts = urlsplit(url)
@@ -192,7 +190,7 @@ def site_address(url: str) -> str:
 
 
 def is_safe_url(url: str) -> bool:
-    """Whether secrets may be sent there: HTTPS, or this machine."""
+    """Return True if secrets may be sent to the address: HTTPS, or this machine."""
     try:
         parts = urlsplit(url)
         safe = ("https",) if parts.hostname not in LOOPBACK else ("https", "http")
@@ -203,7 +201,7 @@ def is_safe_url(url: str) -> bool:
 
 @cache
 def processor_name() -> str:
-    """The name that its maker gives it, where Linux says it; elsewhere what Python knows."""
+    """Return the processor's name as Linux reports it, elsewhere what Python knows."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
     except OSError:

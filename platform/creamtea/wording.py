@@ -1,9 +1,9 @@
 """Words that messages share: counts with their nouns, durations, and the names of options and files.
 
-A message is written once, in the words of whoever reads it. On the command line an option is `--select` and a
-file has its path; on a page the option is a field with a label and the file has the name that it was uploaded
-under. `on_page` and `uploaded_to` say which of the two holds, so that nobody rewrites a message afterwards:
-names of systems, raters and files stand in messages too, and may look like an option or a path.
+A message is written once, in its reader's words. On the command line an option is `--select` and a file has
+its path; on a page the option is a field with a label and the file has the name under which it was uploaded.
+`on_page` and `uploaded_to` set which of the two applies, so that no message is rewritten afterwards: names of
+systems, raters and files occur in messages too, and may look like an option or a path.
 """
 
 from __future__ import annotations
@@ -57,14 +57,13 @@ def file_name(path: Path) -> str:
 
 
 def counted(number: float, noun: str, plural: str | None = None) -> str:
-    """Count in words that agree: "1 rater", "2,000 raters", "0.5 points"; `plural` where an s is not "
-    "enough."""
+    """Count in words that agree: "1 rater", "2,000 raters"; `plural` if an s is not enough."""
     words = noun if number == 1 else plural or f"{noun}s"
     return f"{number:,} {words}" if isinstance(number, int) else f"{number:,g} {words}"
 
 
 def duration(seconds: float) -> str:
-    """As "12 s", "4 min", "3 h 05 min"."""
+    """Write a duration: "12 s", "4 min", "3 h 05 min"."""
     minutes = round(seconds / 60)
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -42,56 +42,64 @@ _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
 
 def plain(line: str) -> str:
-    """The text that is shown and scored: the line as it is, without white space at its end. Tabs and what
-    might end a line elsewhere (carriage return, U+0085, U+2028 …) are blanks, which changes no score of
-    sacreBLEU's. Idempotent."""
+    """Return the text that is shown and scored: the line without white space at its end.
+
+    Tabs and characters that may end a line elsewhere (carriage return, U+0085, U+2028 …) become blanks, which
+    changes no score of sacreBLEU's. Idempotent.
+    """
     return line.translate(_CONTROLS).rstrip()
 
 
 def normalise(line: str) -> str:
-    """The text that models read: single blanks for white space, none at the ends, and Unicode's form NFC. NUL
-    and U+2581, with which SentencePiece marks blanks, count as white space. Idempotent."""
+    """Return the text that models read: single blanks for white space, none at the ends, and form NFC.
+
+    NUL and U+2581, with which SentencePiece marks blanks, count as white space. Idempotent.
+    """
     return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it has only white space, controls and signs without width."""
+    """Return True if a text shows nothing: only white space, controls and characters without width."""
     return all(unicodedata.category(character)[0] in "ZC" for character in normalise(text))
 
 
 def look(name: str) -> str:
-    """Return what a name looks like: names with one look are hard to tell apart, as "José" is in NFC and in
-    NFD, and names with other blanks or with characters of no width."""
+    """Return what a name looks like; names with the same look are hard to tell apart.
+
+    Examples are "José" in NFC and NFD, and names with other blanks or characters of no width.
+    """
     shown = unicodedata.normalize("NFKC", normalise(name))
     return "".join(character for character in shown if unicodedata.category(character) != "Cf")
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """Return the one of `names` that a person means who writes `name`: the same, else the only one that looks
-    alike; `name` itself if there is none."""
+    """Return the one of `names` that is meant by `name`: the same, or the only one that looks alike.
+
+    `name` itself if there is none.
+    """
     known = list(names)
     alike = [other for other in known if look(other) == look(name)]
     return alike[0] if name not in known and len(alike) == 1 else name
 
 
 def with_one_mark(text: str) -> str:
-    """The text with MARK in place of every mark and joiner; each character keeps its position."""
+    """Replace every mark and joiner by MARK; each character keeps its position."""
     return text if text.isascii() else text.translate(_ONE_MARK)
 
 
 def main_language(code: str) -> str:
-    """The language of a code without script and region: `zh` of `zh-TW`, `zh_CN`, `zho_Hans` and `cmn`."""
+    """Return a code without script and region: `zh` for `zh-TW`, `zh_CN`, `zho_Hans` and `cmn`."""
     main = re.split(r"[-_]", code.lower())[0]
     return _OTHER_CODES.get(main, main)
 
 
 def is_unspaced(language: str) -> bool:
-    """Whether a language, by a code such as `th`, `zh-TW`, `zh_CN` or `jpn`, is written without blanks."""
+    """Return True if a language (`th`, `zh-TW`, `zh_CN`, `jpn`) is written without blanks."""
     return main_language(language) in UNSPACED_LANGUAGES
 
 
 def looks_unspaced(texts: Iterable[str]) -> bool:
-    """Whether most characters of the texts, blanks aside, are of scripts that are written without blanks."""
+    """Return True if most characters, except blanks, are of scripts written without blanks."""
     together = "".join("".join(text.split()) for text in texts)
     return 2 * len(UNSPACED.findall(together)) > len(together)
 
@@ -101,9 +109,11 @@ def any_unspaced(*languages: str) -> bool:
 
 
 def count_words(text: str, unspaced: bool) -> int:
-    """The length of a text in words: what white space parts. With `unspaced` (`any_unspaced`), what has
-    characters of scripts without blanks is as many words as they are worth together, so that 30 characters of
-    Japanese are about as long as 18 words of English."""
+    """Count words: what white space separates.
+
+    With `unspaced` (`any_unspaced`), characters of scripts without blanks count as fractions of a word, so
+    that 30 characters of Japanese are about as long as 18 words of English.
+    """
     pieces = text.split()
     if not unspaced or not UNSPACED.search(text):
         return len(pieces)
@@ -113,20 +123,20 @@ def count_words(text: str, unspaced: bool) -> int:
 
 
 def characters(text: str) -> list[str]:
-    """The characters of a text, each with the marks that belong to it; put together, they are the text."""
-    found: list[str] = []
-    joined = False
+    """Split a text into characters, each with the marks that belong to it."""
+    clusters: list[str] = []
+    stacked = False
     for character, sign in zip(text, with_one_mark(text), strict=True):
-        if found and (sign == MARK or joined):
-            found[-1] += character
+        if clusters and (sign == MARK or stacked):
+            clusters[-1] += character
         else:
-            found.append(character)
-        joined = character in _STACKERS
-    return found
+            clusters.append(character)
+        stacked = character in _STACKERS
+    return clusters
 
 
 class _OneMark(dict[int, int]):
-    """By code point, looked up once for each character."""
+    """A translation table by code point; each character is looked up once."""
 
     def __missing__(self, code: int) -> int:
         is_mark = chr(code) in _JOINERS or unicodedata.category(chr(code)).startswith("M")
@@ -152,7 +162,7 @@ class Piece:
 
 
 def differences(text: str, other: str) -> list[Piece]:
-    """The pieces of `text`, marked where `other` has something else in their place.
+    """Split `text` into pieces, marked where `other` has something else.
 
     White space alone is not a difference. Words are compared as written; punctuation marks are words.
     """
@@ -165,19 +175,18 @@ def differences(text: str, other: str) -> list[Piece]:
 
 
 def words(text: str) -> list[str]:
-    """The words and punctuation marks of a text; characters with their marks, where a script
-    has no spaces."""
+    """Split a text into words and punctuation marks, or characters if a script has no spaces."""
     return [text[start:end] for start, end in word_spans(text)]
 
 
 def words_of_language(text: str, language: str) -> list[str]:
-    """`words`, but contractions are whole, or in two where the language elides words."""
+    """Split into `words`, but keep contractions, or split them in two if the language elides words."""
     pattern = _ELIDED if main_language(language) in ELIDING else _CONTRACTED
     return [text[start:end] for start, end in word_spans(text, pattern)]
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """Neighbouring words of a text, as it is written: without blanks where their script has none."""
+    """Join words as they are written: without blanks if their script has none."""
     shown = ""
     for before, piece in pairwise(["", *pieces]):
         blank = before and not UNSPACED.search(before) and not UNSPACED.search(piece)
@@ -186,7 +195,7 @@ def joined(pieces: Sequence[str]) -> str:
 
 
 def word_spans(text: str, pattern: re.Pattern[str] = _TOKENS) -> list[tuple[int, int]]:
-    """Where each of `words` begins and ends."""
+    """Return where each of `words` begins and ends."""
     spans: list[tuple[int, int]] = []
     for match in pattern.finditer(with_one_mark(text)):
         if UNSPACED.search(text, *match.span()):
@@ -198,8 +207,7 @@ def word_spans(text: str, pattern: re.Pattern[str] = _TOKENS) -> list[tuple[int,
 
 
 def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -> list[Piece]:
-    """Neighbours with the same mark become one piece; the space between two belongs to a marked piece
-    only when both are marked."""
+    """Join neighbours with the same mark; space belongs to a marked piece only between two marked words."""
     pieces: list[Piece] = []
 
     def add(stretch: str, marked: bool) -> None:

@@ -17,12 +17,8 @@ from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.analyses.beam_sizes import BeamSizes
-from creamtea.methods.analyses.calibration import Calibration
-from creamtea.methods.analyses.depth_limited import DepthLimited
-from creamtea.methods.analyses.empty_string import EmptyString
-from creamtea.methods.analyses.search_errors import SearchErrors
-from creamtea.methods.analyses.support_density import SupportDensity
+from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
+from creamtea.methods.analyses.search import BeamSizes, DepthLimited, EmptyString, SearchErrors
 from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
 from creamtea.stats.resampling import paired_bootstrap
 from creamtea.steps.systems import DECODE

@@ -13,8 +13,7 @@ import torch
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepKind, StepResult
-from creamtea.methods.analyses.calibration import Calibration
-from creamtea.methods.analyses.support_density import SupportDensity
+from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
 from creamtea_workers.analysis import forced
 from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.corpora.subwords import SubwordModel

@@ -12,8 +12,7 @@ from step_context import Context
 from step_files import read_rows
 
 from creamtea.errors import StepError
-from creamtea.methods.analyses.beam_sizes import BeamSizes
-from creamtea.methods.analyses.empty_string import EmptyString
+from creamtea.methods.analyses.search import BeamSizes, EmptyString
 from creamtea.steps.systems import DECODE
 from creamtea_workers.steps import empty_string
 

@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from creamtea.bundle.archive import columns_of, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import Verification, verify
-from creamtea.document.canonical import digest
+from creamtea.document.strict_json import digest
 from creamtea.report.build import build_report
 from creamtea.report.export import to_values
 from creamtea.store.tables import Campaign, StudyRow, StudyStep

@@ -10,7 +10,7 @@ import pytest
 from limits import ANSWER
 
 from creamtea.cli import status
-from creamtea.store.logs import LogName
+from creamtea.store.areas import LogName
 from creamtea.store.queries import Node
 
 INLINE = ("--executor", "inline", "--quiet")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
-from creamtea.study.files import scan
+from creamtea.study.data_files import scan
 from creamtea_workers.corpora import text as text_module
 from creamtea_workers.corpora.text import (
     UserFile,

@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 import creamtea
 from creamtea.cli.main import app
 from creamtea.reference.environment import SECTIONS
-from creamtea.study.start import timing
+from creamtea.study import first_study
 from creamtea_workers.training import speed
 
 SMALLER = {
@@ -144,7 +144,9 @@ class Reader:
         with (
             patch.dict(os.environ, environment, clear=True),
             patch.object(speed, "MAX_UPDATES", 2),
-            patch.object(timing, "MAX_CPUS", 1),  # two threads would wait for each other beside other tests
+            patch.object(
+                first_study, "MAX_CPUS", 1
+            ),  # two threads would wait for each other beside other tests
             contextlib.chdir(self.place),
         ):
             done = CliRunner().invoke(app, self._quicker(arguments), input=text or b"y\n")

@@ -13,9 +13,8 @@ import pytest
 from typer.main import get_command
 
 from creamtea.cli.main import app
-from creamtea.document.descriptions import descriptions
 from creamtea.document.mistakes import fields_by_key
-from creamtea.document.values import Strict
+from creamtea.document.values import Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
 from creamtea.reference.commands import commands
 from creamtea.reference.environment import SECTIONS

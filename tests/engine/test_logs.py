@@ -19,8 +19,17 @@ from creamtea.contract.step import Resources
 from creamtea.engine import runner
 from creamtea.engine.runner import execute
 from creamtea.engine.task import StepTask
+from creamtea.store.areas import (
+    LOG_HEAD,
+    LOG_LIMIT,
+    LogName,
+    list_logs,
+    new_text,
+    read_log,
+    shorten_log,
+    write_log,
+)
 from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.logs import HEAD, LIMIT, LogName, list_logs, news, read_log, shortened, write_log
 
 KEY = "k" * 64
 
@@ -103,12 +112,12 @@ def test_a_store_that_fails_does_not_fail_the_step(
 
 def test_the_middle_of_a_long_log_is_left_out(store: ArtefactStore, tmp_path: Path, log: Path) -> None:
     long = runner.AttemptLog(store, task(store, log), 0, tmp_path / "long")
-    content = b"".join(b"line %09d\n" % number for number in range(2 * LIMIT // 15))
+    content = b"".join(b"line %09d\n" % number for number in range(2 * LOG_LIMIT // 15))
     long.file.write(content)
     long.copy()
     kept = the_log(store).encode()
-    assert len(kept) < LIMIT + 100
-    assert kept.startswith(content[:HEAD])
+    assert len(kept) < LOG_LIMIT + 100
+    assert kept.startswith(content[:LOG_HEAD])
     assert kept.endswith(content[-1000:])
     assert b"bytes are left out here" in kept
 
@@ -126,14 +135,17 @@ def test_following_shows_every_character_once(parts: list[str]) -> None:
     seen = []
     for part in parts:
         content += part
-        seen.append(news(shown, content))
+        seen.append(new_text(shown, content))
         shown = content
     assert "".join(seen) == content
 
 
 def test_following_a_log_whose_middle_is_cut_continues_after_the_last_line() -> None:
-    lines = [f"line {number}\n".encode() for number in range(LIMIT // 8)]
+    lines = [f"line {number}\n".encode() for number in range(LOG_LIMIT // 8)]
     before = b"".join(lines[:-2])
     after = b"".join(lines)
-    cut = [shortened(text[:HEAD] + text[HEAD - LIMIT :], len(text)).decode() for text in (before, after)]
-    assert news(*cut) == b"".join(lines[-2:]).decode()
+    cut = [
+        shorten_log(text[:LOG_HEAD] + text[LOG_HEAD - LOG_LIMIT :], len(text)).decode()
+        for text in (before, after)
+    ]
+    assert new_text(*cut) == b"".join(lines[-2:]).decode()

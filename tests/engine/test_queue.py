@@ -33,7 +33,7 @@ def ready(*steps: tuple[str, Resources, int]) -> Queue:
     """Name, resources and priority of steps, in the study's order."""
     queued = {}
     for position, (name, resources, priority) in enumerate(steps):
-        queued[name] = QueuedStep.of("ready", resources, 0.0)
+        queued[name] = QueuedStep("ready", Need.of(resources))
         queued[name].add_place(priority, priority, position)
     return Queue([1], queued, [], 0.0)
 

@@ -9,7 +9,7 @@ from paper_cells import study_document
 from paper_rows import fill
 from sqlalchemy import select
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.papers.catalogue import OfSystem, exhibits, find_paper
 from creamtea.report.model import Cell, Document, Row, Table
 from creamtea.report.papers.ours import Reports, StudyReport, _best, our_values

@@ -8,7 +8,7 @@ import pytest
 from paper_cells import cell, rows_of, study_document
 from sqlalchemy import delete, select, update
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.papers.catalogue import OfAnalysis, find_paper
 from creamtea.report.model import Cell, Document, Row, Table
 from creamtea.report.papers.build import build_exhibit

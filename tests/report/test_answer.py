@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from teatime_study import Fill, latency_rows
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report.answer import REVERSIBLE, TITLE
 from creamtea.report.build import build_report
 from creamtea.report.export import to_values

@@ -16,7 +16,7 @@ from human_rows import add_campaign, add_segment_scores
 from rich.console import Console
 from teatime_study import SPEC, fill_study
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.export import to_values

@@ -15,7 +15,7 @@ import pytest
 from blocks import figures, systems, tables
 from human_rows import add_campaign
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.printable import text_from_cell

@@ -14,7 +14,7 @@ from blocks import entries, tables
 from human_rows import SYSTEMS, add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.build import build_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report.text import number
 
 

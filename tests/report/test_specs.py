@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 from sqlalchemy import select
 
-from creamtea.orders.specs import UnreadableStudy
+from creamtea.orders.submission import UnreadableStudy
 from creamtea.report.build import build_report
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyRow

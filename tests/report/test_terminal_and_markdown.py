@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from teatime_study import fill_study
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.markdown import paragraphs, plain, to_markdown

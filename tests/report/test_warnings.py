@@ -10,7 +10,7 @@ import pytest
 import teatime_study
 from blocks import rows_of
 
-from creamtea.document.warning import StudyWarning
+from creamtea.document.mistakes import StudyWarning
 from creamtea.report.build import build_report
 from creamtea.report.cells import NO_MARK
 from creamtea.report.model import Warnings

@@ -11,7 +11,7 @@ from step_context import Context, FolderCheckpoints
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea.contract.step import StepCancelled
-from creamtea.methods.analyses.depth_limited import DepthLimited
+from creamtea.methods.analyses.search import DepthLimited
 from creamtea_workers.search.base import length_limit
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.exact import SearchBudget

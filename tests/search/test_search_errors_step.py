@@ -12,7 +12,7 @@ from step_files import read_rows
 
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.analyses.search_errors import SearchErrors
+from creamtea.methods.analyses.search import SearchErrors
 from creamtea.steps.systems import DECODE
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel

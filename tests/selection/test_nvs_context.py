@@ -13,7 +13,7 @@ from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.analyses.nvs_context import NvsContext
+from creamtea.methods.analyses.selections import NvsContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.subwords import SubwordModel

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
-from creamtea.methods.analyses.recall_at_size import RecallAtSize
+from creamtea.methods.analyses.selections import RecallAtSize
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import EOS

@@ -19,11 +19,10 @@ from creamtea.engine.controller import Controller
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.store.areas import entries
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.inventory import entries
-from creamtea.upkeep.removal import remove_study
-from creamtea.upkeep.storage import collect, unneeded, usage
+from creamtea.upkeep import collect, remove_study, unneeded, usage
 
 MEBIBYTE = 1 << 20
 
@@ -146,7 +145,7 @@ def test_a_study_runs_and_its_leftovers_are_collected(
     young = unneeded(database, store)  # moto says that every upload began in 2010
     assert {entry.area for entry in young} == {"uploads"}
     now = time.time()
-    monkeypatch.setattr("creamtea.upkeep.storage.time.time", lambda: now + 7200)
+    monkeypatch.setattr("creamtea.upkeep.time.time", lambda: now + 7200)
     garbage = unneeded(database, store, timedelta(hours=1))
     assert {"objects", "uploads"} <= {entry.area for entry in garbage}
     assert collect(store, garbage, timedelta(hours=1)) == garbage

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.study import files
-from creamtea.study.data_files import DataFiles
-from creamtea.study.files import UnreadableFile, scan
+from creamtea.study import data_files
+from creamtea.study.data_files import DataFiles, UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -64,7 +63,7 @@ def test_scan_equals_reading_whole(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "scanned"
     path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
-    with patch.object(files, "BLOCK", block):
+    with patch.object(data_files, "BLOCK", block):
         facts = scan(path)
     assert (facts.lines, facts.blank, facts.invalid_line) == slow_scan(content)
     assert facts.digest == hashlib.sha256(content).hexdigest()

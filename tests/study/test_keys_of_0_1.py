@@ -12,7 +12,7 @@ import pytest
 from creamtea.contract.step import step_key
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
-from creamtea.study.plan.model import PlannedStep
+from creamtea.study.plan.texts import PlannedStep
 
 ROOT = Path(__file__).resolve().parents[2]
 # Kinds whose version was raised on purpose since, and the version that they had: idioms are also asked by

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.contract.step import step_key
-from creamtea.document.canonical import canonical
+from creamtea.document.strict_json import canonical
 from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study
-from creamtea.study.plan import Plan, PlannedStep, builder, plan, texts
+from creamtea.study.plan import Plan, PlannedStep, plan, texts
 
 Write = Callable[..., Path]
 DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
@@ -113,7 +113,7 @@ def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
 def test_what_reads_a_plug_ins_model_is_held_to_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its key has the version by the training's key."""
     own = {"train": {"lab": "1.0"}}
-    monkeypatch.setattr(builder, "plugins_of", lambda kind, params: own.get(kind.name, {}))
+    monkeypatch.setattr(texts, "plugins_of", lambda kind, params: own.get(kind.name, {}))
     needed = {step.kind: step.resources.plugins for step in planned(DEMO).steps}
     having = {kind for kind, plugins in needed.items() if plugins}
     assert having >= {"train", "decode", "latency"}

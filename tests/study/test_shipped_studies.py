@@ -15,7 +15,7 @@ from typer.main import get_command
 from creamtea.cli.main import app
 from creamtea.methods.corpora import filled, pair_parts
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.study.checks.resources import is_of_a_variant
+from creamtea.study.checks import is_of_a_variant
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 

@@ -18,15 +18,13 @@ from typer.testing import CliRunner
 
 from creamtea.cli.main import app
 from creamtea.errors import InputError
-from creamtea.study.checks.warnings import warnings_of
+from creamtea.study import first_study
+from creamtea.study.first_study import Pair, Recipe, Timing, in_words, recipe_for
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
-from creamtea.study.start import timing
-from creamtea.study.start.aside import Pair, draw
-from creamtea.study.start.begin import InitOptions, study_name
-from creamtea.study.start.recipe import Recipe, recipe_for
-from creamtea.study.start.timing import Timing, in_words
+from creamtea.study.start import InitOptions, draw_lines, study_name
 from creamtea.study.survey import Side, Survey, bare, survey
+from creamtea.study.warnings import warnings_of
 
 WORDS = ["tea", "jam", "cream", "scone", "milk", "sugar", "cup", "plate", "spoon", "table"]
 
@@ -245,7 +243,7 @@ def test_a_place_that_cannot_be_written_is_named(
     assert sorted(Path().rglob("*")) == there
 
 
-@pytest.mark.parametrize("step", ["aside.write", "time_updates", "study_text", "plan", "load_study"])
+@pytest.mark.parametrize("step", ["write_sets", "time_updates", "study_text", "plan", "load_study"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, InputError, OSError(28, "No space left on device")])
 def test_what_ends_it_early_leaves_nothing(
     step: str, error: Any, text: Callable[..., None], monkeypatch: pytest.MonkeyPatch
@@ -255,8 +253,8 @@ def test_what_ends_it_early_leaves_nothing(
 
     text("train", sentences(400))
     with monkeypatch.context() as patch:
-        patch.setattr("creamtea.study.start.begin.time_updates", lambda *_: Timing(2, {}))
-        patch.setattr(f"creamtea.study.start.begin.{step}", fail)
+        patch.setattr("creamtea.study.start.time_updates", lambda *_: Timing(2, {}))
+        patch.setattr(f"creamtea.study.start.{step}", fail)
         done = CliRunner().invoke(app, ["init", *TRAIN])
     assert done.exit_code != 0
     assert {path.name for path in Path().iterdir()} == {"train.en", "train.de"}
@@ -272,10 +270,10 @@ def test_what_ends_it_early_keeps_an_earlier_study(
     text("train", sentences(400))
     init(*TRAIN)
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    monkeypatch.setattr("creamtea.study.start.begin.time_updates", interrupted)
+    monkeypatch.setattr("creamtea.study.start.time_updates", interrupted)
     CliRunner().invoke(app, ["init", *TRAIN, "--force", "--seed", "2"])
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
-    monkeypatch.setattr("creamtea.study.start.begin.load_study", interrupted)
+    monkeypatch.setattr("creamtea.study.start.load_study", interrupted)
     CliRunner().invoke(app, ["init", *TRAIN, "--force", "--no-timing", "--seed", "2"])
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
@@ -302,7 +300,7 @@ def test_a_pair_with_an_empty_side_is_not_set_aside(tmp_path: Path) -> None:
     source.write_text("".join("\n" if number == 7 else f"one {number}\n" for number in range(200)))
     target.write_text("".join(f"eins {number}\n" for number in range(200)))
     found = survey(source, target, bare)
-    drawn = [draw(found, ["dev"], seed)["dev"] for seed in range(20)]  # a quarter of the lines each
+    drawn = [draw_lines(found, ["dev"], seed)["dev"] for seed in range(20)]  # a quarter of the lines each
     assert not np.isin(7, np.concatenate(drawn))
 
 
@@ -383,8 +381,8 @@ def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.Mon
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(timing.importlib, "import_module", missing)
-    assert timing.time_updates(recipe, {}, a_text(5000)).speeds == {}
+    monkeypatch.setattr(first_study.importlib, "import_module", missing)
+    assert first_study.time_updates(recipe, {}, a_text(5000)).speeds == {}
 
 
 @pytest.mark.parametrize(
@@ -400,10 +398,10 @@ def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.Mon
 def test_a_precision_is_chosen_only_by_timings_that_agree(
     rounds: dict[str, list[float]], load: float, autocast: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timing.os, "getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr(first_study.os, "getloadavg", lambda: (load, load, load))
     timed = SimpleNamespace(tokens_per_second=lambda *_: rounds)
-    monkeypatch.setattr(timing.importlib, "import_module", lambda name: timed)
-    found = timing.time_updates(recipe_for(a_text(5000)), {}, a_text(5000))
+    monkeypatch.setattr(first_study.importlib, "import_module", lambda name: timed)
+    found = first_study.time_updates(recipe_for(a_text(5000)), {}, a_text(5000))
     assert found.autocast == autocast
     assert found.speeds == {name: sorted(values)[1] for name, values in rounds.items()}
 

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
-from creamtea.document.warning import StudyWarning
-from creamtea.study.checks.warnings import least_vocabulary, warnings_of
+from creamtea.document.mistakes import StudyWarning
+from creamtea.study.first_study import recipe_for
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
-from creamtea.study.start.recipe import recipe_for
 from creamtea.study.survey import survey
+from creamtea.study.warnings import least_vocabulary, warnings_of
 
 Write = Callable[..., Path]
 PAIRS = 1000

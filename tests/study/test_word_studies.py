@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.document.warning import StudyWarning
+from creamtea.document.mistakes import StudyWarning
 from creamtea.errors import InputError
-from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.data_files import MAX_LINES
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
+from creamtea.study.warnings import warnings_of
 
 WORDS = """\
 name: words

@@ -17,13 +17,11 @@ from toy_study import ToyStudy
 from creamtea.contract.step import LiveView, PartIndex
 from creamtea.errors import DamagedArtefact, InputError
 from creamtea.human.results.ratings import fingerprint
+from creamtea.store.areas import AREAS, UPLOADS, Entry, LogName, entries, write_log
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
-from creamtea.store.inventory import AREAS, UPLOADS, Entry, entries
-from creamtea.store.logs import LogName, write_log
 from creamtea.store.tables import Base, Campaign, CampaignMedia, StepFile, StudyRow, StudyStep
-from creamtea.upkeep.removal import Removed, RemovedCampaign, remove_campaign, remove_study
-from creamtea.upkeep.storage import collect, unneeded, usage
+from creamtea.upkeep import Removed, RemovedCampaign, collect, remove_campaign, remove_study, unneeded, usage
 
 RunToys = Callable[..., ToyStudy]
 OF_CAMPAIGNS = ("campaign", "item", "rater", "assignment", "rating", "audit_event")

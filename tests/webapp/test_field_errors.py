@@ -183,7 +183,7 @@ def modules_of_pages() -> dict[str, ast.Module]:
 def test_every_option_of_a_message_has_a_label_on_pages() -> None:
     """Or is one of the command line alone."""
     modules = modules_of_pages()
-    assert {"human.formats.appraise", "engine.trained_systems", "study.data_files"} <= set(modules)
+    assert {"human.formats.appraise", "engine.try_out", "study.data_files"} <= set(modules)
     for name, tree in modules.items():
         labels = {*LABELS, "leave-out", "output"} if name.startswith("human.") else {*LABELS, *submit.LABELS}
         known = OF_COMMANDS.get("human" if name.startswith("human.") else name, set())

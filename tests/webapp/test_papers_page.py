@@ -12,7 +12,7 @@ from organiser_app import READER, visits
 from organiser_app import shown as html
 from paper_rows import OURS, fill
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.html import part
 from creamtea.report.model import Cell, Delta, Row, Table

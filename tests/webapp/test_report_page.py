@@ -16,7 +16,7 @@ from rating_board import wait_for_size, wait_for_width
 from watched import at_rest, press
 
 from creamtea.access import links
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report.html import part
 from creamtea.report.model import Cell, Row, Table
 from creamtea_webapp.markup import HERE

@@ -17,9 +17,9 @@ from streamlit.testing.v1 import AppTest
 from creamtea.access import links, sessions
 from creamtea.access.sessions import Identity
 from creamtea.report.across_studies import common_test_sets, compared_systems
+from creamtea.store.areas import LogName, write_log
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.logs import LogName, write_log
 from creamtea.store.tables import StepRow, StudyRow, StudyStep
 from creamtea_webapp.pages.steps import LINES
 

@@ -1,1 +1,1 @@
-"""Who may see and do what: links, sessions, sign-in, rights, and the log of it."""
+"""Who may see and do what: links, sessions, sign-in, rights, and the log of decisions."""

@@ -57,10 +57,9 @@ def record(
     reason: str = "",
     detail: dict[str, Any] | None = None,
 ) -> None:
-    """Add a line to a campaign's log, in the transaction of what it tells of.
+    """Add a line to a campaign's log, in the transaction of the decision that it records.
 
-    `actor` says who it was: COMMAND_LINE, an organiser's session, or a rater's pseudonym. Raises ValueError
-    for an empty one.
+    `actor`: COMMAND_LINE, an organiser's session, or a rater's pseudonym. ValueError if it is empty.
     """
     if not actor.strip():
         raise ValueError("a line of the log needs an actor")
@@ -78,7 +77,7 @@ def record(
 
 
 def read(database: Database, campaign_id: int) -> list[Entry]:
-    """The log of a campaign, oldest first."""
+    """Return the log of a campaign, oldest first."""
     with database.session() as session:
         rows = session.execute(
             select(AuditEvent, Rater.pseudonym)

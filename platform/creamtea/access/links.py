@@ -1,6 +1,6 @@
 """Links that were made: what each opens, whether it still does, and withdrawing one.
 
-Secrets are stored nowhere (access/sessions.py), so a link is known by its number.
+Secrets are not stored (access/sessions.py), so a link is known by its number.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from creamtea.wording import option
 
 @dataclass(frozen=True)
 class Link:
-    """A link without its secret, or an organiser's right to sign in. `rater` is a pseudonym; `sessions` are
-    browsers that are signed in by it."""
+    """A link without its secret, or an organiser's right to sign in.
+
+    `rater` is a pseudonym. `sessions` counts the browsers that are signed in by it.
+    """
 
     id: int
     role: str  # one of tables.ROLES
@@ -40,7 +42,7 @@ class Link:
 
 
 def listed(database: Database, *, opening: bool = False) -> list[Link]:
-    """Every link, oldest first; with `opening` those that still let somebody in."""
+    """Return every link, oldest first; with `opening` only links that still let somebody in."""
     with database.session() as session:
         now = database.now(session)
         signed_in = (
@@ -85,8 +87,8 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
 def link_at_start(database: Database, *, for_person: bool) -> str | None:
     """Return the secret of a new organiser's link for a start of `creamtea serve` to print.
 
-    It replaces those of earlier starts that nobody has used. Unless a person reads it (`for_person`), nothing
-    is made if an organiser has a link or a session already: logs would collect links that nobody needs.
+    It replaces unused links of earlier starts. Unless a person reads it (`for_person`), no link is made if an
+    organiser has a link or a session already: logs would collect links that nobody needs.
     """
     with database.transaction() as session:
         now = database.now(session)
@@ -112,9 +114,9 @@ def link_at_start(database: Database, *, for_person: bool) -> str | None:
 
 
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:
-    """Withdraw a link, and with it the sessions that it opened. A campaign's log has a line of it.
+    """Withdraw a link and the sessions that it opened; a campaign's log gets a line.
 
-    InputError for a link that is not there or was withdrawn before, and for a reason that no log would keep.
+    InputError for an unknown link, one that was withdrawn before, and a reason that no log would keep.
     """
     with database.transaction() as session:
         taken = session.execute(
@@ -125,10 +127,8 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
         ).one_or_none()
         if taken is None:
             known = session.get(AccessToken, link_id) is not None
-            why = (
-                "was withdrawn before" if known else "is not there: `creamtea links list --all` has them all"
-            )
-            raise InputError(f"link {link_id} {why}")
+            unknown = "is not there: `creamtea links list --all` has them all"
+            raise InputError(f"link {link_id} {'was withdrawn before' if known else unknown}")
         if taken.campaign_id is None and reason:
             raise InputError(
                 f"link {link_id} belongs to no campaign, and so no log would keep the reason: leave "

@@ -55,7 +55,7 @@ RIGHTS: dict[str, dict[str, str]] = {
 
 
 def standing(identity: Identity | None) -> str:
-    """The column of the table that an identity stands in."""
+    """Return the column of the table that applies to an identity."""
     if identity is None:
         return NOBODY
     if identity.role == "rater":
@@ -71,9 +71,9 @@ def standing(identity: Identity | None) -> str:
 def may(
     identity: Identity | None, action: str, campaign_id: int | None = None, *, study_id: int | None = None
 ) -> bool:
-    """Whether this identity may do this, in this campaign or with this study where the action is about one.
+    """Return True if this identity may do this, in the given campaign or with the given study.
 
-    Raises KeyError for an action that the table does not know.
+    KeyError for an action that the table does not know.
     """
     right = RIGHTS[action].get(standing(identity))
     if right == OWN:

@@ -1,9 +1,8 @@
-"""Who may see what: one-time links, the browser sessions they are exchanged for, and rights.
+"""One-time links, and the browser sessions that they are exchanged for.
 
-A link carries a random 32-byte secret; the database keeps only its SHA-256. The secret is exchanged
-once, in one transaction and by the database's clock, for a browser session whose cookie is another such
-secret. Secrets are found by the index on their digest, so no comparison leaks how much of a guess was
-right.
+A link carries a random 32-byte secret; the database keeps only its SHA-256. The secret is exchanged once, in
+one transaction and by the database's clock, for a browser session whose cookie is another such secret.
+Secrets are found by the index on their digest, so no comparison reveals how much of a guess was right.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ SESSION_LIFETIME = timedelta(days=30)
 class AccessRefused(CreamteaError):
     """A link or a session that opens nothing: unknown, used, expired or revoked.
 
-    One message for all secrets: who holds a wrong one learns nothing about it.
+    All secrets get one message, so that the holder of a wrong one learns nothing about it.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -42,9 +41,11 @@ class AccessRefused(CreamteaError):
 
 @dataclass(frozen=True)
 class Identity:
-    """What a browser session stands for. A rater belongs to one campaign and may only rate in it; an
-    organiser's link may be for one campaign, a reader's for one study's report. What each may do is in
-    access/rights.py."""
+    """The person whom a browser session stands for.
+
+    A rater belongs to one campaign and may only rate in it. An organiser's link may be for one campaign, a
+    reader's for one study's report. access/rights.py says what each may do.
+    """
 
     session_id: int
     role: str  # one of tables.ROLES
@@ -76,10 +77,12 @@ def create_link(
 ) -> str:
     """Store a one-time token for a role and return its secret, which is shown once and kept nowhere.
 
-    A rater's token needs the rater, and only a rater's has one; `campaign_id` makes an organiser's token
-    one for this campaign only, `study_id` a reader's one for this study's report, whose sessions end with
-    `lifetime` too. Campaigns log their links. Raises ValueError for another combination, InputError for a
-    rater, a campaign or a study that is not there and for a rater whose identity was deleted.
+    `rater_id`: required for a rater, and only for a rater. `campaign_id`: restricts an organiser to this
+    campaign. `study_id`: restricts a reader to this study's report; its sessions end with `lifetime` too.
+    Campaigns log their links.
+
+    ValueError for another combination. InputError for an unknown rater, campaign or study, and for a rater
+    whose identity was deleted.
     """
     if (role == "rater") != (rater_id is not None):
         raise ValueError("a rater's link needs a rater, and no other link has one")
@@ -114,7 +117,7 @@ def add_link(
     study_id: int | None = None,
     at_start: bool = False,
 ) -> str:
-    """A token in the caller's transaction; its secret."""
+    """Add a token in the caller's transaction; return its secret."""
     secret = secrets.token_urlsafe(32)
     session.add(
         AccessToken(
@@ -132,7 +135,7 @@ def add_link(
 
 
 def linkable(session: Session, rater_id: int) -> Rater:
-    """The rater; InputError for one that is not there and for one whose identity was deleted."""
+    """Return the rater; InputError if there is none, or if the identity was deleted."""
     rater = session.get(Rater, rater_id)
     if rater is None:
         raise InputError(f"there is no rater with id {rater_id}")
@@ -144,7 +147,7 @@ def linkable(session: Session, rater_id: int) -> Rater:
 
 
 def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFETIME) -> OpenedSession:
-    """Open a browser session for a link's secret, once. Raises AccessRefused for any other secret.
+    """Open a browser session for a link's secret, once; AccessRefused for any other secret.
 
     The conditional update is the gate: of two exchanges at the same moment one finds the row unused.
     """
@@ -182,7 +185,7 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
 def open_session(
     session: Session, token_id: int, role: str, rater_id: int | None, now: datetime, lifetime: timedelta
 ) -> OpenedSession:
-    """A browser session for a used token, in the caller's transaction."""
+    """Open a browser session for a used token, in the caller's transaction."""
     secret = secrets.token_urlsafe(32)
     session.add(
         WebSession(
@@ -200,9 +203,9 @@ def open_session(
 def open_for_rater(
     session: Session, rater: Rater, now: datetime, lifetime: timedelta = SESSION_LIFETIME
 ) -> OpenedSession:
-    """A browser session for a rater who has shown who they are, in the caller's transaction.
+    """Open a browser session for a rater who has signed in, in the caller's transaction.
 
-    Its token is used from the start, so it is no link, and what ends a rater's links ends the session too.
+    Its token is used from the start, so it is no link; withdrawing the rater's links ends the session too.
     """
     token = AccessToken(
         role="rater",
@@ -218,7 +221,7 @@ def open_for_rater(
 
 
 def identify(database: Database, session_secret: str | None) -> Identity | None:
-    """Who holds this session secret, or None: unknown, expired, or it or its link revoked."""
+    """Return the holder of this session secret; None if it is unknown, expired or revoked."""
     if not session_secret:
         return None
     with database.session() as session:
@@ -227,7 +230,7 @@ def identify(database: Database, session_secret: str | None) -> Identity | None:
 
 
 def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
-    """Whether this session is open and came from this link: a person who opens their link again."""
+    """Return True if this session is open and came from this link: a person opens their link again."""
     with database.session() as session:
         row = _open_sessions(database, session, session_secret).one_or_none()
         return row is not None and row.link_digest == digest(link_secret)
@@ -265,7 +268,7 @@ def _open_sessions(database: Database, session: Session, session_secret: str) ->
 
 
 def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
-    """Withdraw every link of a rater that is not withdrawn yet; the campaign of each."""
+    """Withdraw every link of a rater that is not withdrawn yet; return the campaign of each."""
     revoked = session.scalars(
         update(AccessToken)
         .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
@@ -276,13 +279,13 @@ def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int |
 
 
 def is_withdrawn(session: Session, rater_id: int) -> bool:
-    """Whether the rater came by links, and all of them are withdrawn."""
+    """Return True if the rater came by links, and all of them are withdrawn."""
     revoked = session.scalars(select(AccessToken.revoked_at).where(AccessToken.rater_id == rater_id)).all()
     return bool(revoked) and None not in revoked
 
 
 def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
-    """Withdraw every link of a rater, and with them the sessions they opened; how many links.
+    """Withdraw every link of a rater and the sessions that they opened; return how many links.
 
     A sign-in goes too (access/sign_in.py): it would let the rater in again at once.
     """

@@ -1,16 +1,16 @@
 """People who sign in by OpenID Connect instead of by a link: who may, and the session that it opens.
 
-Somebody writes down who a rater is at the provider, `Rater.subject`, or who organises a campaign
-(`add_organiser`): a verified e-mail address, or "ISSUER|SUBJECT" where a provider vouches for no address. An
-organiser's is a token that no secret opens, `AccessToken.subject`, so it is listed and withdrawn like a link.
-The protocol itself is the web app's (creamtea_webapp/gate/); here a verified person becomes a session like
-one that a link opens.
+Somebody registers who a rater is at the provider (`Rater.subject`) or who organises a campaign
+(`add_organiser`): a verified e-mail address, or "ISSUER|SUBJECT" if the provider verifies no address. An
+organiser's registration is a token without a secret (`AccessToken.subject`), so it is listed and withdrawn
+like a link. The protocol itself is in the web app (creamtea_webapp/gate/); this module turns a verified
+person into a session.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
@@ -26,7 +26,7 @@ ORGANISES = timedelta(days=365)  # then somebody has to say so again
 
 
 class NotRegistered(CreamteaError):
-    """Nobody wrote this person down as a rater or an organiser (of the campaign asked for)."""
+    """Nobody registered this person as a rater or an organiser (of the campaign asked for)."""
 
     def __init__(self) -> None:
         super().__init__("no campaign here knows this person as a rater or an organiser")
@@ -34,7 +34,7 @@ class NotRegistered(CreamteaError):
 
 @dataclass(frozen=True)
 class Person:
-    """Who signed in, as the provider's verified ID token says."""
+    """Who signed in, according to the provider's verified ID token."""
 
     issuer: str
     subject: str
@@ -46,16 +46,16 @@ class Person:
 
     @property
     def subjects(self) -> list[str]:
-        """What may be written down for this person."""
+        """The subjects under which this person may be registered."""
         if self.email is None or not _is_address(self.email):
             return [self.identifier]
         return [self.identifier, _plain(self.email)]
 
 
 def checked_subject(subject: str) -> str:
-    """A sign-in as the database keeps it: an address in lower case, or ISSUER|SUBJECT as it is.
+    """Return a sign-in as the database keeps it; InputError if it is not one.
 
-    InputError for anything else.
+    An address becomes lower case; ISSUER|SUBJECT stays as it is.
     """
     subject = subject.strip()
     if subject.isprintable() and len(subject) <= MAX_SUBJECT:
@@ -83,10 +83,10 @@ def _plain(address: str) -> str:
 
 
 def set_subject(database: Database, rater_id: int, actor: str, subject: str) -> None:
-    """Write down who a rater is at the provider, instead of what was there.
+    """Register who a rater is at the provider, replacing an earlier registration.
 
-    InputError for a subject that is none or another rater's of the campaign, for a rater that is not there
-    and for one whose identity was deleted.
+    InputError for an invalid subject, for one of another rater of the campaign, for an unknown rater, and for
+    one whose identity was deleted.
     """
     subject = checked_subject(subject)
     with database.transaction() as session:
@@ -100,7 +100,7 @@ def set_subject(database: Database, rater_id: int, actor: str, subject: str) -> 
 
 
 def check_free(session: Session, campaign: Campaign, subject: str) -> None:
-    """InputError where a rater or an organiser of the campaign has this subject: nobody is both."""
+    """Raise InputError if a rater or an organiser of the campaign has this subject: nobody is both."""
     if session.scalar(select(Rater.id).where(Rater.campaign_id == campaign.id, Rater.subject == subject)):
         raise InputError(f"campaign {campaign.name!r} has a rater with this sign-in already")
     here = AccessToken.campaign_id == campaign.id
@@ -116,18 +116,18 @@ def check_free(session: Session, campaign: Campaign, subject: str) -> None:
 
 
 def _held_by(*subjects: str) -> ColumnElement[bool]:
-    """Whether a token is the right of one of these to sign in, and not withdrawn."""
+    """Match tokens that let one of these subjects sign in and are not withdrawn."""
     return AccessToken.subject.in_(subjects) & AccessToken.revoked_at.is_(None)
 
 
 def add_organiser(
     database: Database, campaign: str, actor: str, subject: str, lifetime: timedelta = ORGANISES
 ) -> None:
-    """Let somebody organise this campaign, and no other, by signing in. Withdrawing it (access/links.py) ends
-    the sessions, and so does the end of `lifetime`; a right that is over is withdrawn for the new one.
+    """Let somebody organise this campaign, and no other, by signing in.
 
-    InputError for an unknown campaign, for a subject that is none, and for one of a rater or an organiser of
-    the campaign.
+    Withdrawing the token (access/links.py) ends the sessions, and so does the end of `lifetime`. An expired
+    token is withdrawn to make place for the new one. InputError for an unknown campaign, an invalid subject,
+    and a subject of a rater or an organiser of the campaign.
     """
     subject = checked_subject(subject)
     with database.transaction() as session:
@@ -152,20 +152,6 @@ def add_organiser(
         audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
 
 
-def _organisers(
-    session: Session, person: Person, campaign_id: int | None, now: datetime
-) -> list[tuple[AccessToken, Campaign]]:
-    """The person's tokens that open something now."""
-    asked = (
-        select(AccessToken, Campaign)
-        .join(Campaign, Campaign.id == AccessToken.campaign_id)
-        .where(_held_by(*person.subjects), AccessToken.expires_at > now)
-    )
-    if campaign_id is not None:
-        asked = asked.where(Campaign.id == campaign_id)
-    return [(token, campaign) for token, campaign in session.execute(asked)]
-
-
 # ---------------------------------------------------------------- sessions
 
 
@@ -175,25 +161,37 @@ def open_session(
     campaign_id: int | None = None,
     lifetime: timedelta = sessions.SESSION_LIFETIME,
 ) -> sessions.OpenedSession:
-    """A browser session for a rater or an organiser with this sign-in: of the campaign asked for; without one
-    of the campaign that was launched last, or if none is launched, of the last.
+    """Open a browser session for a rater or an organiser with this sign-in.
 
-    A rater's token is used from the start, so it is no link, and what ends a rater's links ends the session
-    too; so does withdrawing an organiser's. NotRegistered where nobody is this person.
+    Without a campaign it is for the campaign launched last, or if none is launched, the last one. A rater's
+    token is used from the start, so it is no link; withdrawing the rater's links, or the organiser's token,
+    ends the session. NotRegistered if nobody has this sign-in.
     """
     with database.transaction() as session:
         asked = select(Rater, Campaign).join(Campaign).where(Rater.subject.in_(person.subjects))
         if campaign_id is not None:
             asked = asked.where(Campaign.id == campaign_id)
         now = database.now(session)
-        candidates: list[tuple[Rater | AccessToken, Campaign]] = [
-            (rater, of) for rater, of in session.execute(asked)
-        ]
-        # after the raters: of one campaign the lesser right is the first
-        candidates += _organisers(session, person, campaign_id, now)
+        candidates: list[tuple[Rater | AccessToken, Campaign]] = []
+        candidates += [(rater, campaign) for rater, campaign in session.execute(asked)]
+        # after the raters: in one campaign a rater's right, the lesser one, comes first
+        rights = (
+            select(AccessToken, Campaign)
+            .join(Campaign, Campaign.id == AccessToken.campaign_id)
+            .where(_held_by(*person.subjects), AccessToken.expires_at > now)
+        )
+        if campaign_id is not None:
+            rights = rights.where(Campaign.id == campaign_id)
+        candidates += [(token, campaign) for token, campaign in session.execute(rights)]
         if not candidates:
             raise NotRegistered
-        who, campaign = max(candidates, key=lambda candidate: _recent(candidate[1]))
+
+        def recency(candidate: tuple[object, Campaign]) -> tuple[bool, float, int]:
+            campaign = candidate[1]
+            launched = campaign.launched_at.timestamp() if campaign.launched_at else 0.0
+            return campaign.state == "launched", launched, campaign.id
+
+        who, campaign = max(candidates, key=recency)
         if isinstance(who, AccessToken):
             audit.record(session, campaign.id, "organiser", audit.ORGANISER_SIGNED_IN)
             left = min(lifetime, who.expires_at - now)
@@ -201,8 +199,3 @@ def open_session(
         rater = who
         audit.record(session, campaign.id, rater.pseudonym, audit.SIGNED_IN, rater.id)
         return sessions.open_for_rater(session, rater, now, lifetime)
-
-
-def _recent(campaign: Campaign) -> tuple[bool, float, int]:
-    launched = campaign.launched_at.timestamp() if campaign.launched_at else 0.0
-    return campaign.state == "launched", launched, campaign.id

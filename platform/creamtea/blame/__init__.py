@@ -1,1 +1,1 @@
-"""Where an error that raters marked comes from: the vocabulary selection, the search or the model."""
+"""Where a marked error comes from: the vocabulary selection, the search or the model."""

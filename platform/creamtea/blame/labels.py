@@ -1,7 +1,7 @@
-"""Label a marked error as one of selection, search or model, and collect the marked errors of a campaign.
+"""Label marked errors as selection, search or model errors, and collect a campaign's marked errors.
 
 The definitions are in docs/methods.md ("Where an error comes from"). Search errors and model errors are those
-of Stahlberg and Byrne (2019), asked of one place in an output instead of the whole; a selection error is a
+of Stahlberg and Byrne (2019), applied to one place in an output instead of the whole. A selection error is a
 word of the better translation that vocabulary selection did not allow (Domhan et al. 2022).
 """
 
@@ -21,7 +21,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol
-from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.human.protocols.spans import spans_of
 from creamtea.human.results.ratings import Ratings, payloads
 from creamtea.store.tables import SYSTEM_KINDS, Item
 from creamtea.words import word_spans, words
@@ -32,22 +32,22 @@ LACKS_OUTPUT = "the evidence lacks the output itself"
 
 
 def of_system(name: str) -> str:
-    """What a candidate is called that a rated system gave."""
+    """Name the candidate that a rated system gave."""
     return f"system {name}"
 
 
 def of_variant(name: str) -> str:
-    """What a candidate is called that another of the study's models gave."""
+    """Name the candidate that another of the study's models gave."""
     return f"model {name}"
 
 
 def of_reference(number: int) -> str:
-    """What a candidate is called that is a reference of the segment, 0 for the first."""
+    """Name the candidate that is a reference of the segment, 0 for the first."""
     return REFERENCE if number == 0 else f"{REFERENCE} {number + 1}"
 
 
 def of_edit(number: int) -> str:
-    """What a candidate is called that a rater made of the output."""
+    """Name the candidate that a rater made of the output."""
     return f"{POST_EDIT} {number + 1}"
 
 
@@ -60,8 +60,10 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class Mark:
-    """A marked error: the first and the last character in the output; both None for an omission. `better`:
-    the candidate that the rater corrected it to, where that is known."""
+    """A marked error: its first and last character in the output; both None for an omission.
+
+    `better`: the candidate that the rater corrected the output to, if known.
+    """
 
     start: int | None = None
     end: int | None = None
@@ -69,8 +71,7 @@ class Mark:
 
 
 def marks_of_edit(output: str, text: str) -> list[Mark]:
-    """A mark at each stretch of the output that the other text does not have, and one omission for all that
-    it has more."""
+    """Mark each stretch of the output that the edited text lacks, and one omission for all additions."""
     spans = word_spans(output)
     codes = SequenceMatcher(None, words(output), words(text), autojunk=False).get_opcodes()
     marks = [
@@ -83,8 +84,11 @@ def marks_of_edit(output: str, text: str) -> list[Mark]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A translation of the segment. `rank`: what the system's search maximises, of the model with its full
-    vocabulary. `forbidden`: places in the text of subwords that the selection does not allow."""
+    """A translation of the segment.
+
+    `rank`: its score by the objective of the system's search, over the model's full vocabulary. `forbidden`:
+    places in the text of subwords that the selection does not allow.
+    """
 
     names: tuple[str, ...]
     text: str
@@ -104,7 +108,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one output: the candidates that a worker has scored (`analysis.origins`)."""
+    """The candidates for one output that a worker has scored (`analysis.origins`)."""
 
     candidates: tuple[Candidate, ...]
 
@@ -112,45 +116,51 @@ class Evidence:
     def of(cls, row: Mapping[str, Any]) -> Self:
         power = row["normalization"]
 
-        def candidate(one: Mapping[str, Any]) -> Candidate:
-            tokens = one["length"] + 1  # with </s>
-            score = -math.inf if one["score"] is None else one["score"]
+        def candidate(scored: Mapping[str, Any]) -> Candidate:
+            tokens = scored["length"] + 1  # with </s>
+            score = -math.inf if scored["score"] is None else scored["score"]
             return Candidate(
-                tuple(one["names"]),
-                one["text"],
+                tuple(scored["names"]),
+                scored["text"],
                 score / tokens**power,
                 row["tolerance"] * tokens / tokens**power,
-                tuple((start, end) for start, end in one["forbidden"] or ()),
-                one["outcome"] == "proved",
+                tuple((start, end) for start, end in scored["forbidden"] or ()),
+                scored["outcome"] == "proved",
             )
 
-        return cls(tuple(candidate(one) for one in row["candidates"]))
+        return cls(tuple(map(candidate, row["candidates"])))
 
     def named(self, name: str) -> Candidate | None:
         return next((candidate for candidate in self.candidates if name in candidate.names), None)
 
     @property
     def proved(self) -> bool | None:
-        """Whether exact search ended with a proof; None where it was not tried."""
+        """True if exact search ended with a proof; None if it was not tried."""
         searched = self.named(EXACT)
         return None if searched is None else searched.proved
 
     def references(self) -> list[str]:
-        """The names of the references, the closest to the output first: the one with the fewest words that
-        only one of the two has. Of equally close ones the first."""
+        """Return the names of the references, the closest to the output first.
+
+        The closest shares the most words with the output; of equally close ones the first comes first.
+        """
         output = self.named(OUTPUT)
         if output is None:
             raise ValueError(LACKS_OUTPUT)
-        found: dict[str, Candidate] = {}
+        distances: dict[str, int] = {}  # words that only one of the two has, as they are aligned
         for candidate in self.candidates:
-            if name := next((name for name in candidate.names if _is_reference(name)), ""):
-                found[name] = candidate
-        return sorted(found, key=lambda name: (_distance(output, found[name]), len(name), name))
+            for name in candidate.names:
+                if name == REFERENCE or name.startswith(f"{REFERENCE} "):
+                    matcher = SequenceMatcher(None, output.words, candidate.words, autojunk=False)
+                    shared = sum(block.size for block in matcher.get_matching_blocks())
+                    distances[name] = len(output.words) + len(candidate.words) - 2 * shared
+                    break
+        return sorted(distances, key=lambda name: (distances[name], len(name), name))
 
 
 @dataclass(frozen=True)
 class Region:
-    """What another translation has in the place of a mark; whether that `differs` from the output."""
+    """The words of another translation in the place of a mark; `differs`: not those of the output."""
 
     differs: bool
     words: tuple[str, ...]
@@ -159,8 +169,11 @@ class Region:
 
 @dataclass(frozen=True)
 class Finding:
-    """`better`: the translation that says what was needed. `instead`: what shows the origin: the output with
-    the full vocabulary, the translation that the model prefers, or the wrong one that it prefers."""
+    """Where a marked error comes from, and what shows it.
+
+    `better`: the translation with the needed words. `instead`: the output with the full vocabulary, the
+    translation that the model prefers, or the wrong one that it prefers.
+    """
 
     origin: Origin
     marked: str
@@ -170,7 +183,7 @@ class Finding:
 
 
 class Comparison:
-    """A mark of an output, and what other translations have there."""
+    """A mark of an output, compared with other translations in the same place."""
 
     def __init__(self, output: Candidate, mark: Mark) -> None:
         self._output = output
@@ -187,8 +200,11 @@ class Comparison:
         self.text = " ".join(output.words[number] for number in self._marked)
 
     def _touches(self, first: int, last: int, words: int) -> bool:
-        """Whether a difference over the output's words [first, last) with so many words in their place
-        belongs to the mark. An insertion beside a marked word does not."""
+        """Return True if a difference belongs to the mark.
+
+        It replaces the output's words [first, last) by `words` words. An insertion beside a marked word does
+        not belong to it.
+        """
         if self._omission:
             return words > 0
         if not self._marked:
@@ -204,15 +220,17 @@ class Comparison:
         return Region(bool(changes), tuple(other.words[number] for number in numbers), places)
 
     def _touching(self, other: Candidate) -> list[tuple[int, int, int, int]]:
-        """The changes that belong to the mark. Of an omission: what is only missing, rather than said in
-        other words, if there is such."""
+        """Return the changes that belong to the mark.
+
+        For an omission these are insertions alone, if there are any, rather than replaced words.
+        """
         changes = self._changes(other)
         if self._omission and (inserted := [change for change in changes if change[0] == change[1]]):
             changes = inserted
         return [change for change in changes if self._touches(change[0], change[1], change[3] - change[2])]
 
     def _changes(self, other: Candidate) -> list[tuple[int, int, int, int]]:
-        """The output's words [first, last) in whose place the other has its words [begin, end)."""
+        """Return (first, last, begin, end): the output's words and the other's words in their place."""
         matcher = SequenceMatcher(None, self._output.words, other.words, autojunk=False)
         return [
             (first, last, begin, end)
@@ -221,12 +239,14 @@ class Comparison:
         ]
 
     def right(self, evidence: Evidence, better: Sequence[str]) -> Candidate | None:
-        """The first of the better translations that differs there."""
-        known = (evidence.named(name) for name in better)
-        return next((one for one in known if one is not None and self.region(one).differs), None)
+        """Return the first of the better translations that differs from the output there."""
+        for candidate in map(evidence.named, better):
+            if candidate is not None and self.region(candidate).differs:
+                return candidate
+        return None
 
     def mends(self, other: Candidate, better: Candidate) -> bool:
-        """Whether the other has there what the better translation has."""
+        """Return True if the other has what the better translation has there."""
         if other.words == better.words:
             return True
         needed, there = self.region(better), self.region(other)
@@ -237,8 +257,10 @@ class Comparison:
         return not there.words and self._neighbours(better) <= self._kept(other)
 
     def keeps(self, other: Candidate, better: Candidate) -> bool:
-        """Whether the other has the same error: the marked words, or none of those that are missing between
-        the same neighbours."""
+        """Return True if the other has the same error.
+
+        That is the marked words, or none of the missing words between the same neighbours.
+        """
         there = self.region(other)
         if not self._omission:
             return not there.differs
@@ -246,24 +268,28 @@ class Comparison:
         return missing and self._neighbours(better) <= self._kept(other)
 
     def _kept(self, other: Candidate) -> set[int]:
-        """The output's words that the other has in the same order."""
+        """Return the output's words that the other has in the same order."""
         changed = {number for first, last, _, _ in self._changes(other) for number in range(first, last)}
         return set(range(len(self._output.words))) - changed
 
     def _neighbours(self, better: Candidate) -> set[int]:
-        """The nearest words on both sides of the error that the better translation keeps: without them an
-        empty output would mend every word too many, and have every omission."""
+        """Return the nearest words on both sides of the error that the better translation keeps.
+
+        Without them an empty output would mend every superfluous word, and have every omission.
+        """
         kept = sorted(self._kept(better))
-        found: set[int] = set()
+        neighbours: set[int] = set()
         for first, last, _, _ in self._touching(better):
-            found |= set([n for n in kept if n < first][-1:]) | set([n for n in kept if n >= last][:1])
-        return found
+            neighbours |= {*[n for n in kept if n < first][-1:], *[n for n in kept if n >= last][:1]}
+        return neighbours
 
 
 def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
-    """Where the marked error comes from. `better`: names of candidates that are better translations, the best
-    first; the first that differs there is what was needed. Without a vocabulary selection there is no
-    candidate FULL."""
+    """Find where the marked error comes from.
+
+    `better`: names of better translations, the best first; the first that differs there has the needed words.
+    Without a vocabulary selection there is no candidate FULL.
+    """
     output = evidence.named(OUTPUT)
     if output is None:
         raise ValueError(LACKS_OUTPUT)
@@ -275,43 +301,28 @@ def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
     full = evidence.named(FULL)
     if full is not None and _selection(comparison, full, right):
         return Finding(Origin.SELECTION, comparison.text, needed.words, right, full)
-    mended = [one for one in evidence.candidates if comparison.mends(one, right)]
-    kept = [one for one in evidence.candidates if comparison.keeps(one, right)]
-    best, wrong = max(mended, key=_rank), max(kept, key=_rank)
+    mended = [candidate for candidate in evidence.candidates if comparison.mends(candidate, right)]
+    kept = [candidate for candidate in evidence.candidates if comparison.keeps(candidate, right)]
+    best, wrong = (max(candidates, key=lambda candidate: candidate.rank) for candidates in (mended, kept))
     prefers = best.rank > wrong.rank + max(best.tolerance, wrong.tolerance)
     origin, instead = (Origin.SEARCH, best) if prefers else (Origin.MODEL, wrong)
     return Finding(origin, comparison.text, needed.words, right, instead)
 
 
-def _is_reference(name: str) -> bool:
-    return name == REFERENCE or name.startswith(f"{REFERENCE} ")
-
-
-def _distance(one: Candidate, other: Candidate) -> int:
-    """Words that only one of the two has, as they are aligned."""
-    matcher = SequenceMatcher(None, one.words, other.words, autojunk=False)
-    shared = sum(block.size for block in matcher.get_matching_blocks())
-    return len(one.words) + len(other.words) - 2 * shared
-
-
-def _rank(candidate: Candidate) -> float:
-    return candidate.rank
-
-
 def _selection(comparison: Comparison, full: Candidate, right: Candidate) -> bool:
-    """The same search over the full vocabulary writes something else there, and a word that was needed there
-    was not allowed; where it mends the error, any word of what it writes: a beam may give up words before one
-    that it cannot write."""
+    """Return True for a selection error.
+
+    The same search over the full vocabulary writes something else there, and a needed word was not allowed;
+    if the full output mends the error, any of its words: a beam may give up words before one that it cannot
+    write.
+    """
     if not comparison.region(full).differs:
         return False
     needed = comparison.region(right)
-    if any(_overlap(place, banned) for place in needed.places for banned in right.forbidden):
-        return True
+    for start, end in needed.places:
+        if any(start < banned[1] and banned[0] < end for banned in right.forbidden):
+            return True
     return bool(full.forbidden) and comparison.mends(full, right)
-
-
-def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
 
 
 Output = tuple[int, int]  # a segment of the test set, and a position in Campaign.systems
@@ -320,22 +331,27 @@ COUNTED = ("minor", "major", "critical")
 
 @dataclass(frozen=True)
 class Marked:
-    """`texts`: every rated output. `marks`: of all raters who count; outputs without any are left out.
-    `edits`: what raters made of an output, each text once."""
+    """The marked errors of a campaign.
+
+    `texts`: every rated output. `marks`: of all raters who count; outputs without marks are left out.
+    `edits`: raters' corrections of an output, each text once.
+    """
 
     texts: dict[Output, str] = field(default_factory=dict)
     marks: dict[Output, list[Mark]] = field(default_factory=lambda: defaultdict(list))
     edits: dict[Output, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def beside(self, output: Output) -> dict[int, str]:
-        """The other systems' outputs of the same segment."""
+        """Return the other systems' outputs of the same segment."""
         segment, system = output
         return {at: text for (of, at), text in self.texts.items() if of == segment and at != system}
 
 
 def marks_of(session: Session, ratings: Ratings) -> Marked:
-    """Of a protocol in which raters mark errors (neutral and undecided ones are left out) or correct outputs:
-    what a rater changed is marked, and the corrected text is better there."""
+    """Collect the errors that raters marked (without neutral and undecided ones) or corrected.
+
+    A corrected stretch is a mark, for which the corrected text is better.
+    """
     protocol = ratings.campaign.protocol
     found = Marked(_texts(session, ratings.campaign.id))
     if not has_marks(protocol):
@@ -349,7 +365,8 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
             name = of_edit(edits.index(text))
             marks = [replace(mark, better=name) for mark in marks_of_edit(found.texts[output], text)]
         else:
-            marks = [_mark(span) for span in spans_of(payload) if span.severity in COUNTED]
+            spans = [span for span in spans_of(payload) if span.severity in COUNTED]
+            marks = [Mark() if span.in_source else Mark(span.start, span.end) for span in spans]
         if marks:
             found.marks[output] += marks
     return found
@@ -360,8 +377,11 @@ def has_marks(protocol: Protocol) -> bool:
 
 
 def low_scores(found: Marked, ratings: Ratings, below: float) -> Marked:
-    """The same with one mark on the whole of each output whose mean score is at most `below`: for protocols
-    without marked errors. Scores of pairs say which of two is better, not how good one is: they give none."""
+    """Mark the whole of each output with a mean score of at most `below`.
+
+    For protocols without marked errors. Preferences give no marks: they say which of two outputs is better,
+    not how good it is.
+    """
     if ratings.campaign.protocol.relative:
         return found
     marks: dict[Output, list[Mark]] = defaultdict(list)
@@ -373,7 +393,7 @@ def low_scores(found: Marked, ratings: Ratings, below: float) -> Marked:
 
 
 def scores_of(ratings: Ratings) -> Mapping[Output, float]:
-    """The mean score of each rated output; none of pairs."""
+    """Return the mean score of each rated output; empty for preferences."""
     if ratings.campaign.protocol.relative:
         return {}
     matrix = ratings.matrix()
@@ -386,7 +406,7 @@ def scores_of(ratings: Ratings) -> Mapping[Output, float]:
 
 
 def better_of(marked: Marked, scores: Mapping[Output, float], output: Output) -> list[int]:
-    """The systems whose output of the segment got a higher score than this one, the best first."""
+    """Return the systems whose output of the segment has a higher score, the best first."""
     segment, _ = output
     own = scores.get(output)
     if own is None:
@@ -397,10 +417,6 @@ def better_of(marked: Marked, scores: Mapping[Output, float], output: Output) ->
         if (score := scores.get((segment, at))) is not None and score > own
     }
     return sorted(higher, key=lambda at: (-higher[at], at))
-
-
-def _mark(span: Span) -> Mark:
-    return Mark() if span.in_source else Mark(span.start, span.end)
 
 
 def _texts(session: Session, campaign: int) -> dict[Output, str]:

@@ -1,14 +1,14 @@
 """Gather the evidence on every marked output of a campaign: `creamtea blame`.
 
-Each output is stored when it is done, under a key of all that its evidence depends on: a run that was
-interrupted continues, and a run with new ratings adds what is new.
+Each output's evidence is stored at once, under a key of everything that it depends on: an interrupted run
+continues, and a run with new ratings adds what is new.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,13 +26,13 @@ from creamtea.blame.labels import (
     of_system,
     of_variant,
 )
-from creamtea.document.canonical import digest
+from creamtea.document.strict_json import digest
 from creamtea.engine.runner import load_module
-from creamtea.engine.trained_systems import TranslatingStep, opened, translating_step
+from creamtea.engine.try_out import TranslatingStep, opened, translating_step
 from creamtea.errors import InputError
 from creamtea.human.results.of_study import is_about
 from creamtea.human.results.ratings import load_ratings
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.steps.systems import DecodeParams
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -46,8 +46,11 @@ MODULE = "creamtea_workers.analysis.origins"
 
 @dataclass(frozen=True)
 class Settings:
-    """`beam`: the width of the wider beam; `states`: what exact search may explore of a sentence; `below`:
-    where no errors are marked, the score up to which an output is one mark."""
+    """Limits of the searches for evidence.
+
+    `beam`: the width of the wider beam. `states`: how many states exact search may explore per sentence.
+    `below`: if no errors are marked, the score up to which an output counts as one mark.
+    """
 
     beam: int = 16
     states: int = 10_000
@@ -56,8 +59,10 @@ class Settings:
 
 @dataclass
 class Gathered:
-    """Outputs with marks: looked into now and before; `others`: of systems without a model here, or that the
-    study translates differently."""
+    """How many marked outputs have evidence, from this run and from earlier ones.
+
+    `others`: outputs of systems without a model here, or that the study translates differently.
+    """
 
     now: int = 0
     before: int = 0
@@ -66,7 +71,7 @@ class Gathered:
 
 @dataclass(frozen=True)
 class _Work:
-    """The outputs of one system that are to be looked into, with their sources and texts beside them."""
+    """The outputs of one system to examine, with their sources and other translations."""
 
     position: int
     system: str
@@ -77,7 +82,7 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _Material:
+class _BlameInputs:
     study: int
     spec: Study
     campaign: int
@@ -98,43 +103,54 @@ def gather(
     only: Sequence[str] = (),
     progress: Callable[[int, int, str], None] = lambda done, total, system: None,
 ) -> Gathered:
-    """`only`: of these systems. InputError where the study or the campaign is not there, where they have no
-    system in common, and where there is nothing that could be marked."""
+    """Gather evidence on the marked outputs; `only`: of these systems.
+
+    InputError for an unknown study or campaign, if they have no system in common, and if nothing could be
+    marked.
+    """
     with database.session() as session:
-        material = _read(session, store, study, campaign, settings)
-    unknown = sorted(set(only) - set(material.systems))
+        inputs = _read(session, store, study, campaign, settings)
+    unknown = sorted(set(only) - set(inputs.systems))
     if unknown:
-        raise InputError(f"--system {unknown[0]}: campaign {campaign!r} rates {', '.join(material.systems)}")
+        raise InputError(f"--system {unknown[0]}: campaign {campaign!r} rates {', '.join(inputs.systems)}")
     gathered = Gathered()
-    work = _plan(database, store, material, only, gathered)
-    keys = _known(database, material.campaign)
+    work = _plan(database, store, inputs, only, gathered)
+    with database.session() as session:
+        stored = select(Blame.segment_index, Blame.system, Blame.key)
+        rows = session.execute(stored.where(Blame.campaign_id == inputs.campaign))
+        keys = {(segment, system): key for segment, system, key in rows}
     left: list[tuple[_Work, list[Output]]] = []
-    for one in work:
-        missing = [output for output in one.sources if keys.get(output) != _key(one, output, settings)]
-        gathered.before += len(one.sources) - len(missing)
-        left.append((one, missing))
+    for system in work:
+        missing = [output for output in system.sources if keys.get(output) != _key(system, output, settings)]
+        gathered.before += len(system.sources) - len(missing)
+        left.append((system, missing))
     total = sum(len(missing) for _, missing in left)
-    if not only:
-        _forget_others(database, material)
-    for one, missing in left:
+    if not only:  # forget outputs without a mark by now: a rater was excluded, or the bound is lower
+        with database.transaction() as session:
+            for row in session.scalars(select(Blame).where(Blame.campaign_id == inputs.campaign)):
+                if (row.segment_index, row.system) not in inputs.marked.marks:
+                    session.delete(row)
+    for system, missing in left:
         if not missing:
             continue
-        texts = _with_models(store, one, missing)
-        with opened(one.step.task, store) as context:
+        texts = _with_models(store, system, missing)
+        with opened(system.step.task, store) as context:
             module = load_module(MODULE, context.cpus)
             investigation = module.Investigation.of_step(context, settings.beam, settings.states)
         for output in missing:
-            row = investigation.examine(one.sources[output], material.marked.texts[output], texts[output])
-            evidence = {**row, "settings": asdict(settings)}
-            _store(database, material.campaign, one, output, _key(one, output, settings), evidence)
+            examined = investigation.examine(
+                system.sources[output], inputs.marked.texts[output], texts[output]
+            )
+            evidence = {**examined, "settings": asdict(settings)}
+            _store(database, inputs.campaign, system, output, _key(system, output, settings), evidence)
             gathered.now += 1
-            progress(gathered.now, total, one.system)
+            progress(gathered.now, total, system.system)
     return gathered
 
 
 def _read(
     session: Session, store: ArtefactStore, study: str | int, campaign: str, settings: Settings
-) -> _Material:
+) -> _BlameInputs:
     study_row, rated = find_study(session, study), find_campaign(session, campaign)
     _check_same_study(session, study_row, rated)
     ratings = load_ratings(session, rated)
@@ -164,7 +180,7 @@ def _read(
         )
     )
     sources = session.execute(select(Segment.index, Segment.source).where(Segment.step_key == test_set.key))
-    return _Material(
+    return _BlameInputs(
         study_row.id,
         spec_of(study_row),
         rated.id,
@@ -178,7 +194,10 @@ def _read(
 
 
 def _check_same_study(session: Session, study: StudyRow, campaign: Campaign) -> None:
-    """Another submission may have the same models; ratings made elsewhere may be of any."""
+    """Raise InputError if the campaign rates other outputs than this study's.
+
+    Another submission may have the same models; ratings made elsewhere may be of any study.
+    """
     rated = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
     if rated is not None and not is_about(session, campaign, study):
         raise InputError(
@@ -188,37 +207,41 @@ def _check_same_study(session: Session, study: StudyRow, campaign: Campaign) -> 
 
 
 def _plan(
-    database: Database, store: ArtefactStore, material: _Material, only: Sequence[str], gathered: Gathered
+    database: Database,
+    store: ArtefactStore,
+    inputs: _BlameInputs,
+    only: Sequence[str],
+    gathered: Gathered,
 ) -> list[_Work]:
     work = []
-    for position, system in enumerate(material.systems):
-        outputs = sorted(output for output in material.marked.marks if output[1] == position)
+    for position, system in enumerate(inputs.systems):
+        outputs = sorted(output for output in inputs.marked.marks if output[1] == position)
         if not outputs or (only and system not in only):
             continue
         ours = [
             output
             for output in outputs
-            if material.hypotheses.get((system, output[0])) == material.marked.texts.get(output)
-            and output[0] in material.sources
+            if inputs.hypotheses.get((system, output[0])) == inputs.marked.texts.get(output)
+            and output[0] in inputs.sources
         ]
         if len(ours) < len(outputs):
             gathered.others[system] = len(outputs) - len(ours)
         if ours:
-            step = translating_step(database, store, material.study, system, None)
-            texts = {output: _texts(material, output) for output in ours}
-            sources = {output: material.sources[output[0]] for output in ours}
-            others = _others(database, store, material, system)
+            step = translating_step(database, store, inputs.study, system, None)
+            texts = {output: _texts(inputs, output) for output in ours}
+            sources = {output: inputs.sources[output[0]] for output in ours}
+            others = _others(database, store, inputs, system)
             work.append(_Work(position, system, step, sources, texts, others))
     if not work and gathered.others:
         raise InputError(
             "none of the outputs with marked errors is a translation by this study: "
-            f"{why_none(material.spec, list(gathered.others))}"
+            f"{why_none(inputs.spec, list(gathered.others))}"
         )
     return work
 
 
 def why_none(spec: Study, systems: Sequence[str]) -> str:
-    """Why no output of these systems is one that a model of the study made."""
+    """Say why no model of the study made an output of these systems."""
     given = [name for name in systems if name in spec.systems and not spec.systems[name].variant]
     others = [name for name in systems if name not in given]
     reasons = []
@@ -230,31 +253,33 @@ def why_none(spec: Study, systems: Sequence[str]) -> str:
 
 
 def _others(
-    database: Database, store: ArtefactStore, material: _Material, system: str
+    database: Database, store: ArtefactStore, inputs: _BlameInputs, system: str
 ) -> dict[str, TranslatingStep]:
-    """A model of each of the study's variants of other objectives, by the variant; no ensembles, which are
-    other models as well."""
-    variants, systems = material.spec.variants, material.spec.systems
-    own, found = variants[systems[system].variant].objective, {}
+    """Return a model of each of the study's variants of other objectives, by the variant.
+
+    Ensembles are left out, as they combine several models.
+    """
+    variants, systems = inputs.spec.variants, inputs.spec.systems
+    objective, models = variants[systems[system].variant].objective, {}
     for name, variant in variants.items():
         with_it = [
             other
             for other in systems
-            if other in material.trained and systems[other].variant == name and not systems[other].ensemble
+            if other in inputs.trained and systems[other].variant == name and not systems[other].ensemble
         ]
-        if variant.objective != own and with_it:
-            found[name] = translating_step(database, store, material.study, with_it[0], None)
-    return found
+        if variant.objective != objective and with_it:
+            models[name] = translating_step(database, store, inputs.study, with_it[0], None)
+    return models
 
 
-def _texts(material: _Material, output: Output) -> dict[str, str]:
-    """Rated outputs of other systems, what raters made of this one, and the references."""
+def _texts(inputs: _BlameInputs, output: Output) -> dict[str, str]:
+    """Return other systems' rated outputs, raters' corrections of this one, and the references."""
     beside = {
-        of_system(material.systems[at]): text for at, text in sorted(material.marked.beside(output).items())
+        of_system(inputs.systems[at]): text for at, text in sorted(inputs.marked.beside(output).items())
     }
-    edits = {of_edit(number): text for number, text in enumerate(material.marked.edits.get(output, []))}
+    edits = {of_edit(number): text for number, text in enumerate(inputs.marked.edits.get(output, []))}
     references = {
-        of_reference(number): text for number, text in enumerate(material.references.get(output[0], []))
+        of_reference(number): text for number, text in enumerate(inputs.references.get(output[0], []))
     }
     return {**beside, **edits, **references}
 
@@ -262,8 +287,7 @@ def _texts(material: _Material, output: Output) -> dict[str, str]:
 def _with_models(
     store: ArtefactStore, work: _Work, outputs: Sequence[Output]
 ) -> dict[Output, dict[str, str]]:
-    """The texts, with translations by the study's variants of other objectives: the same search, every
-    subword."""
+    """Add translations by the study's variants of other objectives: same search, full vocabulary."""
     texts = {output: dict(work.texts[output]) for output in outputs}
     search = DecodeParams.model_validate(work.step.task.params).search
     for name, step in work.others.items():
@@ -280,23 +304,6 @@ def _key(work: _Work, output: Output, settings: Settings) -> str:
     models = {name: step.task.key for name, step in work.others.items()}
     texts = [work.sources[output], work.texts[output]]
     return digest([VERSION, work.step.task.key, *texts, asdict(settings), *output, models])
-
-
-def _known(database: Database, campaign: int) -> Mapping[Output, str]:
-    with database.session() as session:
-        rows = session.execute(
-            select(Blame.segment_index, Blame.system, Blame.key).where(Blame.campaign_id == campaign)
-        )
-        return {(segment, system): key for segment, system, key in rows}
-
-
-def _forget_others(database: Database, material: _Material) -> None:
-    """Evidence on outputs without a mark by now: a rater was excluded, or the bound of scores is lower."""
-    with database.transaction() as session:
-        of_campaign = select(Blame).where(Blame.campaign_id == material.campaign)
-        for row in session.scalars(of_campaign):
-            if (row.segment_index, row.system) not in material.marked.marks:
-                session.delete(row)
 
 
 def _store(
@@ -327,25 +334,21 @@ FILE = "segments.jsonl"  # of a step `test_set`; only the first references are r
 def references_of(
     session: Session, store: ArtefactStore, test_set: str, campaign: int
 ) -> dict[int, list[str]]:
-    """By segment, each text once, empty ones left out. `test_set`: the key of its step."""
-    found: dict[int, list[str]] = defaultdict(list)
-    for index, text in session.execute(
-        select(Segment.index, Segment.reference).where(Segment.step_key == test_set)
-    ):
-        found[index].append(text)
-    for index, texts in _further(session, store, test_set).items():
-        found[index] += texts
-    for index, texts in session.execute(
-        select(Item.segment_index, Item.references).where(Item.campaign_id == campaign)
-    ):
-        found[index] += texts
-    return {index: [text for text in dict.fromkeys(texts) if text] for index, texts in found.items()}
+    """Return all references by segment, each text once, without empty ones.
 
-
-def _further(session: Session, store: ArtefactStore, test_set: str) -> dict[int, list[str]]:
-    file = session.get(StepFile, (test_set, FILE))
-    if file is None:
-        return {}
-    with store.open(file.digest) as lines:
-        rows = [json.loads(line) for line in lines if b"more_references" in line]
-    return {row["index"]: row["more_references"] for row in rows}
+    `test_set`: the key of its step.
+    """
+    references: dict[int, list[str]] = defaultdict(list)
+    first = select(Segment.index, Segment.reference).where(Segment.step_key == test_set)
+    for index, text in session.execute(first):
+        references[index].append(text)
+    if (file := session.get(StepFile, (test_set, FILE))) is not None:
+        with store.open(file.digest) as lines:
+            for line in lines:
+                if b"more_references" in line:
+                    row = json.loads(line)
+                    references[row["index"]] += row["more_references"]
+    shown = select(Item.segment_index, Item.references).where(Item.campaign_id == campaign)
+    for index, texts in session.execute(shown):
+        references[index] += texts
+    return {index: [text for text in dict.fromkeys(texts) if text] for index, texts in references.items()}

@@ -1,9 +1,8 @@
 """The file of a bundle: a ZIP archive with rows of the database as JSON Lines, and a manifest.
 
 The manifest has the SHA-256 of every other file. Equal contents give equal bytes (with one version of zlib):
-files in the order of their names, without times. Left out of the rows are who raters are (their pseudonyms
-stay), what they wrote freely, and where on whose machine a step ran. No table of access (tokens, sessions) is
-among these.
+files are ordered by name, without times. The rows omit who raters are (their pseudonyms stay), their free
+texts, and where on whose machine a step ran. Tables of access (tokens, sessions) are not included.
 """
 
 from __future__ import annotations
@@ -64,28 +63,25 @@ def file_of(table: type[Base]) -> str:
 
 
 def columns_of(table: type[Base]) -> dict[str, Any]:
-    """The columns that a bundle holds."""
+    """Return the columns that a bundle holds."""
     left_out = LEFT_OUT.get(table, {})
     return {column.key: column for column in table.__table__.columns if column.key not in left_out}
 
 
 def to_lines(table: type[Base], rows: Iterable[Any]) -> bytes:
     columns = columns_of(table)
-    lines = (
-        json.dumps(
-            {name: _plain(getattr(row, name)) for name in columns}, ensure_ascii=False, allow_nan=False
-        )
-        for row in rows
-    )
+    lines = []
+    for row in rows:
+        values = {name: getattr(row, name) for name in columns}
+        lines.append(json.dumps(values, ensure_ascii=False, allow_nan=False, default=datetime.isoformat))
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
 def from_values(table: type[Base], lines: Iterable[Any], place: str) -> list[dict[str, Any]]:
-    """Values for an INSERT, with those that stand for what was left out. InputError with line and column."""
+    """Return values for an INSERT, with placeholders for omitted columns.
+
+    InputError with line and column for a value that the table cannot hold.
+    """
     columns = columns_of(table)
     rows = []
     for number, values in enumerate(lines, start=1):
@@ -155,7 +151,10 @@ class PackedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What manifest.json says. `versions`: of what computes; `left_out`: settings that were emptied."""
+    """The content of manifest.json.
+
+    `versions`: Python and the packages that compute. `left_out`: settings that were emptied.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -180,13 +179,15 @@ def sha256(content: bytes) -> str:
 
 
 def listed(files: Mapping[str, bytes]) -> dict[str, PackedFile]:
-    """The files as a manifest lists them."""
+    """List the files as a manifest does."""
     return {name: PackedFile(sha256(content), len(content)) for name, content in sorted(files.items())}
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
-    """`files`: with their manifest. InputError where the archive cannot be written, or would be too large to
-    be read; nothing of it is left then."""
+    """Write `files`, the manifest among them, as an archive.
+
+    InputError if it cannot be written or would be too large to be read; then nothing is left of it.
+    """
     size = sum(map(len, files.values()))
     if len(files) > MAX_FILES or size > MAX_BYTES:
         raise InputError(
@@ -211,8 +212,8 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
 class Archive:
     """An archive whose files are those of its manifest. Nothing is unpacked to a path that it names.
 
-    InputError for what is no such archive: truncated, too large, with a path that leaves it, with a file
-    that the manifest does not list, lacks or gives another SHA-256.
+    InputError if the archive is truncated or too large, if a path leads out of it, or if the manifest does
+    not list a file, lists a missing one or gives another SHA-256.
     """
 
     def __init__(self, path: Path) -> None:
@@ -245,11 +246,11 @@ class Archive:
         return [name for name in self.manifest.files if name.startswith(folder)]
 
     def unread(self) -> list[str]:
-        """The files of the manifest that nobody has asked for."""
+        """List the files of the manifest that nobody has read."""
         return [name for name in self.names() if name not in self._asked]
 
     def read(self, name: str) -> bytes:
-        """A file of the manifest. InputError for one that is not there, or damaged."""
+        """Read a file of the manifest; InputError if it is missing or damaged."""
         self._asked.add(name)
         try:
             return self._zip.read(name)
@@ -312,7 +313,7 @@ class Archive:
 
 
 def parse_lines(content: bytes, place: str) -> list[Any]:
-    """The values of JSON Lines. InputError with the line."""
+    """Parse JSON Lines; InputError with the line."""
     lines = content.split(b"\n")
     if not lines[-1]:  # behind the last line's end; all there is of an empty file
         lines.pop()
@@ -321,7 +322,10 @@ def parse_lines(content: bytes, place: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Difference:
-    """`place`: file, then what of it. A value that is not there is NOTHING."""
+    """A stored and a recomputed value that differ.
+
+    `place`: the file, then the place in it. NOTHING stands for a missing value.
+    """
 
     place: str
     stored: Any

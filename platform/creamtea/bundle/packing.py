@@ -90,7 +90,7 @@ manifest.json          versions, and the SHA-256 of every file
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that compute."""
+    """Return the versions of Python and of the packages that compute."""
     return {
         "python": platform.python_version(),
         **{package: importlib.metadata.version(package) for package in PACKAGES},
@@ -100,10 +100,10 @@ def versions() -> dict[str, str]:
 def pack(
     database: Database, store: ArtefactStore, study: str | int, with_checks: bool = False
 ) -> dict[str, bytes]:
-    """The files of the bundle of the study with this number, or the newest of this name.
+    """Return the files of the bundle of the study with this number, or the newest with this name.
 
-    InputError for a study that is not there or not ended, or whose outputs are gone; and without
-    `with_checks` for one with an open campaign whose raters the bundle would tell what they are checked by.
+    InputError for an unknown study, one that has not ended, and one whose outputs are gone. Without
+    `with_checks` also for an open campaign with controls: the bundle would show them to its raters.
     """
     with database.session() as session:
         row = find_study(session, study)
@@ -120,8 +120,10 @@ def pack(
             PAGE: to_html(report).encode(),
             **{file_of(table): to_lines(table, rows[table]) for table in TABLES},
             **_text_files(session, store, row.id, rows[StepFile]),
-            **_media_files(store, rows[CampaignMedia]),
         }
+        for media in rows[CampaignMedia]:
+            check_stored(store, media.digest, media.type)
+            files[media_file(media.digest)] = store.read(media.digest)
         manifest = Manifest(
             study=PackedStudy(row.name, row.id),
             creamtea=creamtea.__version__,
@@ -134,9 +136,7 @@ def pack(
 
 
 def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
-    keys = sorted(
-        set(session.scalars(select(StudyStep.step_key).where(StudyStep.study_id == study.id))),
-    )
+    keys = sorted(set(session.scalars(select(StudyStep.step_key).where(StudyStep.study_id == study.id))))
     campaigns, _ = campaigns_of(session, study)
     numbers, known = [campaign.id for campaign in campaigns], frozenset(keys)
     studies = {study.id, *(campaign.study_id for campaign in campaigns)}
@@ -184,11 +184,13 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
 def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> None:
     for campaign in campaigns:
         kinds = Counter(ItemKind(item.kind) for item in items if item.campaign_id == campaign.id)
-        found = [kind.counted(number) for kind, number in kinds.items() if kind.is_written or kind.is_control]
-        if campaign.state == "launched" and found:
+        checks = [
+            kind.counted(number) for kind, number in kinds.items() if kind.is_written or kind.is_control
+        ]
+        if campaign.state == "launched" and checks:
             raise InputError(
                 f"campaign {campaign.name!r} is open, and the bundle would show its raters the checks "
-                f"({', '.join(found)}): close it first, or say --with-checks if they will not see it"
+                f"({', '.join(checks)}): close it first, or say --with-checks if they will not see it"
             )
 
 
@@ -212,26 +214,18 @@ def _text_files(
     }
 
 
-def _media_files(store: ArtefactStore, shown: list[CampaignMedia]) -> dict[str, bytes]:
-    files = {}
-    for file in shown:
-        check_stored(store, file.digest, file.type)
-        files[media_file(file.digest)] = store.read(file.digest)
-    return files
-
-
 def media_file(digest: str) -> str:
-    """Where a bundle has a file beside sources."""
+    """Return the place in a bundle of a file beside sources."""
     return f"media/{digest}"
 
 
 def places_of(session: Session, study: int) -> dict[str, str]:
-    """The first place in the study of each step, by its key."""
+    """Return the first place in the study of each step, by its key."""
     return {key: node.name for key, node in steps_of(study_nodes(session, study)).items()}
 
 
 def place_of(node: str, name: str) -> str:
-    """Where a bundle has a step's file: by the step's first place in the study."""
+    """Return the place in a bundle of a step's file, by the step's first place in the study."""
     parts = [quote(part, safe="+=,()") for part in node.split("/")]
     return "/".join(
         ["files", *(part if part.strip(".") else part.replace(".", "%2E") for part in parts), name]
@@ -248,7 +242,7 @@ def _read(store: ArtefactStore, file: StepFile, node: str) -> bytes:
 
 
 def _without_secrets(session: Session, campaigns: list[Campaign]) -> list[str]:
-    """Empty the settings that are nobody's business, and say which there were."""
+    """Empty the secret settings of campaigns; return which were set."""
     left_out = []
     for campaign in campaigns:
         there = [name for name in SECRET_SETTINGS if campaign.settings.get(name)]
@@ -269,8 +263,11 @@ Row = TypeVar("Row", bound=Base)
 
 @dataclass(frozen=True)
 class Opened:
-    """`study`: its number. `places`: of each step by its key, the first one. `differences`: files that are
-    not those which their steps left."""
+    """An opened bundle.
+
+    `study`: its number. `places`: the first place of each step, by its key. `differences`: files whose
+    content is not what their steps stored.
+    """
 
     database: Database
     store: ArtefactStore
@@ -281,15 +278,23 @@ class Opened:
 
 @contextmanager
 def opened_bundle(archive: Archive) -> Iterator[Opened]:
-    """InputError for a bundle of another schema, and for rows that are no study's."""
-    _check_schema(archive)
+    """Open a bundle; InputError if its schema is another, or its rows are inconsistent."""
+    manifest = archive.manifest
+    if manifest.schema != head():
+        raise InputError(
+            f"{archive.path}: packed by creamtea {manifest.creamtea}, whose database is of revision "
+            f"{manifest.schema}; this one's is of {head()}: verify it with the version that packed it"
+        )
     with scratch_folder("bundle") as folder:
         store = ArtefactStore(Path(folder) / "artefacts")
         database = open_database(f"sqlite:///{folder}/bundle.db")
         try:
             with database.transaction() as session:
                 try:
-                    places = _insert(session, archive)
+                    for table in TABLES:
+                        if table not in OF_STEP and (values := _values(archive, table)):
+                            session.execute(insert(table), values)
+                    places = places_of(session, archive.manifest.study.number)
                     differences = _ingest(session, store, archive, places, Path(folder) / "files")
                     session.flush()
                 except (SQLAlchemyError, StepError, OverflowError) as error:
@@ -298,23 +303,6 @@ def opened_bundle(archive: Archive) -> Iterator[Opened]:
             yield Opened(database, store, archive.manifest.study.number, places, differences)
         finally:
             database.close()
-
-
-def _check_schema(archive: Archive) -> None:
-    manifest = archive.manifest
-    if manifest.schema != head():
-        raise InputError(
-            f"{archive.path}: packed by creamtea {manifest.creamtea}, whose database is of revision "
-            f"{manifest.schema}; this one's is of {head()}: verify it with the version that packed it"
-        )
-
-
-def _insert(session: Session, archive: Archive) -> dict[str, str]:
-    """The rows that are not a step's results; the steps' places, by their keys."""
-    for table in TABLES:
-        if table not in OF_STEP and (values := _values(archive, table)):
-            session.execute(insert(table), values)
-    return places_of(session, archive.manifest.study.number)
 
 
 def _ingest(
@@ -330,10 +318,14 @@ def _ingest(
             if file.name in TEXT_FILES:
                 place = place_of(places.get(key, key), file.name)
                 texts[file.name] = archive.read(place)
-                there = _put(store, texts[file.name], folder / str(number), file.name)
-                if there != file:
-                    differences.append(Difference(f"{place}: SHA-256", file.digest, there.digest))
-                file = there
+                step_folder = folder / str(number)
+                step_folder.mkdir(parents=True, exist_ok=True)
+                (step_folder / file.name).write_bytes(texts[file.name])
+                (stored,) = store.put_folder(step_folder)
+                (step_folder / file.name).unlink()
+                if stored != file:
+                    differences.append(Difference(f"{place}: SHA-256", file.digest, stored.digest))
+                file = stored
             files.append(file)
         curves = sorted(points[key], key=lambda point: point.position)
         result = StepResult(
@@ -344,22 +336,14 @@ def _ingest(
 
 
 def _values(archive: Archive, table: type[Base]) -> list[dict[str, Any]]:
-    """Of an INSERT."""
+    """Return the values for an INSERT into the table."""
     file = file_of(table)
     return from_values(table, parse_lines(archive.read(file), file), file)
 
 
 def _by_step(archive: Archive, table: type[Row]) -> dict[str, list[Row]]:
-    """The rows of each step by its key."""
-    found = defaultdict(list)
+    """Return the rows of each step by its key."""
+    rows = defaultdict(list)
     for values in _values(archive, table):
-        found[str(values["step_key"])].append(table(**values))
-    return found
-
-
-def _put(store: ArtefactStore, content: bytes, folder: Path, name: str) -> StoredFile:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(content)
-    (stored,) = store.put_folder(folder)
-    (folder / name).unlink()
-    return stored
+        rows[str(values["step_key"])].append(table(**values))
+    return rows

@@ -1,4 +1,4 @@
-"""Compute the numbers of a bundle again, without a database or a network, and say which differ."""
+"""Compute the numbers of a bundle again, without a database or a network, and report differences."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import creamtea
 from creamtea.bundle.archive import MANIFEST, Archive, Difference, sha256
 from creamtea.bundle.packing import ABOUT, PAGE, README, REPORT, Opened, media_file, opened_bundle, versions
 from creamtea.contract.step import StepResult, step_key
-from creamtea.document.canonical import digest
+from creamtea.document.strict_json import digest
 from creamtea.engine.runner import load_module
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
-from creamtea.engine.trained_systems import opened
+from creamtea.engine.try_out import opened
 from creamtea.errors import CreamteaError
 from creamtea.human.making.launching import changed_parts
 from creamtea.human.media import types_of
@@ -84,8 +84,10 @@ def differences(stored: Any, recomputed: Any, place: str) -> Iterator[Difference
 
 
 def numbers(value: Any, place: str = "") -> dict[str, float]:
-    """All numbers by their places. Elements of a list that have no name, or one that came before, are told
-    apart by their number."""
+    """Return all numbers by their places.
+
+    Elements of a list without a name, or with an earlier element's name, are distinguished by their number.
+    """
     if is_number(value):
         return {place: value}
     inner: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
@@ -93,22 +95,19 @@ def numbers(value: Any, place: str = "") -> dict[str, float]:
         for number, item in enumerate(value):
             name = _label([item], number)
             inner[f"{name} ({number + 1})" if name in inner else name] = item
-    found: dict[str, float] = {}
+    by_place: dict[str, float] = {}
     for name, item in inner.items():
-        found |= numbers(item, place if name in CONTAINERS else f"{place}/{name}".lstrip("/"))
-    return found
+        by_place |= numbers(item, place if name in CONTAINERS else f"{place}/{name}".lstrip("/"))
+    return by_place
 
 
 def _label(pair: list[Any], number: int) -> str:
-    """Of an element of a list: its name where it has one, else its number from 1."""
-    return next(filter(None, map(_name, pair)), str(number + 1))
-
-
-def _name(element: Any) -> str:
-    for name in NAMES if isinstance(element, dict) else ():
-        if isinstance(element.get(name), str) and element[name]:
-            return " ".join(filter(None, [element[name], element.get("setting")]))
-    return ""
+    """Label an element of two lists: by its name if it has one, else by its number from 1."""
+    for element in pair:
+        for name in NAMES if isinstance(element, dict) else ():
+            if isinstance(element.get(name), str) and element[name]:
+                return " ".join(filter(None, [element[name], element.get("setting")]))
+    return str(number + 1)
 
 
 def count_numbers(value: Any) -> int:
@@ -136,7 +135,10 @@ Texts = dict[str, list[dict[str, Any]]]  # the rows of text files, by name
 
 @dataclass
 class Findings:
-    """`recomputed`: numbers, by what they are of. `left`: what was not recomputed, with the places."""
+    """What a verification found.
+
+    `recomputed`: how many numbers, by kind. `left`: places of what was not recomputed, by kind and reason.
+    """
 
     differences: list[Difference] = field(default_factory=list)
     recomputed: dict[str, int] = field(default_factory=dict)
@@ -150,10 +152,10 @@ class Findings:
         self.left.setdefault((what, reason), []).append(place)
 
 
-def check_plan(session: Session, found: Findings) -> None:
-    """The studies' digests, and each step's key, which names its parameters and inputs."""
+def check_plan(session: Session, findings: Findings) -> None:
+    """Compare the studies' digests, and each step's key, which covers its parameters and inputs."""
     for study in session.scalars(select(StudyRow).order_by(StudyRow.id)):
-        found.compare(
+        findings.compare(
             "digests of the study", study.config_hash, digest(study.spec), f"study {study.id}: config hash"
         )
     inputs: dict[str, dict[str, list[str]]] = {}
@@ -163,19 +165,19 @@ def check_plan(session: Session, found: Findings) -> None:
     for step in session.scalars(select(StepRow).order_by(StepRow.key)):
         place = f"step {step.key[:12]} ({step.kind}): key"
         if missing := plugins_missing(step):
-            found.leave("keys of steps", missing, place)
+            findings.leave("keys of steps", missing, place)
             continue
         key = step_key(step.kind, step.version, step.params, inputs.get(step.key, {}), _own_plugins(step))
-        found.compare("keys of steps", step.key, key, place)
+        findings.compare("keys of steps", step.key, key, place)
 
 
 def plugins_missing(step: StepRow) -> str:
-    """Which plug-in that the step, or what it reads, was made with is not here; "" where none is missing."""
+    """Name the plug-ins that are not installed here and that the step was made with; "" if none."""
     return not_here(step.resources.get("plugins") or {})
 
 
 def _own_plugins(step: StepRow) -> dict[str, str]:
-    """Those that its key names: its resources also have those of its inputs."""
+    """Return the plug-ins in the step's key; its resources also have those of its inputs."""
     needed: dict[str, str] = step.resources.get("plugins") or {}
     if not needed:
         return {}
@@ -184,15 +186,15 @@ def _own_plugins(step: StepRow) -> dict[str, str]:
     return {name: version for name, version in needed.items() if name in own}
 
 
-def check_step(bundle: Opened, session: Session, step: StepRow, place: str, found: Findings) -> None:
-    """A step that has succeeded: what it left, computed again where that is possible."""
+def check_step(bundle: Opened, session: Session, step: StepRow, place: str, findings: Findings) -> None:
+    """Compute the outputs of a succeeded step again, if possible, and compare them."""
     kind = STEP_KINDS.get(step.kind)
     title = kind.title if kind is not None else step.kind
     if kind is None or kind.version != step.version:
-        found.leave(title, f"version {step.version} of this step is not in this creamtea", place)
+        findings.leave(title, f"version {step.version} of this step is not in this creamtea", place)
         return
     if missing := plugins_missing(step):
-        found.leave(title, missing, place)
+        findings.leave(title, missing, place)
         return
     task = task_of(session, step, bundle.study, bundle.store.root)
     texts = _texts(session, bundle.store, step.key)
@@ -201,24 +203,24 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, foun
         for metric in metrics_of(session, [step.key]).get(step.key, [])
     }
     if reason := _reason(task, bundle.store):
-        found.leave(title, reason, place)
+        findings.leave(title, reason, place)
         for name, value in _of_texts(task, texts):
             known = stored.get((name, ""))
             if known is not None:
                 part = {key: known[key] for key in value}
-                found.compare(f"{title}: what its texts tell", part, value, f"{place}: {name}")
+                findings.compare(f"{title}: what its texts tell", part, value, f"{place}: {name}")
         return
     result, made = _run(task, bundle.store)
     again = {(row["name"], row["subject"]): row for row in stored_metrics(result)}
     for metric in sorted(stored.keys() | again.keys()):
         where = " of ".join(filter(None, metric))
-        found.compare(title, stored.get(metric), again.get(metric), f"{place}: {where}")
+        findings.compare(title, stored.get(metric), again.get(metric), f"{place}: {where}")
     for file, rows in made.items():
-        found.compare(title, texts.get(file), rows, f"{place}: {file}")
+        findings.compare(title, texts.get(file), rows, f"{place}: {file}")
 
 
 def _reason(task: StepTask, store: ArtefactStore) -> str:
-    """Why it cannot be computed again; empty if it can be."""
+    """Say why a step cannot be computed again; "" if it can."""
     if task.kind not in AGAIN:
         return NEEDS.get(task.kind, NEEDS_MODEL if "train" in task.inputs else NEEDS_TEXT)
     if task.params.get("digests"):
@@ -234,7 +236,7 @@ def _metric_of(task: StepTask) -> Metric:
 
 
 def _run(task: StepTask, store: ArtefactStore) -> tuple[StepResult, Texts]:
-    """The step's result, and the rows of the text files that it leaves."""
+    """Run the step; return its result, and the rows of its text files."""
     with opened(task, store) as context:
         result = load_module(STEP_KINDS[task.kind].module, context.cpus).run(context)
         made = {}
@@ -246,17 +248,17 @@ def _run(task: StepTask, store: ArtefactStore) -> tuple[StepResult, Texts]:
 
 
 def _texts(session: Session, store: ArtefactStore, key: str) -> Texts:
-    """The rows of the text files that a step left."""
-    found = {}
+    """Return the rows of the text files that a step left."""
+    texts = {}
     for file in session.scalars(select(StepFile).where(StepFile.step_key == key)):
         if file.name in TEXT_FILES:
             with store.open(file.digest) as lines:
-                found[file.name] = list(stored_lines(file.name, lines))
-    return found
+                texts[file.name] = list(stored_lines(file.name, lines))
+    return texts
 
 
 def _of_texts(task: StepTask, texts: Texts) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Metrics that follow from the texts that a step left: (name, what of the metric's row)."""
+    """Yield metrics that follow from a step's texts: (name, the parts of the metric's row)."""
     if task.kind == "test_set":
         yield "segments", {"value": float(len(texts["segments.jsonl"]))}
     if task.kind in ("decode", "outputs"):
@@ -267,12 +269,12 @@ def _of_texts(task: StepTask, texts: Texts) -> Iterator[tuple[str, dict[str, Any
             yield "selected_size", {"value": sum(row["selected_size"] for row in rows) / len(rows)}
     if task.kind == "score":
         values = np.array([row["value"] for row in texts["segment_scores.jsonl"]])
-        interval = bootstrap_interval(np.column_stack([values, np.ones_like(values)]), _mean)
+
+        def mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(sums[..., 0] / sums[..., 1])
+
+        interval = bootstrap_interval(np.column_stack([values, np.ones_like(values)]), mean)
         yield _metric_of(task).row(), {"value": interval.value, "low": interval.low, "high": interval.high}
-
-
-def _mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(sums[..., 0] / sums[..., 1])
 
 
 NAMED = 3  # places of numbers that are not compared
@@ -281,7 +283,7 @@ AROUND = 60  # characters shown on both sides of where two pages differ
 
 @dataclass(frozen=True)
 class NotRecomputed:
-    """What was not recomputed, and why."""
+    """Something that was not recomputed, and why."""
 
     what: str
     reason: str
@@ -290,7 +292,10 @@ class NotRecomputed:
 
 @dataclass(frozen=True)
 class Verification:
-    """`recomputed`: how many numbers, by what they are of. `versions`: package → (packed with, here)."""
+    """The result of a verification.
+
+    `recomputed`: how many numbers, by kind. `versions`: package → (packed with, here).
+    """
 
     study: str
     number: int
@@ -302,23 +307,26 @@ class Verification:
 
 
 def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> Verification:
-    """`progress` is told of each step that is computed again. InputError for a file that is no bundle."""
-    found = Findings()
+    """Recompute a bundle's numbers; InputError if the file is not a bundle.
+
+    `progress` is called with each step that is computed again.
+    """
+    findings = Findings()
     with Archive(path) as archive, opened_bundle(archive) as bundle:
-        found.differences += bundle.differences
+        findings.differences += bundle.differences
         with bundle.database.session() as session:
-            _guarded("plan of the study", found, partial(check_plan, session, found))
+            _guarded("plan of the study", findings, partial(check_plan, session, findings))
             steps = session.scalars(select(StepRow).where(StepRow.state == "succeeded")).all()
             for row in sorted(steps, key=lambda row: bundle.places.get(row.key, "")):
                 place = bundle.places.get(row.key, row.key[:12])
                 progress(place)
-                _guarded(place, found, partial(check_step, bundle, session, row, place, found))
+                _guarded(place, findings, partial(check_step, bundle, session, row, place, findings))
             for campaign in session.scalars(select(Campaign).order_by(Campaign.id)):
                 place = f"campaign {campaign.name}"
-                _guarded(place, found, partial(_check_campaign, session, campaign, archive, found))
+                _guarded(place, findings, partial(_check_campaign, session, campaign, archive, findings))
             progress("report")
-            _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
-            _check_rest(bundle, session, archive, found)
+            _guarded(REPORT, findings, partial(_check_report, bundle, session, archive, findings))
+            _check_rest(bundle, session, archive, findings)
         manifest = archive.manifest
     here = versions() | {"creamtea": creamtea.__version__}
     packed = manifest.versions | {"creamtea": manifest.creamtea}
@@ -329,37 +337,37 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
         versions={
             name: (packed.get(name, NOTHING), here.get(name, NOTHING)) for name in sorted(packed | here)
         },
-        recomputed=found.recomputed,
-        not_recomputed=tuple(NotRecomputed(*key, tuple(places)) for key, places in found.left.items()),
-        differences=tuple(found.differences),
+        recomputed=findings.recomputed,
+        not_recomputed=tuple(NotRecomputed(*key, tuple(places)) for key, places in findings.left.items()),
+        differences=tuple(findings.differences),
     )
 
 
-def _guarded(place: str, found: Findings, check: Callable[[], None]) -> None:
-    """Rows that nothing can be computed of (a rating of a system that is not there, say) are a difference."""
+def _guarded(place: str, findings: Findings, check: Callable[[], None]) -> None:
+    """Run a check; rows that it cannot compute with (a rating of an unknown system, say) are a difference."""
     try:
         check()
     except CreamteaError as error:
-        found.differences.append(Difference(place, "a result", f"cannot be computed: {error}"))
+        findings.differences.append(Difference(place, "a result", f"cannot be computed: {error}"))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
         reason = f"cannot be computed: {type(error).__name__}: {error}"
-        found.differences.append(Difference(place, "a result", reason))
+        findings.differences.append(Difference(place, "a result", reason))
 
 
-def _check_campaign(session: Session, campaign: Campaign, archive: Archive, found: Findings) -> None:
-    """What was registered at the launch, and ratings that follow from their payload (marked errors)."""
+def _check_campaign(session: Session, campaign: Campaign, archive: Archive, findings: Findings) -> None:
+    """Compare the plan registered at the launch, and scores that follow from payloads (marked errors)."""
     place = f"campaign {campaign.name}"
     registered, what = campaign.registered, "registered plans"
     if registered is not None:
         kept = {part: value for part, value in registered.items() if part != "digest"}
         emptied = [line for line in archive.manifest.left_out if line.startswith(f"{place}: ")]
         if emptied:
-            found.leave(what, f"its digest covers what is left out ({', '.join(emptied)})", place)
+            findings.leave(what, f"its digest covers what is left out ({', '.join(emptied)})", place)
         else:
-            found.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
+            findings.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
         for part, (then, now) in changed_parts(session, campaign).items():
-            found.differences += differences(then, now, f"{place}: registered plan: {part}")
-    _check_media(session, campaign, archive, found)
+            findings.differences += differences(then, now, f"{place}: registered plan: {part}")
+    _check_media(session, campaign, archive, findings)
     protocol = find_protocol(campaign.protocol, campaign.settings)
     with_payload = (
         select(Rating, Item, Rater.pseudonym)
@@ -375,11 +383,11 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, foun
         if rating.payload is not None:
             text = item.outputs[item.systems.index(rating.system)]
             step = protocol.read_answer(rating.payload, text).step
-        found.compare("ratings", rating.step, step, where)
+        findings.compare("ratings", rating.step, step, where)
 
 
-def _check_media(session: Session, campaign: Campaign, archive: Archive, found: Findings) -> None:
-    """That the files beside sources are those that the items name."""
+def _check_media(session: Session, campaign: Campaign, archive: Archive, findings: Findings) -> None:
+    """Check that the files beside sources are those that the items name."""
     place = f"campaign {campaign.name}: files beside sources"
     kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
     files = {file.digest: file for file in session.scalars(kept.order_by(CampaignMedia.digest))}
@@ -387,26 +395,27 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, found: 
     named = set(types_of(entry for item in items for entry in item.media))
     for content_digest in sorted(named ^ set(files)):
         both = ("named by an item", NOTHING) if content_digest in named else (NOTHING, "there")
-        found.differences.append(Difference(f"{place}: {content_digest}", *both))
+        findings.differences.append(Difference(f"{place}: {content_digest}", *both))
     there = set(archive.names("media/"))
     for content_digest, file in files.items():
         where = f"{place}: {content_digest}"
         if media_file(content_digest) not in there:
-            found.differences.append(Difference(where, "a file", NOTHING))
+            findings.differences.append(Difference(where, "a file", NOTHING))
             continue
         content = archive.read(media_file(content_digest))
-        found.compare(
+        findings.compare(
             "files beside sources", [content_digest, file.size], [sha256(content), len(content)], where
         )
 
 
-def _check_report(bundle: Opened, session: Session, archive: Archive, found: Findings) -> None:
+def _check_report(bundle: Opened, session: Session, archive: Archive, findings: Findings) -> None:
     missing = next(filter(None, map(plugins_missing, session.scalars(select(StepRow)))), "")
     if missing:  # without it not even the study can be read
-        found.leave(REPORT, missing, REPORT)
+        findings.leave(REPORT, missing, REPORT)
         return
     report = report_of(session, find_study(session, bundle.study), alone=True)
-    stored, recomputed = archive.read_json(REPORT), _as_json(to_values(report))
+    as_written = json.dumps(to_values(report), allow_nan=False)  # tuples become lists, keys texts
+    stored, recomputed = archive.read_json(REPORT), json.loads(as_written)
     if archive.manifest.creamtea != creamtea.__version__:  # its words and what it shows may differ
         stored, recomputed = numbers(stored), numbers(recomputed)
         lacking = stored.keys() - recomputed.keys()
@@ -414,41 +423,37 @@ def _check_report(bundle: Opened, session: Session, archive: Archive, found: Fin
             reason = (
                 f"this version of creamtea does not report all numbers: {len(lacking):,} are not compared"
             )
-            found.leave(REPORT, reason, ", ".join(sorted(lacking)[:NAMED]))
+            findings.leave(REPORT, reason, ", ".join(sorted(lacking)[:NAMED]))
         both = [name for name in stored if name in recomputed]
         stored, recomputed = {name: stored[name] for name in both}, {name: recomputed[name] for name in both}
-    found.compare("report", stored, recomputed, REPORT)
+    findings.compare("report", stored, recomputed, REPORT)
     page, again = archive.read(PAGE).decode(errors="replace"), to_html(report)
     if page != again:
-        at = next(
-            (number for number, pair in enumerate(zip(page, again, strict=False)) if pair[0] != pair[1]),
-            min(len(page), len(again)),
-        )
-        shown = slice(max(0, at - AROUND), at + AROUND)
-        line = page[:at].count("\n") + 1
+        pairs = enumerate(zip(page, again, strict=False))
+        first = next((position for position, pair in pairs if pair[0] != pair[1]), min(len(page), len(again)))
+        shown = slice(max(0, first - AROUND), first + AROUND)
+        line = page[:first].count("\n") + 1
         if archive.manifest.creamtea != creamtea.__version__:
-            found.leave(PAGE, "was written by another version of creamtea", f"line {line}")
+            findings.leave(PAGE, "was written by another version of creamtea", f"line {line}")
         else:
-            found.differences.append(Difference(f"{PAGE}, line {line}", page[shown], again[shown]))
+            findings.differences.append(Difference(f"{PAGE}, line {line}", page[shown], again[shown]))
 
 
-def _check_rest(bundle: Opened, session: Session, archive: Archive, found: Findings) -> None:
-    """What people read and nothing is computed from; last, as it knows the files that no row is about."""
+def _check_rest(bundle: Opened, session: Session, archive: Archive, findings: Findings) -> None:
+    """Check the files that only people read, and find files that no row refers to.
+
+    This check comes last, when all other files have been read.
+    """
     row = find_study(session, bundle.study)
     if archive.manifest.study.name != row.name:
-        found.differences.append(Difference(f"{MANIFEST}: study", archive.manifest.study.name, row.name))
+        findings.differences.append(Difference(f"{MANIFEST}: study", archive.manifest.study.name, row.name))
     if archive.manifest.creamtea != creamtea.__version__:
-        found.leave(README, "was written by another version of creamtea", README)
+        findings.leave(README, "was written by another version of creamtea", README)
     elif (text := archive.read(README).decode(errors="replace")) != ABOUT:
-        found.differences.append(Difference(README, text, ABOUT))
+        findings.differences.append(Difference(README, text, ABOUT))
     known = {REPORT, PAGE, README, *map(media_file, session.scalars(select(CampaignMedia.digest)))}
-    found.differences += [
+    findings.differences += [
         Difference(name, "there", "a file that no row is about")
         for name in archive.unread()
         if name not in known
     ]
-
-
-def _as_json(value: Any) -> Any:
-    """As a file has it: tuples as lists, keys as texts."""
-    return json.loads(json.dumps(value, allow_nan=False))

@@ -96,7 +96,7 @@ def translate(
     text.
     """
     from creamtea.engine.runner import load_module
-    from creamtea.engine.trained_systems import opened, translating_step
+    from creamtea.engine.try_out import opened, translating_step
     from creamtea.steps.systems import DecodeParams
 
     if word is not None and not word.strip():
@@ -257,7 +257,7 @@ def export(
     sentences = None if proof is None else _sentences(proof)
 
     from creamtea.engine.runner import load_module
-    from creamtea.engine.trained_systems import opened, translating_step
+    from creamtea.engine.try_out import opened, translating_step
     from creamtea.report.model_card import (
         SHOWN,
         Export,

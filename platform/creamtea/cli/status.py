@@ -24,9 +24,9 @@ from creamtea.errors import InputError
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import UNFINISHED, pause_left
 from creamtea.report.terminal import make_console
+from creamtea.store.areas import LogName, list_logs, new_text, read_log
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.logs import LogName, list_logs, news, read_log
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
 
 REFRESH = 1.0  # seconds
@@ -258,7 +258,7 @@ def _follow(
             content = read_log(store, node.key, log)
             if node.state in UNFINISHED:
                 content = content[: content.rfind("\n") + 1]  # whole lines
-            hand_over(news(shown, content), nl=False)
+            hand_over(new_text(shown, content), nl=False)
             shown = content
         if node.state not in UNFINISHED:
             return node, last

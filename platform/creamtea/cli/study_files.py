@@ -23,7 +23,7 @@ from creamtea.study.spec import Study
 from creamtea.wording import counted
 
 if TYPE_CHECKING:
-    from creamtea.study.start.text import FirstStudy
+    from creamtea.study.first_study import FirstStudy
     from creamtea.study.survey import Side
 
 INIT_EXAMPLES = """Examples:
@@ -66,8 +66,8 @@ def init(
 
     Exit code 0: written; 2: a file or an option is wrong, and nothing was written.
     """
-    from creamtea.study.start.aside import Pair
-    from creamtea.study.start.begin import InitOptions, begin
+    from creamtea.study.first_study import Pair
+    from creamtea.study.start import InitOptions, begin
 
     given = {name: Pair(*pair) for name, pair in (("dev", dev), ("test", test)) if pair is not None}
     options = InitOptions(
@@ -84,7 +84,7 @@ def init(
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return
-    from creamtea.study.start.text import data_option, doubts, duration
+    from creamtea.study.first_study import data_option, doubts, duration
 
     text, recipe, size = begun.text, begun.recipe, begun.recipe.size
     say(
@@ -106,7 +106,7 @@ def _side(code: str, side: Side) -> str:
 
 
 def _facts(begun: FirstStudy) -> dict[str, Any]:
-    from creamtea.study.start.text import doubts
+    from creamtea.study.first_study import doubts
 
     text, recipe = begun.text, begun.recipe
     minutes = begun.timing.minutes(recipe)
@@ -154,7 +154,7 @@ def validate(
     Mistakes are printed with their place, what was found and what is allowed; the exit code is then 2.
     Warnings, about likely mistakes, do not change the exit code.
     """
-    from creamtea.study.checks.warnings import warnings_of  # NumPy takes long to import
+    from creamtea.study.warnings import warnings_of  # NumPy takes long to import
 
     folder = None if no_files else workplace.data_folder(study, data)
     try:

@@ -20,10 +20,10 @@ from creamtea.cli.workplace import AsJson, artefact_store
 from creamtea.report.terminal import make_console
 from creamtea.settings import Settings
 from creamtea.store import schema
+from creamtea.store.areas import AREAS, Entry
 from creamtea.store.database import open_database
 from creamtea.store.engines import describe, missing_file, parse_url
-from creamtea.store.inventory import AREAS, Entry
-from creamtea.upkeep.storage import Use, usage
+from creamtea.upkeep import Use, usage
 from creamtea.wording import counted
 
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
@@ -46,7 +46,7 @@ def gc(
     only once the database has it.
     """
     from creamtea.files import clear_abandoned
-    from creamtea.upkeep.storage import collect, unneeded
+    from creamtea.upkeep import collect, unneeded
 
     age = timedelta(hours=older_than)
     with workplace.existing_database() as database:
@@ -137,8 +137,7 @@ def remove(
     A study that is running or that a campaign needs is not removed. `creamtea gc` frees the space.
     """
     from creamtea.store.queries import find_study
-    from creamtea.upkeep.removal import remove_study
-    from creamtea.upkeep.storage import needs_no_files
+    from creamtea.upkeep import needs_no_files, remove_study
 
     with workplace.existing_database() as database:
         with database.session() as session:
@@ -252,7 +251,7 @@ def check(
 
 def _check_files(url: str, facts: dict[str, Any]) -> str:
     """Read the store's files, add what was found to the facts, and return it for people."""
-    from creamtea.upkeep.storage import check_store, remedies
+    from creamtea.upkeep import check_store, remedies
 
     store = artefact_store(writable=False)
     shown = time.monotonic()

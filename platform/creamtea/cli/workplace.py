@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli.printing import say
-from creamtea.document.warning import StudyWarning
+from creamtea.document.mistakes import StudyWarning
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.files import scratch_folder
 from creamtea.settings import Settings
@@ -153,9 +153,9 @@ def submit_study(
 ) -> Submission:
     """Validate, plan and queue the study in the file, and show its warnings."""
     from creamtea.orders.submission import submit
-    from creamtea.study.checks.warnings import warnings_of
     from creamtea.study.loader import load_study
     from creamtea.study.plan import plan
+    from creamtea.study.warnings import warnings_of
 
     loaded = load_study(path, overrides or [])
     root = data_folder(path, data)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from creamtea.document.canonical import digest
+from creamtea.document.strict_json import digest
 from creamtea.document.values import Above0, Count, Positive, Strict
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One number of the report. `value` None with a `note` says why there is none."""
+    """One number of the report. If `value` is None, `note` says why there is none."""
 
     name: str  # e.g. "bleu", "selected_size", "recall", "latency_p50"
     value: float | None
@@ -61,7 +61,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class LiveExample:
-    """A sentence and what the model has made of it so far: (x, text) each, x as in the curves."""
+    """A sentence and the model's outputs so far: (x, text) each, x as in the curves."""
 
     source: str
     reference: str
@@ -81,18 +81,23 @@ class LiveView:
 
 
 class Checkpoints(Protocol):
-    """Files that outlive an attempt, so that the next one resumes; atomic, never seen half-written. A damaged
-    one is a DamagedCheckpoint, and is deleted."""
+    """Files that outlive an attempt, so that the next one resumes.
+
+    Writes are atomic: a file is never seen half-written. Reading a damaged file deletes it and raises
+    DamagedCheckpoint.
+    """
 
     def save(self, name: str, source: Path) -> None:
-        """Store the local file under `name`, replacing an older one in one move. `source` may be changed."""
+        """Store the local file under `name`, replacing an older one in one move; `source` may be changed."""
 
     def read(self, name: str, parse: Callable[[Path], T]) -> T | None:
-        """What `parse` makes of a local copy of what was saved under `name`, None where nothing was. The copy
-        is deleted then."""
+        """Apply `parse` to a local copy of what was saved under `name`; None if nothing was.
+
+        The copy is deleted afterwards.
+        """
 
     def names(self) -> list[str]:
-        """What is saved."""
+        """Return the names under which something is saved."""
 
     def remove(self, name: str) -> None:
         """Delete what was saved under `name`, if anything was."""
@@ -102,7 +107,7 @@ P_co = TypeVar("P_co", covariant=True)
 
 
 class StepContext(Protocol[P_co]):
-    """What a step of a kind with parameters P_co sees."""
+    """What a step of a kind with parameters P_co has access to."""
 
     @property
     def params(self) -> P_co: ...
@@ -114,20 +119,23 @@ class StepContext(Protocol[P_co]):
     gpus: float
 
     def input(self, role: str) -> Path:
-        """The local, read-only folder with the output files of the one input step in this role."""
+        """Return the local, read-only folder with the outputs of the one input step in this role."""
 
     def inputs(self, role: str) -> list[Path]:
-        """The same for a role with several steps, in the plan's order; empty where the role is absent."""
+        """Return the folders of all input steps in this role, in the plan's order."""
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Report how far the step is; cheap to call often. Raises StepCancelled once it is cancelled."""
 
     def has_more_room(self) -> bool:
-        """Whether the step could go on with more workers. One that has just saved what it resumes from may
-        then raise GaveWay; cheap enough to ask after every checkpoint."""
+        """Return True if the step could go on with more workers.
+
+        A step that has just saved a checkpoint may then raise GaveWay. Cheap enough to ask after every
+        checkpoint.
+        """
 
     def show(self, view: LiveView) -> None:
-        """Let people see how the step develops; every call writes a small file."""
+        """Let people watch the step's development; every call writes a small file."""
 
 
 class StepCancelled(BaseException):
@@ -148,9 +156,11 @@ class GaveWay(BaseException):
 
 
 class StepParams(Strict):
-    """The parameters of a kind of step: the plan writes them, the key is computed from them, and the worker
-    reads them. A parameter that only some steps of a kind have is excluded while it is None, so that it
-    changes no other step's key."""
+    """The parameters of a kind of step.
+
+    The plan writes them, the key is computed from them, and the worker reads them. A parameter that only some
+    steps of a kind have is excluded while it is None, so that it does not change the keys of other steps.
+    """
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -158,7 +168,7 @@ class StepParams(Strict):
 
 P = TypeVar("P", bound=StepParams)
 
-# creamtea's own (`creamtea.steps.catalogue`), whose names no plug-in may take for a step
+# creamtea's own kinds of steps (`creamtea.steps.catalogue`): no plug-in may use these names
 OWN_STEP_KINDS = frozenset(
     {
         "corpus",
@@ -195,10 +205,12 @@ OWN_STEP_KINDS = frozenset(
 
 @dataclass(frozen=True)
 class StepKind(Generic[P]):
-    """A kind of step. `version` enters the keys: raise it when a change of the code changes what the step
-    produces, and every study recomputes that step and those that depend on it.
+    """A kind of step.
 
-    inputs, files, metrics and points map each name to what it is. Methods among the parameters may add files
+    `version` enters the keys: raise it when a change of the code changes what the step produces. Every study
+    then recomputes that step and those that depend on it.
+
+    `inputs`, `files`, `metrics` and `points` describe each name. Methods among the parameters may add files
     and metrics of their own (`creamtea.methods.family.Method`).
     """
 
@@ -223,11 +235,11 @@ class StepKind(Generic[P]):
         return self.worker or f"creamtea_workers.steps.{self.name}"
 
     def undeclared(self, params: P, result: StepResult, files: list[str]) -> list[str]:
-        """What a step left behind that neither its kind nor the methods among its parameters declare."""
-        own = [self, *methods_in(params)]
+        """Return the outputs of a step that neither its kind nor the methods among its parameters declare."""
+        declaring = [self, *methods_in(params)]
         known = {
-            "file": {name for part in own for name in part.files},
-            "metric": {name for part in own for name in part.metrics},
+            "file": {name for declared in declaring for name in declared.files},
+            "metric": {name for declared in declaring for name in declared.metrics},
             "series": set(self.points),
         }
         left = {
@@ -244,7 +256,7 @@ class StepKind(Generic[P]):
 
 
 def methods_in(value: Any) -> Iterator[Any]:
-    """The methods (objectives, searches, …) among parameters, at any depth."""
+    """Yield the methods (objectives, searches, …) among parameters, at any depth."""
     if isinstance(value, BaseModel):
         if hasattr(type(value), "family"):
             yield value
@@ -265,18 +277,16 @@ def step_key(
     inputs: Mapping[str, Sequence[str]],
     plugins: Mapping[str, str] | None = None,
 ) -> str:
-    """Equal work, equal key, on every machine. `inputs`: the keys of the input steps by role, in the plan's
-    order. `plugins`: the versions of the distributions that the step's methods come from; creamtea's own
-    methods have the version of their kind."""
+    """Compute a step's key: equal work has an equal key on every machine.
+
+    `inputs`: keys of the input steps by role, in the plan's order. `plugins`: versions of the distributions
+    that the step's methods come from; creamtea's own methods have the version of their kind.
+    """
     work: dict[str, Any] = {"kind": kind, "version": version, "params": params, "inputs": inputs}
     return digest(work | {"plugins": plugins} if plugins else work)
 
 
 # What a step needs to run, as a study sets it and as the plan completes it.
-
-
-def _pair(value: Any) -> Any:
-    return [value, value] if isinstance(value, int) else value
 
 
 def _ascending(values: list[int]) -> list[int]:
@@ -293,7 +303,10 @@ LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
 # [least, most], also written as one number
 Workers = Annotated[
     LeastAndMost,
-    BeforeValidator(_pair, json_schema_input_type=Count | LeastAndMost),
+    BeforeValidator(
+        lambda value: [value, value] if isinstance(value, int) else value,
+        json_schema_input_type=Count | LeastAndMost,
+    ),
     AfterValidator(_ascending),
 ]
 
@@ -322,7 +335,10 @@ class StepResources(Strict):
 
 
 class Resources(StepResources, extra="ignore"):
-    """With what the study does not set; any value may be missing in rows of other versions."""
+    """A step's needs with the values that the study does not set.
+
+    Any value may be missing in rows that other versions wrote.
+    """
 
     exclusive: bool = False  # starts only when nothing else runs, and nothing starts beside it
     # distributions that its methods come from, with their versions
@@ -336,7 +352,7 @@ class Resources(StepResources, extra="ignore"):
 #     NAME.parts/<save>/00000.safetensors   a part; every save has a folder of its own
 #     NAME.parts/<save>/rest.pt             what is not a tensor
 #
-# A part that no index names is a half of a save that did not end.
+# A part that no index names is left over from a save that did not finish.
 
 
 _PART = re.compile(r"(?P<name>.+)\.parts/[^/]+/[^/]+")
@@ -361,7 +377,10 @@ def part_name(name: str, save: str, file: str) -> str:
 
 
 def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
-    """List a step's checkpoint files that are parts of no index. `read`: the content of a checkpoint."""
+    """List a step's checkpoint files that are parts of no index.
+
+    `read`: returns the content of a checkpoint.
+    """
     known = set(names)
     indices: dict[str, frozenset[str]] = {}
     orphans = []
@@ -375,3 +394,18 @@ def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
         if name not in indices[index]:
             orphans.append(name)
     return orphans
+
+
+@dataclass(frozen=True)
+class Column:
+    key: str
+    title: str
+    digits: int
+    better: str = ""  # "higher", "lower" or "" for neither
+    scale: float = 1.0  # shares are shown times 100
+    unit: str = ""  # of the shown number: "%", "ms"
+    signature: str = ""  # of a metric
+    note: str = ""  # what is measured
+    group: str = ""  # of the columns that a wide table shows together: "recall"
+    less: tuple[str, str] | None = None  # the columns of the same row whose paired difference it is
+    one_of: str = ""  # groups of which one is shown at a time have this in common: "human scores"

@@ -12,23 +12,66 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
-from creamtea.document.broken import explained
 from creamtea.document.mistakes import (
     REQUIRED,
     KeyPath,
     Mistake,
     Place,
     StudyErrors,
+    mistakes_in_line,
+    mistakes_of_pydantic,
     one_of,
     shown,
 )
+from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
-from creamtea.files import decode, open_regular
-from creamtea.wording import file_name
+from creamtea.files import decode, open_regular, read_text
+from creamtea.wording import file_name, key_name
+
+# The parser's context and problem, and what it means; {0} is the first group.
+EXPLANATIONS = (
+    (r"'\\t'", "a tab where there must be spaces"),
+    (r"quoted scalar.*unexpected end of stream", "a quote that is not closed"),
+    (r"unknown escape character (.+)", "the escape \\{0} in double quotes; single quotes take text as it is"),
+    (r"flow sequence.*expected ',' or '\]'", "a list that is not closed: a comma or ] is missing"),
+    (r"flow mapping.*expected ',' or '\}'", "a block that is not closed: a comma or }} is missing"),
+    (r"found undefined alias (.+)", "the alias *{0}, which no &{0} above it defines"),
+    (r"duplicate anchor (.+?);", "a second anchor &{0}; each needs a name of its own"),
+    (r"found character (.+) that cannot start", "text that begins with {0}; put it into quotes"),
+    (r"mapping values are not allowed", "a second colon in a line, or a line that is indented too far; "
+     "text with a colon needs quotes"),
+    (r"could not find expected ':'", "a line without a colon between key and value"),
+    (r"block (?:mapping|collection).*but found", "a line that is not indented like those before it, "
+     "or is of another kind"),
+    (r"expected a single document", "a second document after ---; a study is one"),
+    (r"expected the node content", "a bracket, a comma or a mark where there must be a value"),
+)  # fmt: skip
+
+
+def explained(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+    """Return the line, from 1, of a parser's error, and what is wrong there.
+
+    Something that is not closed is reported where it begins.
+    """
+    message = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
+    for pattern, meaning in EXPLANATIONS:
+        if match := re.search(pattern, message, re.DOTALL):
+            words = [group.strip("'\"") for group in match.groups()]
+            explanation = meaning.format(*words)
+            break
+    else:
+        explanation = f"broken YAML ({message})"
+    marks = [error.problem_mark, error.context_mark]
+    if "not closed" in explanation:
+        marks.reverse()
+    mark = next((mark for mark in marks if mark is not None), None)
+    return 1 if mark is None else mark.line + 1, explanation
+
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
@@ -38,8 +81,11 @@ TAG = "tag:yaml.org,2002:"
 
 @dataclass
 class Document:
-    """`places` holds the place of every value of `data`, by its path; `begun` the blocks that the file lacks,
-    and an override has put something into."""
+    """A parsed file: its values, and the place of each.
+
+    `places` has the place of every value of `data`, by its path. `begun` lists the blocks that are not in the
+    file and that an override has created.
+    """
 
     name: str
     data: dict[str, Any]
@@ -48,8 +94,10 @@ class Document:
     begun: list[KeyPath] = field(default_factory=list)
 
     def misnamed(self, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-        """Entries of a section that an override has begun and that lack required keys: rather a wrong name
-        than a new entry. `mistakes`: with the paths of the file."""
+        """Report entries that an override began and that lack required keys.
+
+        Such an entry is more likely a misspelt name than a new entry. `mistakes` have the paths of the file.
+        """
         for path in self.begun:
             lacks = any(
                 mistake.path[: len(path)] == path and mistake.allowed.startswith(REQUIRED)
@@ -62,14 +110,14 @@ class Document:
                 yield Mistake(path, f"{shown(name)}, not in the study", allowed, settled=True)
 
     def place(self, path: KeyPath) -> Place:
-        """Of the value, or of the innermost block around it that the file has."""
+        """Return the place of a value, or of the innermost block around it that the file has."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, Place(1, f"{self.name}:1"))
 
 
 class BrokenYaml(Exception):
-    """What the parser refused: (line, problem)."""
+    """The parser refused the text. `args`: (line, problem)."""
 
 
 class CoreLoader(yaml.SafeLoader):
@@ -92,10 +140,12 @@ for _tag, _pattern, _first in (
 def read_document(
     path: Path, keys: str = "name, languages, corpora, …", name: str = "", kind: str = "a study (.yaml)"
 ) -> Document:
-    """Read and parse; InputError for what cannot be read, StudyErrors for what is not YAML. `name`: what
-    messages call the file instead of its path; `kind`: what they say it should be.
+    """Read and parse a YAML file.
 
+    `name`: what messages call the file instead of its path. `kind`: what messages say the file should be.
     Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
+
+    Raises InputError if the file cannot be read, StudyErrors if it is not YAML.
     """
     name = name or file_name(path)
 
@@ -124,8 +174,8 @@ def read_document(
 def apply_override(document: Document, text: str, order: int) -> None:
     """Set one `key=value` in the document: a dotted path into the file, a value in YAML.
 
-    A path that the file lacks is added; the validation decides whether it may exist. `order` counts
-    the overrides, so that their mistakes are listed in the order of the command line.
+    A path that the file lacks is added; the validation decides whether it may exist. `order` counts the
+    overrides, so that their mistakes are listed in the order of the command line.
     """
     place = Place(10**9 + order, f"--set {text}")
     key, equals, written = text.partition("=")
@@ -166,7 +216,10 @@ def apply_override(document: Document, text: str, order: int) -> None:
 
 
 def _next_step(parent: Any, parts: list[str]) -> tuple[str | int | None, list[str]]:
-    """The key or index of `parent` that `parts` starts with, and the parts left; names may hold dots."""
+    """Return the key or index of `parent` that `parts` starts with, and the other parts.
+
+    Names may hold dots.
+    """
     if isinstance(parent, list):
         inside = parts[0].isdecimal() and int(parts[0]) < len(parent)
         return (int(parts[0]), parts[1:]) if inside else (None, parts)
@@ -211,7 +264,7 @@ def _node_name(node: yaml.Node) -> str:
 
 
 class _Builder:
-    """Turns nodes into values; notes the place of each and every mistake on the way."""
+    """Turn nodes into values, and note the place of each and every mistake on the way."""
 
     def __init__(self, place_of: Callable[[yaml.Node], Place], name: str) -> None:
         self.place_of, self.name = place_of, name
@@ -296,3 +349,51 @@ def _written(node: yaml.Node) -> str:
     if kind in ("str", "null", "bool", "int", "float"):
         return str(node.value[:40])
     return f"{node.tag.replace(TAG, '!!')} {node.value[:40]}".strip()
+
+
+Model = TypeVar("Model", bound=BaseModel)
+MAX_LINES_BYTES = 200_000_000  # of a file of JSON Lines
+
+
+def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:
+    """Read a file of YAML or JSON as `model`.
+
+    `keys`: the keys that a message names if the file has none. `kind`: what a message says the file should
+    be.
+
+    Raises InputError if the file cannot be read, StudyErrors with the line of every mistake, including keys
+    written twice.
+    """
+    document = read_document(path, keys, kind=kind)
+    mistakes = list(document.mistakes)
+    try:
+        read = model.model_validate(document.data)
+    except ValidationError as error:
+        mistakes += mistakes_of_pydantic(error.errors(), model, document.data)
+    if mistakes:
+        raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
+    return read
+
+
+def read_lines(path: Path, model: type[Model], name: str) -> list[tuple[str, Model]]:
+    """Read a file of JSON Lines: each line that is not blank, with its place ("list.jsonl, line 3").
+
+    `name`: the key that names the file in messages. Raises InputError if the file cannot be read or if a line
+    does not fit the model; the message then has the line's place and all its mistakes.
+    """
+    text = read_text(
+        path,
+        f"{key_name(name)}: {file_name(path)}",
+        MAX_LINES_BYTES,
+        "give a list in JSON Lines, saved as UTF-8",
+    )
+    records = []
+    for number, line in enumerate(text.split("\n"), start=1):  # JSON may hold other line separators
+        if line.strip():
+            place = f"{path.name}, line {number}"
+            value = parse_json(line, place)
+            try:
+                records.append((place, model.model_validate(value)))
+            except ValidationError as error:
+                raise InputError(f"{place}: {mistakes_in_line(error, model, value)}") from None
+    return records

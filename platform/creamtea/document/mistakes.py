@@ -1,12 +1,12 @@
-"""Mistakes in a study: what each says, and the error that shows all of them at once."""
+"""Mistakes and warnings about a study: what each says, and the error that shows all mistakes at once."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -29,8 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something wrong at `path` of the expanded study. Without `found`, `allowed` says
-    all of it."""
+    """Something wrong at `path` of the expanded study. Without `found`, `allowed` says all of it."""
 
     path: KeyPath
     found: str
@@ -39,7 +38,7 @@ class Mistake:
     settled: bool = False  # later mistakes of this value would only repeat it
 
     def line(self, place: Place | None = None) -> str:
-        """As shown; a place of its own overrides `place`."""
+        """Return the mistake as shown, at its own place if it has one, else at `place`."""
         where = self.place or place
         prefix = f"{where.text}: " if where else ""
         key = f"{dotted(self.path)}: " if self.path else ""
@@ -48,9 +47,9 @@ class Mistake:
 
 
 class StudyErrors(InputError):
-    """Every mistake of a document: a line each, then their number.
+    """Every mistake of a document: one line each, then their number.
 
-    `by_key`: what is wrong with each setting, where a page has a field for it.
+    `by_key`: what is wrong with each setting for which a page has a field.
     """
 
     def __init__(self, lines: Sequence[str], name: str, by_key: Mapping[str, str] | None = None) -> None:
@@ -64,7 +63,7 @@ class StudyErrors(InputError):
 
 
 def dotted(path: KeyPath) -> str:
-    """("metrics", 0, "kind") as metrics[0].kind."""
+    """Write ("metrics", 0, "kind") as metrics[0].kind."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -72,7 +71,7 @@ def dotted(path: KeyPath) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: as in the file, in short."""
+    """Write a value for a message: as in the file, shortened."""
     match value:
         case None:
             return "nothing"
@@ -85,7 +84,7 @@ def shown(value: object) -> str:
 
 
 def one_of(names: Iterable[str], wrong: object = None, what: str = "") -> str:
-    """ "one of a, b, c (did you mean b?)", with the guess where `wrong` is close to a name."""
+    """Write "one of a, b, c (did you mean b?)"; the guess only if `wrong` is close to a name."""
     names = list(names)
     if not names:
         return f"{what or 'nothing'} (there is none)" if what else "nothing"
@@ -127,7 +126,7 @@ REQUIRED = "required key is missing"
 
 
 def mistakes_in_line(error: ValidationError, model: type[BaseModel], data: Any) -> str:
-    """All that is wrong with a value, for a message that says the place itself."""
+    """Return all that is wrong with a value, for a message that gives the place itself."""
     mistakes = mistakes_of_pydantic(error.errors(), model, data)
     return "; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))
 
@@ -135,16 +134,21 @@ def mistakes_in_line(error: ValidationError, model: type[BaseModel], data: Any) 
 def mistakes_of_pydantic(
     errors: Sequence[ErrorDetails], model: type[BaseModel], data: Any
 ) -> Iterator[Mistake]:
-    """Pydantic's errors as mistakes of a study."""
+    """Turn pydantic's errors into mistakes of a study."""
     for error in errors:
         path, rest = _path(error["loc"], data)
         kind, context, value = error["type"], error.get("ctx", {}), error["input"]
         if rest == ("[key]",):  # a name that a dict's keys refuse
             value = path[-1]
-        found, allowed = shown(value), ALLOWED.get(kind, "").format(**_in_words(context))
+        bounds = {
+            key: number(bound) if isinstance(bound, float | int) else bound for key, bound in context.items()
+        }
+        found, allowed = shown(value), ALLOWED.get(kind, "").format(**bounds)
         if kind == "extra_forbidden":
             found = "an unknown key"
-            allowed = one_of(allowed_keys(model, error["loc"][:-1]), path[-1])
+            block = _type_at(model, error["loc"][:-1])
+            keys = fields_by_key(block) if isinstance(block, type) and issubclass(block, BaseModel) else ()
+            allowed = one_of(sorted(keys, key=lambda key: key != "kind"), path[-1])
         elif kind == "missing":
             path, found, allowed = (*path, *rest[-1:]), "", REQUIRED
         elif kind == "union_tag_not_found":
@@ -152,13 +156,17 @@ def mistakes_of_pydantic(
             allowed = f"{REQUIRED}: {one_of(_members(_type_at(model, error['loc'])))}"
         elif kind == "union_tag_invalid":
             path, found = (*path, "kind"), shown(context["tag"])
-            allowed = _allowed_kinds(_type_at(model, error["loc"]), context["tag"])
+            union = _type_at(model, error["loc"])
+            allowed = one_of(_members(union), context["tag"])
+            if hasattr(union, "family"):  # which also knows the plug-in that would add the kind
+                allowed += union.family.hint(context["tag"])
         elif kind == "literal_error":
-            allowed = one_of(_literals(model, error["loc"]), value)
+            allowed = one_of(map(str, get_args(_type_at(model, error["loc"]))), value)
         elif kind == "string_pattern_mismatch":
             allowed = PATTERNS[context["pattern"]]
         elif kind == "too_short":
-            allowed = _at_least(context["min_length"])
+            least = context["min_length"]
+            allowed = "at least 1 entry" if least == 1 else f"at least {least} entries"
         elif kind == "value_error":
             allowed = f"a value that fits: this one {context['error']}"
             if isinstance(value, dict):  # which is more than a message can show
@@ -166,28 +174,16 @@ def mistakes_of_pydantic(
         yield Mistake(path, found, allowed or "a value of another type")
 
 
-def _at_least(count: int) -> str:
-    return "at least 1 entry" if count == 1 else f"at least {count} entries"
-
-
-def _allowed_kinds(base: Any, tag: object) -> str:
-    """A family of methods also says which plug-in would add the kind."""
-    hint = base.family.hint(tag) if hasattr(base, "family") else ""
-    return one_of(_members(base), tag) + hint
-
-
-def _in_words(context: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: number(value) if isinstance(value, float | int) else value for key, value in context.items()}
-
-
 def number(value: float) -> str:
-    """A bound as people write it: 1,000 for 1000.0 and 0.000001 for 1e-06."""
+    """Write a bound as people do: 1,000 for 1000.0 and 0.000001 for 1e-06."""
     return f"{Decimal(repr(value)).normalize():,f}"
 
 
 def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
-    """The part of pydantic's location that is in the data (the kinds of unions are not, and a default kind is
-    not even written), and the rest."""
+    """Split pydantic's location into the part that is in the data and the rest.
+
+    The kinds of unions are not in the data as keys, and a default kind is not even written.
+    """
     path: KeyPath = ()
     for position, part in enumerate(loc):
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
@@ -201,25 +197,15 @@ def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
 # ---------------------------------------------------------------- the spec's types, along a location
 
 
-def allowed_keys(model: type[BaseModel], loc: KeyPath) -> list[str]:
-    kind = _type_at(model, loc)
-    keys = list(fields_by_key(kind)) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
-    return sorted(keys, key=lambda key: key != "kind")
-
-
 def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields of a model by what a document calls them."""
+    """Return a model's fields by the keys that a document uses for them."""
     by_alias = model.model_config.get("validate_by_alias", True)
     fields = model.model_fields.items()
     return {(field.alias if by_alias and field.alias else name): field for name, field in fields}
 
 
-def _literals(model: type[BaseModel], loc: KeyPath) -> list[str]:
-    return [str(value) for value in get_args(_type_at(model, loc))]
-
-
 def _type_at(kind: Any, loc: KeyPath) -> Any:
-    """The type that stands at a location of pydantic's: field names, dict keys, list indices, kinds."""
+    """Return the type at a location of pydantic's: field names, dict keys, list indices, kinds."""
     kind = _plain(kind)
     for part in loc:
         if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):
@@ -233,7 +219,7 @@ def _type_at(kind: Any, loc: KeyPath) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    """Without Annotated and `| None`."""
+    """Remove Annotated and `| None` from a type."""
     while True:
         if get_origin(kind) is Annotated:
             kind = get_args(kind)[0]
@@ -244,7 +230,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _members(union: Any) -> Mapping[str, type[BaseModel]]:
-    """The models of a union, or of a family of methods, by kind."""
+    """Return the models of a union, or of a family of methods, by kind."""
     if hasattr(union, "family"):
         kinds: Mapping[str, type[BaseModel]] = union.family.kinds
         return kinds
@@ -257,3 +243,25 @@ def _members(union: Any) -> Mapping[str, type[BaseModel]]:
         assert get_origin(kind) is Literal
         members[get_args(kind)[0]] = member
     return members
+
+
+PlaceOf = Callable[[KeyPath], str]  # where a value of a study stands, as messages name it
+
+
+@dataclass(frozen=True)
+class StudyWarning:
+    """Something about a study or its results that deserves a look. It never changes an exit code."""
+
+    kind: str  # for scripts: "warm-up", "few-updates", …
+    place: str  # "study.yaml:12: variants.softmax.training", or in words: "softmax, seed 1"
+    found: str
+    remedy: str
+
+    def line(self) -> str:
+        return f"{self.place}: {self.message()}"
+
+    def message(self) -> str:
+        return f"{self.found}. {self.remedy}"
+
+    def values(self) -> dict[str, Any]:
+        return asdict(self)

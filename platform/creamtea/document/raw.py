@@ -1,8 +1,8 @@
-"""A study's raw document, of which any part may be malformed, and the mistakes that several checks find."""
+"""A study's raw document, any part of which may be malformed, and mistakes that several checks look for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -28,15 +28,15 @@ NOUNS = {
 class RawStudy:
     """A study as written, with its grids expanded.
 
-    Checks read it rather than the validated study, so that they find their mistakes even where another part
-    is malformed; what a check cannot read it skips, since the validation reports it.
+    Checks read it rather than the validated study, so that they find their mistakes even if another part is
+    malformed. A check skips what it cannot read: the validation reports that.
     """
 
     data: Block
     groups: Groups
 
     def blocks(self, section: str) -> Iterator[tuple[str, Block]]:
-        """The well-formed entries of a section, by name."""
+        """Yield the well-formed entries of a section, by name."""
         entries = self.data.get(section)
         for name, entry in entries.items() if isinstance(entries, dict) else ():
             if isinstance(entry, dict):
@@ -48,13 +48,16 @@ class RawStudy:
         return entry if isinstance(entry, dict) else None
 
     def members(self, section: str, name: str) -> list[str]:
-        """The names of the grid that `name` is a member of; the name alone where there is no grid."""
+        """Return the members of the grid that `name` belongs to, or the name alone if there is no grid."""
         grids = self.groups.get(section, {}).values()
         return next((members for members in grids if name in members), [name])
 
     def chain(self, section: str, name: str, key: str, otherwise: Any = None) -> list[str]:
-        """The names from `name` on, each the `key` of the one before, or `otherwise`: to the end, or to
-        the first that comes again, which is then the last."""
+        """Follow `key` (or `otherwise`) from block to block; return the names passed, `name` first.
+
+        The chain stops at a block without the key, or at the first name that occurs a second time, which is
+        then the last of the list.
+        """
         names = [name]
         while names[-1] not in names[:-1]:
             then = (self.named(section, names[-1]) or {}).get(key, otherwise)
@@ -66,11 +69,11 @@ class RawStudy:
     # ------------------------------------------------------------ mistakes
 
     def unknown_key(self, path: KeyPath, entry: Block, key: str, section: str) -> Iterator[Mistake]:
-        """A mistake if `entry[key]` names nothing in the section."""
+        """Yield a mistake if `entry[key]` names nothing in the section."""
         yield from self.unknown_name((*path, key), entry.get(key), section)
 
     def unknown_name(self, path: KeyPath, value: Any, section: str) -> Iterator[Mistake]:
-        """A mistake at `path` if `value` names nothing in the section."""
+        """Yield a mistake at `path` if `value` names nothing in the section."""
         names = self.data.get(section)
         if not isinstance(value, str) or not isinstance(names, dict) or value in names:
             return
@@ -78,10 +81,13 @@ class RawStudy:
         if members := grids.get(value):
             yield Mistake(path, f"{shown(value)}, a grid", one_of(members, what="one of its members"))
         else:
-            yield Mistake(path, shown(value), one_of(written_names(names, grids), value, NOUNS[section]))
+            # as in the file: a grid by its own name, not by those of its members
+            grid_of = {member: grid for grid, listed in grids.items() for member in listed}
+            written: dict[str, None] = dict.fromkeys(grid_of.get(str(name), str(name)) for name in names)
+            yield Mistake(path, shown(value), one_of(written, value, NOUNS[section]))
 
     def unknown_names(self, path: KeyPath, values: Any, section: str) -> Iterator[Mistake]:
-        """The same for a list of names, each once and at least one."""
+        """Check a list of names: each known, each once, at least one."""
         if not isinstance(values, list):
             return
         yield from repeated(values, path)
@@ -93,13 +99,13 @@ class RawStudy:
 
 
 def kind_of(block: Any) -> str:
-    """The `kind` of a block; empty for what is malformed."""
+    """Return the `kind` of a block, or "" if the block is malformed."""
     kind = block.get("kind") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else ""
 
 
 def parsed(model: type[T] | Any, value: Any) -> T | None:
-    """The value as a model of that type or a kind of that family of methods; None if it is malformed."""
+    """Parse `value` as `model`, a type or a family of methods; return None if it is malformed."""
     try:
         result: T = _adapter(model).validate_python(value)
         return result
@@ -110,25 +116,22 @@ def parsed(model: type[T] | Any, value: Any) -> T | None:
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def written_names(names: Iterable[str], grids: dict[str, list[str]]) -> list[str]:
-    """The names as in the file: a grid by its own name, not by those of its members."""
-    grid_of = {member: grid for grid, members in grids.items() for member in members}
-    return list(dict.fromkeys(grid_of.get(name, name) for name in names))
-
-
 def target_language(study: RawStudy) -> str:
-    """Its code; empty where the study does not say it."""
+    """Return the code of the target language, or "" if the study does not state it."""
     languages = study.data.get("languages")
     code = languages.get("target") if isinstance(languages, dict) else ""
     return code if isinstance(code, str) else ""
 
 
 def repeated(values: Any, path: KeyPath) -> Iterator[Mistake]:
-    """Mistakes at the values of a list that are there before; not of blocks and lists, which are malformed
-    where this is asked."""
+    """Yield a mistake for each value of a list that occurs before it.
+
+    Blocks and lists are skipped: they are malformed in the lists that this function checks.
+    """
     seen = set()
     for index, value in enumerate(values if isinstance(values, list) else []):
         if isinstance(value, str | int | float | None):
-            if (one := (type(value), value)) in seen:
+            typed = (type(value), value)  # True is not 1
+            if typed in seen:
                 yield Mistake((*path, index), f"{shown(value)} twice", "each once")
-            seen.add(one)
+            seen.add(typed)

@@ -1,4 +1,4 @@
-"""The loop that runs studies: claims ready steps, starts them, waits, commits.
+"""The loop that runs studies: claim ready steps, start them, wait, commit.
 
 Everything that must survive is in SQL; what this object remembers can be lost at any moment.
 """
@@ -72,7 +72,7 @@ class Controller:
         self._absent = AbsentNodes()
         self._waited = Waited()
         self._noticed: set[str] = set()
-        self._told: dict[str, str] = {}  # what pages show
+        self._shown_reasons: dict[str, str] = {}  # what pages show
         self._next_check = 0.0
         self._next_load = 0.0
         self._until: Callable[[], bool] = lambda: False
@@ -85,12 +85,12 @@ class Controller:
         until_idle: bool = False,
         lease: leases.Lease | None = None,
     ) -> None:
-        """Work on one study until it has ended, or on all of them, with `until_idle` until they have.
+        """Work on one study until it has ended, or on all, with `until_idle` until all have ended.
 
-        It ends earlier once `until` is true. `lease`: the study's, if it is held already. A database that
-        goes away is waited for, while steps run on; how long, `store.engines` says.
-        InputError while another controller is running, CreamteaError if one takes over. However this ends,
-        the steps that were still running are ready again.
+        It returns earlier once `until` is true. `lease`: the study's, if it is held already. If the database
+        goes away, it is waited for while steps run on (`store.engines` says how long). InputError while
+        another controller is running, CreamteaError if one takes over. However this ends, the steps that were
+        still running are ready again.
         """
         self._until = until
         if lease is None:
@@ -119,13 +119,10 @@ class Controller:
         self._tracking.hear(event)
 
     def _is_idle(self, lease: leases.Lease) -> bool:
-        """Whether no study is left, not even one that was queued a moment ago."""
-        if not self._queue.studies and self._live_studies(lease):
+        """Return True if no study is left, not even one that was queued a moment ago."""
+        if not self._queue.studies and self._wait_out(lambda: state.live_studies_of(self._database, lease)):
             self._load(lease)
         return not self._queue.studies
-
-    def _live_studies(self, lease: leases.Lease) -> set[int]:
-        return set(self._wait_out(lambda: state.live_studies_of(self._database, lease)))
 
     def _release(self, lease: leases.Lease) -> None:
         try:
@@ -142,7 +139,7 @@ class Controller:
             )
 
     def _wait_out(self, work: Callable[[], T]) -> T:
-        """One transaction; waits for the database unless this controller is asked to stop."""
+        """Run one transaction; wait for the database unless this controller is asked to stop."""
 
         def wait(outage: Outage, pause: float) -> bool:
             self._next_load = 0.0  # a transaction may have been committed without our knowledge
@@ -155,7 +152,7 @@ class Controller:
         return wait_out(work, wait, self._waited)
 
     def _check(self, lease: leases.Lease) -> None:
-        """Renew the leases, stop what was cancelled or takes too long, report progress, see new studies."""
+        """Renew leases, stop cancelled and overdue steps, report progress, find new studies."""
         self._next_check = time.monotonic() + CHECK_SECONDS
         if not self._wait_out(lambda: leases.renew(self._database, lease)):
             raise CreamteaError(
@@ -178,11 +175,12 @@ class Controller:
             why = f"its worker reported nothing for {task.resources.silent_minutes:g} minutes and was stopped"
             self._give_up(task, "infrastructure", why, "silent_minutes")
         self._offer_room()
-        if self._live_studies(lease) != self._queue.studies or time.monotonic() >= self._next_load:
+        live = set(self._wait_out(lambda: state.live_studies_of(self._database, lease)))
+        if live != self._queue.studies or time.monotonic() >= self._next_load:
             self._load(lease)
 
     def _load(self, lease: leases.Lease) -> None:
-        """Build the queue again; that takes a small share of the time, however large it is."""
+        """Build the queue again; however large it is, that takes a small share of the time."""
         started = time.monotonic()
         self._queue, blocked = self._wait_out(
             lambda: state.load(self._database, lease, self._running, time.monotonic)
@@ -199,7 +197,7 @@ class Controller:
         self._notice(self._executor.opening, trouble=False)
         capacity = self._executor.capacity()
         if not capacity.has_cpus:
-            self._tell(lease, {EVERY_STEP: NO_MACHINE})
+            self._show_reasons(lease, {EVERY_STEP: NO_MACHINE})
             where = (
                 f"the cluster at {self._executor.address}" if self._executor.address else "this machine's Ray"
             )
@@ -215,10 +213,10 @@ class Controller:
             choices[choice.key] = choice
             if choice.nodes:
                 capacity.take(choice.nodes, choice.need)
-        self._tell(lease, self._absent.reasons(time.monotonic()))
+        self._show_reasons(lease, self._absent.reasons(time.monotonic()))
         if not choices:
             return
-        tasks = self._claim(lease, list(choices))
+        tasks = self._wait_out(lambda: state.claim(self._database, lease, list(choices), self._store.root))
         for choice in choices.values():
             task = tasks.get(choice.key)
             if task is None:  # others have changed it: the next load of the queue shows how
@@ -236,25 +234,24 @@ class Controller:
                     self._fail(task, "deterministic", error)
 
     def _waits_for_a_node(self, choice: Choice, capacity: Capacity) -> bool:
-        """A cluster may get a node that the step fits, this machine will not."""
+        """Return True if a step waits for a node that it fits; only a cluster can get one."""
         refusal = None if choice.nodes or not self._executor.address else capacity.refusal(choice.need)
         now = time.monotonic()
-        told = set(self._absent.reasons(now).values())
+        reported = set(self._absent.reasons(now).values())
         if not self._absent.waits(choice.key, refusal, now):
             return False
-        if (reason := self._absent.reasons(now)[choice.key]) not in told:
+        if (reason := self._absent.reasons(now)[choice.key]) not in reported:
             self._emit(events.Notice(reason))
         self._queue.add(choice.key, now, queue.NODE_PAUSE)
         return True
-
-    def _claim(self, lease: leases.Lease, keys: list[str]) -> dict[str, StepTask]:
-        return self._wait_out(lambda: state.claim(self._database, lease, keys, self._store.root))
 
     def _commit(self, finished: FinishedAttempt) -> None:
         task, outcome = finished.task, finished.outcome
         self._running.pop(task.key)
         if outcome.error_kind == GAVE_WAY:
-            self._begin_again(task, outcome.error)
+            if self._wait_out(lambda: state.give_way(self._database, task, outcome.error)):
+                self._queue.add(task.key, time.monotonic())
+            self._emit(events.StepStopped(task.key, task.node, outcome.error))
             return
         if outcome.error_kind == DAMAGED:
             self._remake_inputs(task, outcome.error)
@@ -282,13 +279,8 @@ class Controller:
         for key in ready:
             self._queue.add(key, time.monotonic())
 
-    def _begin_again(self, task: StepTask, why: str) -> None:
-        if self._wait_out(lambda: state.give_way(self._database, task, why)):
-            self._queue.add(task.key, time.monotonic())
-        self._emit(events.StepStopped(task.key, task.node, why))
-
     def _remake_inputs(self, task: StepTask, why: str) -> None:
-        """Let the steps run again whose files were found damaged by this one, which waits for them."""
+        """Run the steps again whose files this one found damaged; this one waits for them."""
         given = {file.digest for steps in task.inputs.values() for files in steps for file in files}
         try:
             damaged = [digest for digest in sorted(given) if self._store.is_set_aside(digest)]
@@ -305,7 +297,7 @@ class Controller:
         self._next_check = self._next_load = 0.0  # the queue does not know them
 
     def _offer_room(self) -> None:
-        """Tell groups of workers that they could be larger, unless steps wait for what is free."""
+        """Tell groups of workers that they could be larger, unless steps wait for the free room."""
         now = time.monotonic()
         small = [
             running
@@ -339,13 +331,13 @@ class Controller:
             self._emit(events.StepFailed(step.key, step.node, step.kind, step.error))
 
     def _end(self, studies: list[int]) -> None:
-        """Studies of which the queue has no step left."""
+        """End the studies of which the queue has no step left."""
         if studies:
             self._wait_out(lambda: state.end(self._database, studies))
             self._queue.studies -= set(studies)
 
     def _give_up(self, task: StepTask, kind: str, why: str, limit: str) -> None:
-        """Stop the step and fail it. `limit`: the key of the resource that it has passed."""
+        """Stop the step and fail it. `limit`: the key of the resource that it has exceeded."""
         self._stop(task)
         self._fail(task, kind, f"{why}; resources.{task.kind}.{limit} in the study sets another limit")
 
@@ -353,15 +345,17 @@ class Controller:
         self._executor.cancel(task)
         self._running.pop(task.key)
 
-    def _tell(self, lease: leases.Lease, reasons: dict[str, str]) -> None:
-        """Let pages show why steps wait, until it is something else."""
+    def _show_reasons(self, lease: leases.Lease, reasons: dict[str, str]) -> None:
+        """Let pages show why steps wait, whenever the reasons change."""
         tell = partial(self._store.write_reasons, lease.fence, reasons)
-        if reasons != self._told and self._hint(tell):
-            self._told = reasons
+        if reasons != self._shown_reasons and self._hint(tell):
+            self._shown_reasons = reasons
 
     def _hint(self, write: Callable[[], None]) -> bool:
-        """Write what steps and pages can do without; whether that succeeded. A store that takes nothing now,
-        because its disk is full say, is no reason to end all running steps."""
+        """Write something that steps and pages can do without; return True if that succeeded.
+
+        A store that takes nothing now, because its disk is full say, is no reason to end all running steps.
+        """
         try:
             write()
         except InfrastructureError as error:
@@ -370,7 +364,7 @@ class Controller:
         return True
 
     def _notice(self, message: str, trouble: bool = True) -> None:
-        """Report it once."""
+        """Report a message once."""
         if message and message not in self._noticed:
             self._noticed.add(message)
             self._emit(events.Notice(message, trouble))

@@ -1,4 +1,4 @@
-"""What a controller reports while it works; the command line shows it."""
+"""Events that a controller reports while it works; the command line shows them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StepFailed(StepEvent):
 
 @dataclass(frozen=True)
 class StepStopped(StepEvent):
-    """A running step was cancelled, or its result was discarded, or it begins again for this reason."""
+    """A running step was cancelled, its result was discarded, or it starts again for this reason."""
 
     reason: str = ""
 

@@ -2,7 +2,7 @@
 
 The lease is a single row. Another process takes it over when it has expired, or at once if its owner was a
 process of this host that is gone. Each take-over raises the fence, so that a controller that was only asleep
-finds out that it has been replaced. Times are those of the database's clock.
+learns that it has been replaced. Times are those of the database's clock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AnotherController(InputError):
 
 @dataclass(frozen=True)
 class Lease:
-    """This process's right to claim steps; `study_id` None: of every queued study."""
+    """This process's right to claim steps: of one study, or with `study_id` None of every queued one."""
 
     owner: str
     fence: int
@@ -46,7 +46,7 @@ class Lease:
 def acquire(database: Database, address: str, study_id: int | None) -> Lease:
     """Become the controller; AnotherController while one is running.
 
-    What an earlier controller left running becomes ready again, and its lost attempt is not counted.
+    Steps that an earlier controller left running become ready again; their lost attempts are not counted.
     """
     owner = own_name()
     shorten(database)
@@ -69,8 +69,11 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
 
 
 def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
-    """Become the controller of the study that `queue` queues, which is not called if another one is running;
-    it returns the study's number. AnotherController also if one took over meanwhile."""
+    """Become the controller of the study that `queue` queues.
+
+    `queue` returns the study's number, and is not called if another controller is running. AnotherController
+    also if one took over in the meantime.
+    """
     lease = acquire(database, address, NO_STUDY)
     try:
         with _renewed(database, lease):
@@ -93,8 +96,10 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
 
 @contextmanager
 def _renewed(database: Database, lease: Lease) -> Iterator[None]:
-    """Renewed again and again: to read a large corpus takes longer than a lease lasts. If that fails until
-    it has run out, `hold` finds out."""
+    """Keep renewing the lease: reading a large corpus takes longer than a lease lasts.
+
+    If renewing fails until the lease has expired, `hold` finds out.
+    """
     done = threading.Event()
 
     def renew_it() -> None:
@@ -112,7 +117,7 @@ def _renewed(database: Database, lease: Lease) -> Iterator[None]:
 
 
 def renew(database: Database, lease: Lease) -> bool:
-    """False: another controller has taken over, and this one must stop."""
+    """Renew the lease; False if another controller has taken over, and this one must stop."""
     with database.transaction() as session:
         until = database.now(session) + LEASE
         statement = update(Controller).where(*_held(lease)).values(lease_until=until)
@@ -120,7 +125,7 @@ def renew(database: Database, lease: Lease) -> bool:
 
 
 def release(database: Database, lease: Lease) -> None:
-    """Give up the lease and the steps that are still running; nothing happens if the lease was lost."""
+    """Give up the lease and the steps that are still running; do nothing if the lease was lost."""
     with database.transaction() as session:
         now = database.now(session)
         statement = update(Controller).where(*_held(lease)).values(lease_until=now)
@@ -129,9 +134,9 @@ def release(database: Database, lease: Lease) -> None:
 
 
 def shorten(database: Database) -> None:
-    """Let no lease last longer than one that is taken now: else the database's clock was set back since.
+    """Limit every lease to the time of a new one: a longer lease means that the clock was set back.
 
-    A controller that is alive renews its lease within seconds; that of a lost one has to run out.
+    A living controller renews its lease within seconds; a lost controller's lease has to expire.
     """
     with database.session() as session:
         lasts = select(Controller.id).where(Controller.lease_until > Database.now(session) + LEASE)
@@ -143,7 +148,7 @@ def shorten(database: Database) -> None:
 
 
 def refusal(live: Controller) -> str:
-    """Why no second controller may start, and what to do."""
+    """Say why no second controller may start, and what to do."""
     return (
         f"another controller is working on this database: {live}. Wait until it has finished, stop that "
         "process (the next one continues its steps where they were), or name another folder in CREAMTEA_HOME"
@@ -151,8 +156,7 @@ def refusal(live: Controller) -> str:
 
 
 def release_running(session: Session, why: str, keys: Collection[str] | None = None) -> None:
-    """Running steps, all or these, become ready; their fences rise, so a late result of theirs is
-    discarded."""
+    """Make running steps ready, all or these; their fences rise, so that late results are discarded."""
     lock_steps(session)
     now = Database.now(session)
     chosen = [] if keys is None else [StepRow.key.in_(keys)]

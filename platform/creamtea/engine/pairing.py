@@ -1,9 +1,9 @@
-"""Tests of the difference between two systems' outputs that no study has: `python -m` this module.
+"""Compare two systems' outputs by a test that no study has: `python -m` this module.
 
-The web app has no metrics, so that it starts this beside itself. A line of standard input is a request: a
-list of JSON objects, each with what a step of kind `compare` would have, `params` and `inputs` (keys by
-role). Standard output has a line of JSON for each: the step's row (`value`, `low`, `high`, `detail`), or
-`error`. Nothing is stored. The process ends with its input.
+The web app has no metrics, so it starts this process beside itself. Each line of standard input is a request:
+a list of JSON objects with the `params` and `inputs` (keys by role) of a step of kind `compare`. For each
+object, standard output has a line of JSON: the step's row (`value`, `low`, `high`, `detail`), or `error`.
+Nothing is stored. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlalchemy import select
 from creamtea.contract.step import Resources, StepResult, step_key
 from creamtea.engine.runner import load_module
 from creamtea.engine.task import StepTask
-from creamtea.engine.trained_systems import opened
+from creamtea.engine.try_out import opened
 from creamtea.errors import CreamteaError
 from creamtea.settings import Settings
 from creamtea.steps.systems import COMPARE
@@ -49,7 +49,7 @@ def compared(
     params: Mapping[str, Any],
     inputs: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """What a step with these parameters and inputs would leave."""
+    """Return the row that a step with these parameters and inputs would make."""
     task = StepTask(
         key=step_key(COMPARE.name, COMPARE.version, params, inputs),
         fence=0,

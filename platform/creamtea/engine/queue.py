@@ -1,7 +1,7 @@
 """What a controller remembers of unfinished steps, so that an event costs the same in a study of any size.
 
-It is only a hint, built from SQL and thrown away with the process: whether a step can be claimed, is ready or
-ends its study is decided by SQL. What others change (a submission, a cancelled study) it learns by being
+The queue is only a hint, built from SQL and lost with the process: SQL decides whether a step can be claimed,
+is ready or ends its study. Changes by others (a submission, a cancelled study) enter the queue when it is
 built again.
 """
 
@@ -30,12 +30,8 @@ class QueuedStep:
     waits_for: int = 0  # inputs that are unfinished
     needed_by: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, state: str, resources: Resources, pause: float) -> QueuedStep:
-        return cls(state, Need.of(resources), pause=pause)
-
     def add_place(self, study: int, priority: int, position: int) -> None:
-        """A step that several studies share stands where it comes first."""
+        """Add a study's place; a step that several studies share stands at its first place."""
         # exclusive steps last, or they would hold up those that could share the machine
         place = (-priority, self.need.exclusive, study, position)
         self.place = min(self.place, place) if self.studies else place
@@ -57,7 +53,10 @@ class Queue:
         edges: Iterable[tuple[str, str]],
         now: float,
     ) -> None:
-        """`edges`: unfinished steps with their unfinished inputs; `now`: of the clock given to `next`."""
+        """Build the queue.
+
+        `edges`: unfinished steps with their unfinished inputs. `now`: by the clock that `next` gets.
+        """
         self.studies = set(studies)
         self._steps = dict(steps)
         self._unfinished = Counter(study for step in steps.values() for study in step.studies)
@@ -71,7 +70,7 @@ class Queue:
                 self.add(key, now, step.pause)
 
     def add(self, key: str, now: float, pause: float = 0.0) -> None:
-        """The step is ready, or will be after a pause of so many seconds."""
+        """Note that a step is ready, now or after a pause of so many seconds."""
         step = self._steps.get(key)
         if step is None:
             return
@@ -94,7 +93,7 @@ class Queue:
     def next(self, capacity: Capacity, now: float) -> Choice | None:
         """Take the first ready step for which a node has room, by priority and place in its study.
 
-        A step that has to wait keeps nodes free of steps with a lower priority. One that fits no node at
+        A step that has to wait keeps nodes free of steps with a lower priority. A step that fits no node at
         all is taken as well, so that it fails instead of waiting for ever.
         """
         if not self.has_ready(now):
@@ -110,22 +109,19 @@ class Queue:
         return None
 
     def released_by(self, key: str) -> list[str]:
-        """The steps whose last unfinished input this one is."""
-        step = self._steps.get(key)
-        return [] if step is None else [other for other in step.needed_by if self._waits_only(other)]
-
-    def _waits_only(self, key: str) -> bool:
-        return key in self._steps and self._steps[key].waits_for == 1
+        """Return the steps that wait for nothing but this one."""
+        needed_by = self._steps[key].needed_by if key in self._steps else []
+        return [other for other in needed_by if other in self._steps and self._steps[other].waits_for == 1]
 
     def succeeded(self, key: str) -> list[int]:
-        """Returns the studies of which this was the last step."""
+        """Note that a step succeeded; return the studies of which it was the last step."""
         for other in self._steps[key].needed_by if key in self._steps else ():
             if other in self._steps:
                 self._steps[other].waits_for -= 1
         return self.remove([key])
 
     def remove(self, keys: Iterable[str]) -> list[int]:
-        """These steps will not run any more; returns the studies of which they were the last."""
+        """Remove steps that will not run any more; return the studies of which they were the last."""
         touched: set[int] = set()
         for key in keys:
             if (step := self._steps.pop(key, None)) is not None:
@@ -134,8 +130,7 @@ class Queue:
         return [study for study in sorted(touched) if self._unfinished[study] == 0]
 
 
-# Steps that fit no node of a cluster: for how long each waits for one that may come, or come back.
-
+# ---------------------------------------------------------------- steps that fit no node of a cluster
 
 NODE_SECONDS = 600.0  # for which a step waits for a node that it fits, such as one that restarts
 NODE_PAUSE = 5.0  # between two looks for one
@@ -149,7 +144,7 @@ class _Absence:
     seen: float  # the last time
 
     def lasts(self, now: float) -> bool:
-        """Whether it has gone on until now; else the step fitted a node meanwhile, or was not ready."""
+        """Return True if the step is still refused; else it fitted a node meanwhile, or was not ready."""
         return now <= self.seen + NODE_GAP
 
     @property
@@ -158,7 +153,7 @@ class _Absence:
 
 
 class AbsentNodes:
-    """What the steps that wait were refused, by step. Times are of a clock that only rises, in seconds."""
+    """The refusals of waiting steps, by step. Times are of a clock that only rises, in seconds."""
 
     def __init__(self) -> None:
         self._absences: dict[str, _Absence] = {}
@@ -180,19 +175,18 @@ class AbsentNodes:
         return {key: absence.reason for key, absence in self._absences.items() if absence.lasts(now)}
 
 
-# Groups of workers that could be larger: a node has come back, or other steps have ended.
+# ---------------------------------------------------------------- groups of workers that could be larger
 #
-# Such an attempt is told so (`room/` in the artefact store). At its next checkpoint it ends, which costs no
-# attempt, and its step begins again with as many workers as there is room for.
+# A node has come back, or other steps have ended. The attempt is told so (`room/` in the artefact store).
+# At its next checkpoint it ends, which costs no attempt, and its step begins again with more workers.
 
-
-GROW_AFTER = 120.0  # seconds that a group has to work before: to begin again takes some
+GROW_AFTER = 120.0  # seconds that a group works at least, since a new start takes time
 
 
 def larger_group(resources: Resources, workers: int, capacity: Capacity) -> int:
-    """Return with how many workers the step of a group could go on now; 0 if with no more than `workers`.
+    """Return the larger number of workers with which a group's step could go on; 0 if there is none.
 
-    `capacity`: beside all that runs. Only powers of two count, as in every group.
+    `capacity`: the room beside all that runs. Only powers of two count, as in every group.
     """
     need, (_, most) = Need.of(resources), resources.workers
     for possible in (1 << power for power in range(most.bit_length() - 1, workers.bit_length() - 1, -1)):

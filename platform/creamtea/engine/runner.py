@@ -1,7 +1,7 @@
-"""Run one attempt of a step in a worker's process, and keep what it says.
+"""Run one attempt of a step in a worker's process, and keep its log.
 
-They go into a file, which a thread copies into the artefact store every few seconds. So the log of a worker
-that was killed lacks only what it said in the last of them.
+The log goes into a file, which a thread copies into the artefact store every few seconds. If a worker is
+killed, its log lacks only the last seconds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from creamtea.files import clear_abandoned, scratch_folder
 from creamtea.methods.plugins import require
 from creamtea.settings import is_withheld, processor_name
 from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.store.areas import LOG_HEAD, LOG_LIMIT, LogName, shorten_log, write_log
 from creamtea.store.artefacts import DISK_FULL, ArtefactStore
-from creamtea.store.logs import HEAD, LIMIT, LogName, shortened, write_log
 
 COPY_EVERY = 2.0  # seconds between copies into a local store
 REMOTE_COPY_EVERY = 10.0  # each of which is a request that is billed
@@ -61,30 +61,30 @@ class AttemptLog:
         self.file.write(f"{time.strftime('%H:%M:%S')} {text}\n".encode(errors="backslashreplace"))
 
     def error(self, error: BaseException) -> None:
-        """The message of an error that is meant for people, the whole traceback of any other."""
+        """Log the message of an error that is meant for people, or another error's whole traceback."""
         if isinstance(error, CreamteaError | GaveWay | StepCancelled):
             self.line(str(error))
         else:
             self.line("".join(traceback.format_exception(error)).rstrip())
 
     def copy(self) -> None:
-        """Into the store, if there is something new. A log that cannot be stored does not fail the step."""
+        """Copy the log into the store if it has grown; a failure to store it does not fail the step."""
         length = self._path.stat().st_size
         if length == self._copied:
             return
         with self._path.open("rb") as file:
-            content = file.read(length if length <= LIMIT else HEAD)
-            if length > LIMIT:
-                file.seek(length - (LIMIT - HEAD))
-                content += file.read(LIMIT - HEAD)
+            content = file.read(length if length <= LOG_LIMIT else LOG_HEAD)
+            if length > LOG_LIMIT:
+                file.seek(length - (LOG_LIMIT - LOG_HEAD))
+                content += file.read(LOG_LIMIT - LOG_HEAD)
         with suppress(CreamteaError):
-            write_log(self._store, self._key, self._name, shortened(content, length))
+            write_log(self._store, self._key, self._name, shorten_log(content, length))
             self._copied = length
 
 
 @contextmanager
 def captured(store: ArtefactStore, task: StepTask, worker: int, own_process: bool) -> Iterator[AttemptLog]:
-    """The log of the attempt that runs inside. `own_process`: everything that this process prints is its."""
+    """Log the attempt that runs inside; with `own_process`, all that the process prints."""
     with scratch_folder("log") as folder:
         log = AttemptLog(store, task, worker, Path(folder) / "log")
         log.line(
@@ -92,7 +92,12 @@ def captured(store: ArtefactStore, task: StepTask, worker: int, own_process: boo
             f"{f', worker {worker}' if worker else ''}, on {socket.gethostname()}, process {os.getpid()}"
         )
         done = threading.Event()
-        copying = threading.Thread(target=_keep_copying, args=(log, store.local, done), daemon=True)
+
+        def keep_copying() -> None:
+            while not done.wait(COPY_EVERY if store.local else REMOTE_COPY_EVERY):
+                log.copy()
+
+        copying = threading.Thread(target=keep_copying, daemon=True)
         copying.start()
         try:
             with _logging(log), _output(log) if own_process else nullcontext():
@@ -102,11 +107,6 @@ def captured(store: ArtefactStore, task: StepTask, worker: int, own_process: boo
             copying.join()
             log.copy()
             log.file.close()
-
-
-def _keep_copying(log: AttemptLog, local: bool, done: threading.Event) -> None:
-    while not done.wait(COPY_EVERY if local else REMOTE_COPY_EVERY):
-        log.copy()
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _logging(log: AttemptLog) -> Iterator[None]:
 
 
 class _Lines:
-    """The log as a stream of text, for logging."""
+    """The log as a stream of text, for the module logging."""
 
     def __init__(self, log: AttemptLog) -> None:
         self._log = log
@@ -136,7 +136,7 @@ class _Lines:
 
 @contextmanager
 def _output(log: AttemptLog) -> Iterator[None]:
-    """Standard output and error by their descriptors, so that libraries and programs are heard as well."""
+    """Redirect standard output and error by their descriptors, which also catches other programs."""
     saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
     _flush()
     for descriptor in saved:
@@ -156,8 +156,7 @@ def _flush() -> None:
             stream.flush()
 
 
-# Runs one attempt of a step, in a worker's process: files in, the step's function, files out.
-
+# ---------------------------------------------------------------- the attempt: files in, run, files out
 
 PROGRESS_EVERY = 0.5  # seconds between writes
 REMOTE_PROGRESS_EVERY = 5.0  # each of which is a request that is billed
@@ -173,7 +172,7 @@ def execute(
 ) -> StepOutcome:
     """Run the step and store its output files; every failure becomes an outcome with its error kind.
 
-    `rank` above 0: as a further worker of the step, whose files and progress are those of the first.
+    `rank` above 0: run as a further worker of the step, whose files and progress are those of the first.
     `own_process`: nothing else runs in this process, so that all that it prints is the step's.
     """
     if own_process:  # a node may have been started with what workers should not have
@@ -201,7 +200,7 @@ def execute(
 
 
 def describe(error: BaseException) -> tuple[str, str]:
-    """The kind of an error, and the message for people."""
+    """Return the kind of an error, and the message for people."""
     if isinstance(error, StepUnavailable):
         return "unavailable", str(error)
     if isinstance(error, InfrastructureError):
@@ -210,7 +209,8 @@ def describe(error: BaseException) -> tuple[str, str]:
         return "deterministic", str(error)
     if isinstance(error, MemoryError):
         return "infrastructure", f"out of memory: {error}".rstrip(": ")
-    if is_out_of_gpu(error):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return "infrastructure", (
             f"the GPU's memory ran out: {str(error).partition('. ')[0]}. Where steps share a GPU, give each "
             "more of it under `resources`; else lower `batch_tokens` (training) or `batch_size` (system)"
@@ -219,11 +219,6 @@ def describe(error: BaseException) -> tuple[str, str]:
         return "infrastructure", f"no space left on the worker's disk: {error}"
     lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
     return "deterministic", "\n".join([f"{type(error).__name__}: {error}", *lines[-TRACEBACK_LINES:]])
-
-
-def is_out_of_gpu(error: BaseException) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(error, torch.OutOfMemoryError)
 
 
 def _attempt(
@@ -253,7 +248,7 @@ def _attempt(
 
 
 def _kind(task: StepTask) -> StepKind[Any]:
-    """The step's kind here, which is the one that the study was planned with."""
+    """Return the step's kind, which must have the version that the study was planned with."""
     require(task.resources.plugins)
     kind = STEP_KINDS.get(task.kind)
     if kind is None or kind.version != task.version:
@@ -267,7 +262,7 @@ def _kind(task: StepTask) -> StepKind[Any]:
 
 
 def load_module(name: str, cpus: int) -> ModuleType:
-    """A worker's module, with as many threads as its step may use."""
+    """Import a worker's module, with as many threads as its step may use."""
     os.environ["OMP_NUM_THREADS"] = str(cpus)
     module = importlib.import_module(name)
     if "torch" in sys.modules:  # loaded by the module, or by an earlier step of this process
@@ -369,7 +364,7 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
 
 
 def hardware() -> str:
-    """The kind of machine, not its name: processor, cores, and the GPU if torch sees one."""
+    """Describe the kind of machine: processor, cores, and the GPU if torch sees one."""
     parts = [f"{processor_name()}, {os.cpu_count()} cores"]
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():

@@ -1,6 +1,6 @@
 """The state machine of steps, in SQL.
 
-`load` does all of it at once and returns the queue; the rest looks only at what an event touches.
+`load` makes all states agree and returns the queue; the other functions look only at what an event touches.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy import Integer, Row, Select, bindparam, exists, or_, select, tup
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.contract.step import Resources
+from creamtea.engine.executors.base import Need
 from creamtea.engine.lease import LEASE, Lease, release_running
 from creamtea.engine.queue import Queue, QueuedStep
 from creamtea.engine.task import StepOutcome, StepTask
@@ -49,8 +50,11 @@ class Blocked:
 
 
 def settle(session: Session) -> list[Blocked]:
-    """Make all states agree: steps with all inputs become ready, those that depend on a failed step fail, and
-    a study without unfinished steps ends. Returns the steps that another's failure blocks."""
+    """Make all states agree; return the steps that another's failure blocks.
+
+    Steps with all inputs become ready, steps that depend on a failed step fail, and studies without
+    unfinished steps end.
+    """
     lock_steps(session)
     step, before = aliased(StepRow), aliased(StepRow)
     failed = (
@@ -72,10 +76,10 @@ def load(
     running: Collection[str] = (),
     clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Queue, list[Blocked]]:
-    """The unfinished steps of the lease's studies, once their states agree.
+    """Make all states agree; return the queue of the lease's studies, and blocked steps.
 
-    `running`: the keys of this controller's attempts. A step of its that is not among them is ready again:
-    the answer to its claim was lost. `clock`: the queue's.
+    `running`: the keys of this controller's attempts. If the database says that this controller runs another
+    step, the answer to its claim was lost: the step is ready again. `clock`: the queue's.
     """
     with database.transaction() as session:
         lock_steps(session)
@@ -96,7 +100,7 @@ def live_studies_of(database: Database, lease: Lease) -> list[int]:
 
 
 def live_studies(session: Session, lease: Lease) -> list[int]:
-    """The unfinished studies that the controller works on."""
+    """Return the unfinished studies that the controller works on."""
     query = select(StudyRow.id).where(StudyRow.state.in_(LIVE))
     if lease.study_id is not None:
         query = query.where(StudyRow.id == lease.study_id)
@@ -115,13 +119,13 @@ def _steps(session: Session, studies: Sequence[int], now: datetime) -> dict[str,
     for key, state, resources, not_before, study, priority, position in rows:
         if key not in steps:
             pause = pause_left(not_before, now)
-            steps[key] = QueuedStep.of(state, Resources.model_validate(resources), pause)
+            steps[key] = QueuedStep(state, Need.of(Resources.model_validate(resources)), pause=pause)
         steps[key].add_place(study, priority, position)
     return steps
 
 
 def _edges() -> Select[str, str]:
-    """Unfinished steps with their unfinished inputs."""
+    """Select unfinished steps with their unfinished inputs."""
     step, before = aliased(StepRow), aliased(StepRow)
     return (
         select(StepInput.step_key, StepInput.input_key)
@@ -150,7 +154,7 @@ MARK_ONE_READY = MARK_READY.where(StepRow.key == bindparam("step")).returning(St
 
 
 def mark_ready(session: Session, keys: Iterable[str]) -> list[str]:
-    """Make those of these steps ready that are pending and have all inputs; return their keys."""
+    """Make those of the steps ready that are pending and have all inputs; return their keys."""
     connection = session.connection()
     return [key for key in keys if connection.execute(MARK_ONE_READY, {"step": key}).first() is not None]
 
@@ -173,7 +177,7 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
 
 
 def _culprits(session: Session, failed: Iterable[str]) -> dict[str, Any]:
-    """Steps that can run no more, each with the input that its message blames."""
+    """Return the steps that can no longer run, each with the input that its message blames."""
     step, before = aliased(StepRow), aliased(StepRow)
     rows: list[Any] = []
     for batch in batches(failed):
@@ -195,16 +199,12 @@ def _blocked(key: str, culprit: Any, names: dict[str, str]) -> Blocked:
     if culprit.error_kind == "upstream":
         error = culprit.error or ""
     else:
-        error = f"did not run, because {names[culprit.key]} {_how(culprit)}"
+        how = "is unavailable" if culprit.error_kind == "unavailable" else "failed"
+        how = "was cancelled" if culprit.state == "cancelled" else how
+        error = f"did not run, because {names[culprit.key]} {how}"
     # a step that lacks only what is unavailable is unavailable itself: the next run tries both again
     kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
     return Blocked(key, names[key], kind, error)
-
-
-def _how(culprit: Any) -> str:
-    if culprit.state == "cancelled":
-        return "was cancelled"
-    return "is unavailable" if culprit.error_kind == "unavailable" else "failed"
 
 
 def _store(session: Session, blocked: Sequence[Blocked], now: datetime) -> None:
@@ -225,7 +225,7 @@ PLACES = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key).where(
 
 
 def names_of(session: Session, keys: Collection[str], study_id: int | None = None) -> dict[str, str]:
-    """The steps' names for people: their places in the given study, or in the newest one that has them."""
+    """Name steps for people: by their places in the given study, or in the newest that has them."""
     names = {key: key[:12] for key in keys}
     # chosen here: a database may read all of a study for a step's place in it
     places: list[tuple[bool, int, str, str]] = []
@@ -248,7 +248,7 @@ def end(database: Database, studies: Iterable[int]) -> None:
 
 
 def end_studies(session: Session, studies: Iterable[int]) -> None:
-    """End those of the live studies that have no unfinished step."""
+    """End the live studies, of these, that have no unfinished step."""
     now = Database.now(session)
     for study_id in studies:
         study = session.get(StudyRow, study_id)
@@ -260,26 +260,28 @@ def end_studies(session: Session, studies: Iterable[int]) -> None:
 
 
 def derive(session: Session, study_id: int) -> str | None:
-    """How the study ended, or None while a step of it is unfinished.
+    """Return how the study ended, or None while a step is unfinished.
 
     A study succeeds even if optional steps are unavailable (scores for lack of a metric's model, say).
     """
-    found = session.execute(
+    steps = session.execute(
         select(StepRow.state, StepRow.kind, StepRow.error_kind)
         .where(StepRow.key.in_(keys_of(study_id)))
         .distinct()
     ).all()
-    states = {step.state for step in found}
+    states = {step.state for step in steps}
     if states & set(UNFINISHED):
         return None
     optional = {name for name, kind in STEP_KINDS.items() if kind.optional}
-    failed = [step for step in found if step.state == "failed"]
+    failed = [step for step in steps if step.state == "failed"]
     if any(step.error_kind != "unavailable" or step.kind not in optional for step in failed):
         return "failed"
     return "cancelled" if "cancelled" in states else "succeeded"
 
 
-# The state machine of steps, in SQL; every function here is one transaction.
+# ---------------------------------------------------------------- the state machine
+#
+# Every function below is one transaction.
 #
 #     pending -> ready -> running -> succeeded | failed | cancelled
 #                   ^---------|  interrupted, given way, or an infrastructure failure with attempts left
@@ -289,7 +291,7 @@ def derive(session: Session, study_id: int) -> str | None:
 
 
 BACK_OFF = timedelta(seconds=2)  # before the second attempt; four times longer each time
-MAX_LONGER = 8  # times that it gets longer: far beyond the maximum, and nothing overflows
+MAX_LONGER = 8  # times that the pause gets longer: far beyond the maximum, and nothing overflows
 
 
 # ---------------------------------------------------------------- claiming
@@ -336,8 +338,8 @@ INPUT_FILES = (
 def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str) -> dict[str, StepTask]:
     """Take these ready steps, in one transaction: a commit waits for the disk.
 
-    One statement checks and takes a step, so two claimers never get the same. Left out are those that are not
-    ready, that no live study needs any more, and all if this controller has been replaced.
+    One statement checks and takes a step, so two claimers never get the same. Steps are left out that are not
+    ready or that no live study needs any more; all are if this controller has been replaced.
     """
     tasks: dict[str, StepTask] = {}
     with database.transaction() as session:
@@ -364,7 +366,10 @@ def _begin_studies(session: Session, keys: Iterable[str]) -> None:
 
 
 def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:
-    """The step of this row as a worker receives it, with its name in the study (None: in the newest)."""
+    """Return the step of this row as a worker receives it.
+
+    Its name is its place in the study `study_id`, or with None in the newest study that has it.
+    """
     inputs: dict[str, list[list[StoredFile]]] = {}
     for role, position, name, digest, size in session.connection().execute(INPUT_FILES, {"step": row.key}):
         of_role = inputs.setdefault(role, [])
@@ -391,7 +396,7 @@ def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, art
 
 
 def renew(database: Database, tasks: Sequence[StepTask]) -> list[StepTask]:
-    """Extend the leases of running steps; returns those that are no longer ours (cancelled or taken over)."""
+    """Extend the leases of running steps; return those that are no longer ours (cancelled or taken over)."""
     held: set[tuple[str, int]] = set()
     with database.transaction() as session:
         until = database.now(session) + LEASE
@@ -416,9 +421,9 @@ def finish(
 ) -> list[str] | None:
     """Succeed, and store what the step produced, in one transaction.
 
-    Returns the steps that are ready now among `behind`, which may have waited for this one; None: the result
-    is discarded. StepError for a result that cannot be stored, InfrastructureError where its files cannot be
-    read; the step is then still running.
+    Returns the steps among `behind`, which may have waited for this one, that are now ready; None if the
+    result is discarded. StepError for a result that cannot be stored, InfrastructureError if its files cannot
+    be read; the step is then still running.
     """
     texts = read_texts(store, outcome.files)
     with database.transaction() as session:
@@ -442,9 +447,9 @@ def finish(
 
 
 def remake(database: Database, task: StepTask, damaged: Collection[str], why: str) -> dict[str, str] | None:
-    """Let the steps run again that made these damaged inputs of a step, which waits for them.
+    """Run the steps again that made these damaged inputs of a step, which waits for them.
 
-    Returns their names by their keys; None if the step is no longer this attempt's. The attempt counts.
+    Returns their names by key; None if the step is no longer this attempt's. The attempt counts.
     """
     with database.transaction() as session:
         lock_steps(session)
@@ -466,7 +471,7 @@ def remake(database: Database, task: StepTask, damaged: Collection[str], why: st
 
 
 def _reset(session: Session, keys: Collection[str], now: datetime, why: str) -> None:
-    """These steps, which have succeeded, run again."""
+    """Let steps that have succeeded run again."""
     if keys:
         session.execute(update(StepRow), [{"key": key, **FRESH} for key in keys])
     make_wait(session, keys)
@@ -474,7 +479,7 @@ def _reset(session: Session, keys: Collection[str], now: datetime, why: str) -> 
 
 
 def _run_what_follows(session: Session, key: str, now: datetime) -> None:
-    """Run again what was made, at any distance, from files of a step that are others now.
+    """Run again, at any distance, what was made from files of a step that have changed.
 
     Only in studies that are under way: the numbers of others stay as they were reported.
     """
@@ -493,7 +498,7 @@ def _run_what_follows(session: Session, key: str, now: datetime) -> None:
 
 
 def give_way(database: Database, task: StepTask, why: str) -> bool:
-    """Make the step ready again, which has used no attempt. False: it is no longer this attempt's."""
+    """Make the step ready again without using an attempt; False if it is no longer this attempt's."""
     with database.transaction() as session:
         now = database.now(session)
         if not _end(session, task, now, GIVE_WAY):
@@ -509,8 +514,10 @@ class Failure:
 
 
 def fail(database: Database, task: StepTask, kind: str, error: str) -> Failure | None:
-    """Record a failure, and that of the steps which depend on it. Infrastructure failures are retried after a
-    pause while attempts are left. None: the failure is discarded."""
+    """Record a failure, and that of the steps that depend on it; None if the failure is discarded.
+
+    Infrastructure failures are retried after a pause while attempts are left.
+    """
     retried = kind == "infrastructure" and task.attempt < task.resources.max_attempts
     with database.transaction() as session:
         now = database.now(session)

@@ -34,8 +34,10 @@ DAMAGED = "damaged input"  # likewise: an input is not what was stored, and its 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How an attempt ended; `error_kind` None: it succeeded. GAVE_WAY and DAMAGED are not failures of the
-    step."""
+    """How an attempt ended. `error_kind` None: it succeeded.
+
+    GAVE_WAY and DAMAGED are not failures of the step.
+    """
 
     result: StepResult = field(default_factory=StepResult)
     files: list[StoredFile] = field(default_factory=list)
@@ -48,8 +50,10 @@ class StepOutcome:
 
 
 def storable(text: str) -> str:
-    """Text of a library as every database and terminal takes it: PostgreSQL refuses NUL, and half of a
-    surrogate pair (from a file name that is not UTF-8) has no encoding at all."""
+    """Return a library's text as every database and terminal takes it.
+
+    PostgreSQL refuses NUL, and half of a surrogate pair (from a file name that is not UTF-8) has no encoding.
+    """
     return text.replace("\0", "�").encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,7 +1,7 @@
-"""Sends trainings of studies with the key `track` to TensorBoard, MLflow or Weights & Biases.
+"""Send trainings of studies with the key `track` to TensorBoard, MLflow or Weights & Biases.
 
-A thread of its own does so: a tracker that is slow keeps no step waiting. If one fails, that is told once,
-and the study goes on without it. Nothing of a result depends on it.
+A thread of its own does so: a slow tracker keeps no step waiting. If one fails, that is reported once, and
+the study goes on without it. No result depends on it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ TRACKERS: dict[str, Callable[[str, str, str, dict[str, Any]], Run]] = {
 
 
 class Tracking:
-    """What a controller sends; `hear` takes its events, in its own thread."""
+    """Sends what a controller reports; `hear` takes its events, in the controller's thread."""
 
     def __init__(
         self, database: Database, store: ArtefactStore, emit: Callable[[events.EngineEvent], None]
@@ -134,7 +134,7 @@ class Tracking:
         self._thread: threading.Thread | None = None
 
     def watch(self, studies: Collection[int]) -> None:
-        """Find out which of these studies track, those that are new to it."""
+        """Find out which of these studies track; only new ones are read."""
         new = set(studies) - self._known
         if not new:
             return
@@ -186,7 +186,7 @@ class Tracking:
                 self._tried(study, run.close)
 
     def _tried(self, study: int, do: Callable[[], None]) -> None:
-        """Whatever a library of others raises is no reason to end a study."""
+        """Call a tracker; whatever its library raises must not end the study."""
         try:
             do()
         except Exception as error:
@@ -199,22 +199,22 @@ class Tracking:
 
     def _send(self, study: int, event: events.StepEvent) -> None:
         with self._database.session() as session:
-            found = session.execute(
+            step = session.execute(
                 select(StepRow.kind, StepRow.fence, StudyStep.labels)
                 .join(StudyStep, StudyStep.step_key == StepRow.key)
                 .where(StepRow.key == event.key, StudyStep.study_id == study)
             ).first()
-            if found is None or "variant" not in found.labels or "seed" not in found.labels:
+            if step is None or "variant" not in step.labels or "seed" not in step.labels:
                 return
             ended = isinstance(event, events.StepSucceeded)
             points = points_of(session, [event.key]).get(event.key, {}) if ended else {}
             measured = metrics_of(session, [event.key]).get(event.key, []) if ended else []
-        labels = found.labels
-        curves = [(series, point.x, point.y) for series, own in points.items() for point in own]
-        if found.kind == "train" and not ended:
-            view = self._store.read_live(event.key, found.fence)
+        labels = step.labels
+        curves = [(series, point.x, point.y) for series, curve in points.items() for point in curve]
+        if step.kind == "train" and not ended:
+            view = self._store.read_live(event.key, step.fence)
             curves = [(point.series, point.x, point.y) for point in (view.points if view else ())]
-        elif found.kind not in ("train", "score"):
+        elif step.kind not in ("train", "score"):
             return
         training = (study, str(labels["variant"]), int(labels["seed"]))
         run = self._run(training, event.key)
@@ -247,11 +247,11 @@ class Tracking:
 
 
 def _flat(values: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    """A nested mapping as one of "objective.kind" and the like."""
-    found: dict[str, Any] = {}
+    """Flatten a nested mapping: {"objective.kind": …}."""
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{place}{name}.")
+            flat |= _flat(value, f"{place}{name}.")
         else:
-            found[f"{place}{name}"] = value
-    return found
+            flat[f"{place}{name}"] = value
+    return flat

@@ -1,30 +1,105 @@
-"""Translates sentences by systems of studies, in a process of its own: `python -m` this module.
+"""Translate sentences by systems of studies, outside of any step: `python -m` this module.
 
-The web app has no torch, so that it starts this beside itself, and keeps it while people try sentences: a
-system is loaded once. A line of standard input is a request, a JSON object: `study` (its number), `systems`,
-`line`, `word` (of the target, or ""). Standard output has a line of JSON for each system, as soon as it is
-there: `system`, and what `creamtea_workers.search.translator` returns, or `error`. The process ends with its
-input, or after `IDLE_SECONDS` without a request, which frees all memory.
+The web app has no torch, so it starts this process beside itself and keeps it while people try sentences: a
+system is loaded once. Each line of standard input is a request, a JSON object: `study` (its number),
+`systems`, `line`, `word` (of the target, or ""). For each system, standard output has a line of JSON as soon
+as it is ready: `system`, and what `creamtea_workers.search.translator` returns, or `error`. The process ends
+with its input, or after `IDLE_SECONDS` without a request, which frees all memory.
 """
 
 from __future__ import annotations
 
 import json
-import select
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from select import select as wait_for_input
 from typing import Any
 
-from creamtea.engine.runner import load_module
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.engine.runner import Context, load_module
+from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
-from creamtea.engine.trained_systems import opened, translating_step
-from creamtea.errors import CreamteaError
+from creamtea.errors import CreamteaError, InputError
+from creamtea.files import clear_abandoned, scratch_folder
+from creamtea.methods.plugins import require
 from creamtea.settings import Settings
-from creamtea.steps.systems import DecodeParams
+from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.steps.systems import DECODE, DecodeParams
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
+from creamtea.store.queries import Node, find_study, study_nodes
+from creamtea.store.tables import StepInput, StepRow
+
+
+@dataclass(frozen=True)
+class TranslatingStep:
+    """A step that translates, with its place in the study."""
+
+    node: Node
+    task: StepTask
+
+
+def translating_step(
+    database: Database, store: ArtefactStore, study: str | int, system: str, seed: int | None
+) -> TranslatingStep:
+    """Return the first step of the study that translates with the system, and this seed's model.
+
+    Seed None: the first seed. InputError if there is no such step, or its inputs have not been made;
+    StepError if its plug-ins are not those that are installed here.
+    """
+    with database.session() as session:
+        study_id = find_study(session, study).id
+        node = _choose(session, study_nodes(session, study_id, DECODE.name), study, system, seed)
+        inputs = {given.input_key for given in _inputs(session, node)}
+        needed = (other for other in study_nodes(session, study_id) if other.key in inputs)
+        if unmade := next((other for other in needed if other.state != "succeeded"), None):
+            how = f"{unmade.outcome}; run the study first"
+            if unmade.state == "failed":
+                error = (unmade.error or "").partition("\n")[0]
+                how = f"{unmade.outcome}, {error}; see `creamtea status {study}`"
+            raise InputError(f"system {system} cannot translate: {unmade.name} is {how}")
+        task = task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
+        require(task.resources.plugins)
+        return TranslatingStep(node, task)
+
+
+def _inputs(session: Session, node: Node) -> Sequence[StepInput]:
+    return session.scalars(select(StepInput).where(StepInput.step_key == node.key)).all()
+
+
+def _choose(session: Session, nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:
+    nodes = [node for node in nodes if "system" in node.labels]  # the others are of analyses
+    of_system = [node for node in nodes if node.labels["system"] == system]
+    if not of_system:
+        systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))
+        raise InputError(f"study {study} trains no system {system!r}; it trains {systems or 'none'}")
+    models = sum(given.role == "train" for given in _inputs(session, of_system[0]))
+    if seed is not None and models > 1:
+        raise InputError(
+            f"seed {seed}: system {system} is an ensemble of {models} models, one per seed; name no seed, or "
+            "a system of one model"
+        )
+    of_seed = [node for node in of_system if seed is None or node.labels.get("seed") == seed]
+    if not of_seed:
+        seeds = ", ".join(dict.fromkeys(str(node.labels.get("seed", "all at once")) for node in of_system))
+        raise InputError(f"system {system} has no model of seed {seed}; its seeds: {seeds}")
+    return of_seed[0]
+
+
+@contextmanager
+def opened(task: StepTask, store: ArtefactStore) -> Iterator[Context]:
+    """Open the step's context as the step would see it, without its progress."""
+    clear_abandoned()
+    with scratch_folder("step") as folder:
+        params = STEP_KINDS[task.kind].params.model_validate(task.params)
+        yield Context(task, params, store, Path(folder), cancelled=lambda: False, reports=False)
+
 
 IDLE_SECONDS = 600.0
 MAX_SYSTEMS = 8
@@ -38,7 +113,7 @@ class Loaded:
 
 
 class LoadedSystems:
-    """The systems used last, by the key of their step: what a key names never changes."""
+    """The systems used last, by the key of their step: a key's content never changes."""
 
     def __init__(
         self, store: ArtefactStore, max_systems: int = MAX_SYSTEMS, max_bytes: int = MAX_BYTES
@@ -48,12 +123,14 @@ class LoadedSystems:
 
     @property
     def keys(self) -> list[str]:
-        """The least recently used first."""
+        """The keys, the least recently used first."""
         return list(self._kept)
 
     def of(self, task: StepTask) -> Any:
-        """The system of a step, which stays loaded until others need its place; one that is too large to be
-        kept stays until the next is asked for."""
+        """Return the system of a step; it stays loaded until others need its place.
+
+        A system that is too large to be kept stays until the next is asked for.
+        """
         lines = load_module("creamtea_workers.search.translator", task.resources.cpus)
         if task.key not in self._kept:
             size = sum(file.size for steps in task.inputs.values() for files in steps for file in files)
@@ -78,7 +155,7 @@ def main() -> None:
     loaded = LoadedSystems(ArtefactStore(settings.artefacts))
     try:
         # one request at a time: the buffer of standard input holds no second one that `select` would not see
-        while select.select([sys.stdin], [], [], IDLE_SECONDS)[0] and (request := sys.stdin.readline()):
+        while wait_for_input([sys.stdin], [], [], IDLE_SECONDS)[0] and (request := sys.stdin.readline()):
             for row in answers(database, loaded, json.loads(request)):
                 print(json.dumps(row), flush=True)
     finally:

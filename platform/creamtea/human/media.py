@@ -30,7 +30,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from creamtea.document.checked import read_lines
+from creamtea.document.document import read_lines
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text

@@ -1,6 +1,6 @@
 """Analyses: what the papers measure beyond the main table, and how a report shows it.
 
-All of this is declared; `creamtea.report` fills it. The columns that several analyses have stand here too.
+Analyses only declare this; `creamtea.report` fills it in. Columns that several analyses have are here too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from creamtea.contract.columns import Column
-from creamtea.contract.step import StepKind, StepParams
+from creamtea.contract.step import Column, StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
@@ -33,7 +32,7 @@ class RowSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure:
-    """A column, and where its values are among a step's metrics."""
+    """A column, and the place of its values among a step's metrics."""
 
     column: Column
     metric: str = ""  # the column's key where it is not given
@@ -66,8 +65,10 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class CellPlot:
-    """Measures of the first table over its settings, or over another measure: one curve per variant
-    and measure."""
+    """A plot of the first table's measures over its settings or another measure.
+
+    Each variant and measure has a curve.
+    """
 
     title: str
     x: Column  # titles the axis; its key names the measure that is x, "setting" the setting
@@ -81,7 +82,7 @@ class CellPlot:
 
 @dataclass(frozen=True)
 class RowPlot:
-    """Measures of a table with one row per variant: the rows below each other, with one mark per measure."""
+    """A plot of a table with one row per variant: rows below each other, one mark per measure."""
 
     title: str
     y: Column  # titles the axis of the values
@@ -92,7 +93,7 @@ class RowPlot:
 
 @dataclass(frozen=True)
 class PointPlot:
-    """Series of the step's points, one curve per trained model and series."""
+    """A plot of a step's points: one curve per trained model and series."""
 
     title: str
     x: Column
@@ -106,8 +107,10 @@ class PointPlot:
 
 @dataclass(frozen=True)
 class IdiomList:
-    """A table of the idioms that a metric's detail lists, each with subwords: a column for each variant and
-    setting. `detail` names the list, and in it the subwords of an idiom."""
+    """A table of the idioms in a metric's detail, each with subwords: a column per variant and setting.
+
+    `detail` names the list, and in it the subwords of an idiom.
+    """
 
     title: str
     metric: str
@@ -119,12 +122,12 @@ class IdiomList:
 
 
 def share(key: str, title: str, note: str, better: str = "") -> Column:
-    """A share, shown in per cent."""
+    """Return the column of a share, shown in per cent."""
     return Column(key, title, 1, better, 100.0, "%", note=note)
 
 
 def deviation_of(name: str, words: str) -> Measure:
-    """The standard deviation of a mean log-probability."""
+    """Return the measure of a mean log-probability's standard deviation."""
     column = Column(f"{name}_deviation", f"± {words}", 2, note="standard deviation over sentences")
     return Measure(column, metric=name, detail="deviation", no_detail="one sentence alone has no deviation")
 
@@ -138,8 +141,7 @@ GAP = Measure(
 )
 
 
-# Analyses: what the papers measure beyond the main table. Each is a kind of step of the same name.
-
+# ---------------------------------------------------------------- the base of all analyses
 
 Width = Annotated[int, Field(ge=1, le=1000)]  # of a beam
 
@@ -155,8 +157,11 @@ SAMPLES_PER_COMPARISON = 100
 
 
 class DifferencesParams(StepParams):
-    """`base`: the setting that a system's other settings are compared with; None where two systems are
-    compared, each setting with its like."""
+    """Parameters of a comparison of rows.
+
+    `base`: the setting that a system's other settings are compared with. None: two systems are compared, each
+    setting with the same setting.
+    """
 
     base: str | None = Field(default=None, exclude_if=lambda setting: setting is None)
     samples: int
@@ -180,8 +185,10 @@ DIFFERENCES: StepKind[DifferencesParams] = StepKind(
 
 
 class Analysis(Method):
-    """Something measured over a test set, by steps of its own kind. The docstring of an analysis says what is
-    measured, and where in the papers: reports show it."""
+    """Something measured over a test set, by steps of its own kind.
+
+    The docstring of an analysis says what is measured, and where in the papers: reports show it.
+    """
 
     test_set: Name  # a test set of the study
     step: ClassVar[StepKind[Any]]
@@ -214,7 +221,7 @@ class Analysis(Method):
 
     @classmethod
     def fits(cls, system: Block) -> bool:
-        """Of an analysis of systems that names none: whether it includes a raw system."""
+        """Return True if an analysis of systems that names none includes this raw system."""
         return True
 
     def plan(self, name: str, planner: Planner) -> None:
@@ -224,8 +231,10 @@ class Analysis(Method):
     def plan_differences(
         self, name: str, planner: Planner, steps: Mapping[str, Sequence[Key]], baselines: Sequence[str]
     ) -> None:
-        """Add the comparisons of the analysed variants (or systems) with the baselines, and of the settings
-        of each. `steps`: those of each seed, by variant (or system)."""
+        """Add comparisons of the analysed variants (or systems) with the baselines, and between settings.
+
+        `steps`: the steps of each seed, by variant (or system).
+        """
         if not self.paired:
             return
         settings = max(len(layout.settings(self)) for layout in self.tables)
@@ -283,17 +292,17 @@ class OfVariants(Analysis):
         self.plan_differences(name, planner, steps, self.baselines_among(list(steps), planner))
 
     def baselines_among(self, variants: Sequence[str], planner: Planner) -> Sequence[str]:
-        """The variants that the others are compared with."""
+        """Return the variants that the others are compared with."""
         return baseline_or_first(planner.variant_of(planner.baseline), variants)
 
     def params(self, planner: Planner) -> StepParams:
-        """The parameters of its steps: the settings of the same names."""
+        """Return the parameters of a step: the settings of the same names."""
         model = self.step.params
         params: StepParams = model.model_validate({name: getattr(self, name) for name in model.model_fields})
         return params
 
     def more_inputs(self, place: str, test_set: Key, planner: Planner, labels: Labels) -> Inputs:
-        """What a step reads beside test set and trained variant; `labels` name the variant and seed."""
+        """Return further inputs beside test set and variant; `labels` name the variant and seed."""
         return {}
 
     @classmethod
@@ -331,7 +340,7 @@ def baseline_or_first(baseline: str, analysed: Sequence[str]) -> Sequence[str]:
 
 
 def not_analysed(path: KeyPath, baselines: Any, analysed: Any) -> Iterator[Mistake]:
-    """Baselines that the analysis' own list of names lacks."""
+    """Yield a mistake for each baseline that the analysis' own list of names lacks."""
     if not isinstance(baselines, list) or not isinstance(analysed, list):
         return
     for index, name in enumerate(baselines):

@@ -39,7 +39,7 @@ class Architecture(Method):
     DROPOUT: ClassVar[frozenset[str]] = frozenset({"dropout", "attention_dropout"})
 
     def shape(self) -> dict[str, Any]:
-        """All keys but those of dropout."""
+        """Return all settings but those of dropout."""
         return self.model_dump(exclude=set(self.DROPOUT))
 
     @classmethod
@@ -50,7 +50,7 @@ class Architecture(Method):
 
 
 def _unless(default: Any) -> Any:
-    """A field that a model's keys and files leave out while it has its default: they are as before it."""
+    """Declare a field that keys and files omit while it has its default, as before it existed."""
     return Field(exclude_if=lambda value: value == default)
 
 
@@ -85,8 +85,10 @@ class Layered(Architecture):
     worker: ClassVar[str] = "creamtea_workers.models.transformer"
 
     def describe(self) -> str:
-        """ "" for the default, else a preset or the sizes, and what else is not the default: "base", "deep
-        (20+2 SSRU)", "6+6, width 256", "base, post-norm, SiLU"."""
+        """Describe sizes and differences from the default: "base", "deep (20+2 SSRU)", "6+6, width 256".
+
+        Empty for the default. Other settings follow: "base, post-norm, SiLU".
+        """
         return ", ".join(filter(None, [self._describe_sizes(), *self._differences()]))
 
     def _differences(self) -> Iterator[str]:

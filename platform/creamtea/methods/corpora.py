@@ -33,7 +33,7 @@ class Corpus(Method):
     steps: ClassVar[tuple[StepKind[Any], ...]] = ()  # kinds of steps that only this kind of corpus needs
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        """What its step needs; `place` is the position of the corpus in the study."""
+        """Return what its step needs; `place` is the position of the corpus in the study."""
         return TextPlan()
 
     def describe(self) -> str:
@@ -166,7 +166,7 @@ class Ibm3Corpus(Corpus):
         return TextPlan(inputs=self.table_inputs(planner))
 
     def table_inputs(self, planner: Planner) -> Inputs:
-        """The corpus of files, its subwords, and the tables counted in their alignment."""
+        """Return the corpus of files, its subwords, and the tables counted in their alignment."""
         inputs = {
             "corpus": [planner.corpus(self.corpus)],
             "subwords": [planner.subwords(self.corpus, self.subwords)],
@@ -194,20 +194,20 @@ Pairs = Annotated[list[Pair], Field(min_length=1)]
 
 
 def pair_parts(pair: str) -> dict[str, str]:
-    """What stands for {pair}, {high} and {low} in a path."""
+    """Return the values of {pair}, {high} and {low} in a path."""
     high, _, low = pair.partition("--")
     return {"pair": pair, "high": high, "low": low}
 
 
 def filled(path: str, parts: Mapping[str, str]) -> str:
-    """A path with the parts in place of their names in braces."""
+    """Replace names in braces in a path by their values."""
     for name, value in parts.items():
         path = path.replace(f"{{{name}}}", value)
     return path
 
 
 class TrainingWords(NamedTuple):
-    """A file of them, of one language; each word is there `repeat` times."""
+    """A file of training words of one language; each word occurs `repeat` times."""
 
     path: str
     language: str
@@ -223,15 +223,15 @@ class WordCorpus(Corpus):
     lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
 
     def named_files(self) -> Iterator[File]:
-        """Every file, with its place in the corpus."""
+        """Yield every file, with its place in the corpus."""
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
 
     def training_files(self) -> list[TrainingWords]:
-        """The training files; none if a kind does not say."""
+        """Return the training files; empty if a kind does not say."""
         return []
 
     def made_up(self) -> int:
-        """Number of training words that are made up in addition."""
+        """Return how many training words are made up in addition."""
         return 0
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
@@ -239,7 +239,7 @@ class WordCorpus(Corpus):
 
 
 def word_files(files: Sequence[File], lines: WordLines | None) -> TextPlan:
-    """List files of words. Their lines are checked where their columns are known."""
+    """Plan files of words; their lines are checked if their columns are known."""
     checked = [CheckedFile(file, None, lines.read, lines.allowed) for file in files] if lines else []
     return TextPlan(aligned=[[file] for file in files], checked=checked)
 
@@ -322,8 +322,7 @@ class InflectionCorpus(WordCorpus):
 
 
 def needs_parts(path: KeyPath, block: Block, key: str, parts: Sequence[str]) -> Iterator[Mistake]:
-    """Mistakes in the list of languages or pairs of a block at `path`, and in a path (`key`) to a file of
-    each."""
+    """Check the languages or pairs of a block, and that the path `key` leads to a file of each."""
     entries = block.get("pairs", block.get("languages"))
     yield from repeated(entries, (*path, "pairs" if "pairs" in block else "languages"))
     count = len(entries) if isinstance(entries, list) else 0
@@ -334,7 +333,7 @@ def needs_parts(path: KeyPath, block: Block, key: str, parts: Sequence[str]) -> 
 
 
 def needs_other_languages(path: KeyPath, block: Block) -> Iterator[Mistake]:
-    """Mistakes in pairs of which two have one language with few words: its words would be counted twice."""
+    """Report pairs that share their language with few words: its words would be counted twice."""
     pairs = block.get("pairs")
     first: dict[str, str] = {}
     for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
@@ -348,7 +347,7 @@ def needs_other_languages(path: KeyPath, block: Block) -> Iterator[Mistake]:
 
 
 def needs_corpus(path: KeyPath, name: Any, study: RawStudy, corpus: type[Corpus]) -> Iterator[Mistake]:
-    """A mistake if `name` is not a corpus of that kind."""
+    """Report `name` if it is not a corpus of that kind."""
     fitting = [other for other, block in study.blocks("corpora") if CORPORA.kind_of(block) is corpus]
     if not isinstance(name, str) or name in fitting:
         return

@@ -1,4 +1,4 @@
-"""Families of methods: which kinds there are, built in and from plug-ins, and who carries them out."""
+"""Families of methods: which kinds there are, built in and from plug-ins, and their workers' modules."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from creamtea.plugins import Additions, additions
 class Method(Strict):
     """A method of some family, with its parameters. Subclasses have `kind: Literal["…"]` as first field.
 
-    `worker` is the module of the workers that carries the method out. It holds the functions that the
-    family names; each takes the method as its first argument.
+    `worker` is the module of the workers that carries the method out. It holds the functions that the family
+    names; each takes the method as its first argument.
     """
 
     if TYPE_CHECKING:
@@ -46,17 +46,17 @@ class Method(Strict):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        """Mistakes in a block of this kind beyond the shape of its values; `path` is where it stands."""
+        """Yield mistakes in a block of this kind beyond the shape of its values; `path` is its place."""
         yield from ()
 
     @classmethod
     def completed(cls, block: Block) -> Block:
-        """A raw block of the family with what it leaves to its default kind."""
+        """Return a raw block of the family with the settings that it leaves to its default kind."""
         return {"kind": cls.family.default, **block}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A field that is annotated with a family's base takes any of the family's kinds."""
+        """Let a field that is annotated with a family's base take any of the family's kinds."""
         family: Family[Any] | None = cls.__dict__.get("family")
         return handler(source) if family is None else family.schema(handler)
 
@@ -68,8 +68,8 @@ M = TypeVar("M", bound=Method)
 class Family(Generic[M]):
     """The kinds of a family: the classes of a module or package here, and those of plug-ins.
 
-    A plug-in's entry point in `group` is named after the kind and leads to the class. The kind of one that
-    is broken is unknown.
+    A plug-in's entry point in `group` is named after the kind and leads to the class. The kind of a broken
+    plug-in is unknown.
     """
 
     noun: str  # "objective"
@@ -95,16 +95,16 @@ class Family(Generic[M]):
 
     @cached_property
     def built_in(self) -> dict[str, type[M]]:
-        return {kind_name(method): method for method in self._classes()}
-
-    def _classes(self) -> Iterator[type[M]]:
+        """Classes of the module in its order, or of a package's modules in the order of their kinds."""
         module = importlib.import_module(self.package)
-        names = sorted(info.name for info in pkgutil.iter_modules(getattr(module, "__path__", ())))
+        names = [info.name for info in pkgutil.iter_modules(getattr(module, "__path__", ()))]
+        kinds = {}
         for member in [module, *(importlib.import_module(f"{self.package}.{name}") for name in names)]:
             for value in vars(member).values():
                 is_method = isinstance(value, type) and issubclass(value, self.base)
                 if is_method and value.__module__ == member.__name__ and "kind" in value.model_fields:
-                    yield value
+                    kinds[kind_name(value)] = value
+        return dict(sorted(kinds.items())) if names else kinds
 
     @cached_property
     def added(self) -> Additions[type[M]]:
@@ -112,7 +112,7 @@ class Family(Generic[M]):
         return additions(self.group, self.built_in, self._checked)
 
     def _checked(self, kind: str, method: Any) -> type[M]:
-        """The class that an entry point leads to. Raises an error if it is not a method of the kind."""
+        """Return the class of an entry point; raise an error if it is not a method of the kind."""
         if not (isinstance(method, type) and issubclass(method, self.base)):
             raise TypeError(f"it is not a subclass of {self.base.__module__}.{self.base.__name__}")
         if kind_name(method) != kind:
@@ -130,12 +130,16 @@ class Family(Generic[M]):
         return method
 
     def schema(self, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A union told apart by `kind`."""
+        """Return a union told apart by `kind`."""
         choices = {kind: handler.generate_schema(method) for kind, method in self.kinds.items()}
         union = core_schema.tagged_union_schema(choices, discriminator="kind")
-        return (
-            core_schema.no_info_before_validator_function(self._completed, union) if self.default else union
-        )
+        if not self.default:
+            return union
+
+        def completed(block: Any) -> Any:
+            return self.base.completed(block) if isinstance(block, dict) else block
+
+        return core_schema.no_info_before_validator_function(completed, union)
 
     def hint(self, kind: object) -> str:
         """Return what to add to the message that there is no such kind."""
@@ -144,16 +148,13 @@ class Family(Generic[M]):
                 return f"; the plug-in {broken.plugin} has this {self.noun}, and is broken: {broken.reason}"
         return "; `creamtea plugins` lists the kinds that installed plug-ins add"
 
-    def _completed(self, block: Any) -> Any:
-        return self.base.completed(block) if isinstance(block, dict) else block
-
     def kind_of(self, block: Any) -> type[M] | None:
-        """The class of a raw block's kind; None for a malformed block or an unknown kind."""
+        """Return the class of a raw block's kind; None for a malformed block or an unknown kind."""
         kind = block.get("kind", self.default) if isinstance(block, dict) else None
         return self.kinds.get(kind) if isinstance(kind, str) else None
 
     def check(self, path: KeyPath, block: Any, study: RawStudy) -> Iterator[Mistake]:
-        """What the kind of a raw block finds wrong with it."""
+        """Yield the mistakes that the kind of a raw block finds in it."""
         if (method := self.kind_of(block)) is not None:
             yield from method.check(path, block, study)
 
@@ -162,17 +163,17 @@ _PLUGIN_STEPS: dict[str, StepKind[Any]] = {}  # by name
 
 
 def steps_of(method: type[Method]) -> list[StepKind[Any]]:
-    """The kinds of steps that a method brings along."""
+    """Return the kinds of steps that a method brings along."""
     own = getattr(method, "step", None)
     return [*getattr(method, "steps", ()), *([] if own is None else [own])]
 
 
 def kind_name(method: type[Method]) -> str:
-    """The kind that a class stands for."""
+    """Return the kind that a class stands for."""
     (kind,) = method.model_fields["kind"].annotation.__args__  # type: ignore[union-attr]
     return str(kind)
 
 
 def implementation(method: Method) -> ModuleType:
-    """The module of the workers that carries a method out. Only workers call this."""
+    """Import the workers' module that carries a method out. Only workers call this."""
     return importlib.import_module(method.worker)

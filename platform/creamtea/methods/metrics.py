@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict
@@ -31,25 +31,27 @@ class Metric(Method):
     compares: ClassVar[Literal["outputs", "segment scores"]] = "outputs"
 
     def name(self) -> str:
-        """Its name in places and tables: the kind and what is not its default ("bleu-intl")."""
+        """Return its name in places and tables: the kind and unusual settings ("bleu-intl")."""
         raise NotImplementedError(f"{type(self).__name__} does not name itself")
 
     def row(self) -> str:
-        """The name of the score step's metric row."""
+        """Return the name of the score step's metric row."""
         return self.kind
 
     @property
     def needs_references(self) -> bool:
-        """Whether it scores only test sets with references."""
+        """True if it scores only test sets with references."""
         return True
 
     def checkpoint(self) -> str | None:
-        """The path or name of its model, which the key pins by content where it is a file under --data."""
+        """Return the path or name of its model; a file under --data is pinned by its content."""
         return None
 
     def scorer_pins(self) -> ScorerPins | None:
-        """What pins the program that computes it, if that is one of this machine's scorers. Raises
-        creamtea.scorers.UnknownScorer."""
+        """Return the pins of this machine's scorer that computes it, if one does.
+
+        Raises creamtea.scorers.UnknownScorer.
+        """
         return None
 
     def of_step(self) -> Metric:
@@ -81,14 +83,20 @@ BY_BLANKS = ("13a", "intl", "none")  # they split at blanks and marks only
 
 
 def bleu_tokenizer(language: str) -> Tokenizer:
-    """The tokenizer for a target language: sacreBLEU's own choice for Chinese, Japanese and Korean;
-    characters where others are written without blanks, whose sentences would be one word each; else 13a."""
+    """Choose the tokenizer for a target language.
+
+    For Chinese, Japanese and Korean it is sacreBLEU's choice. Other languages without blanks get characters,
+    as their sentences would be one word each. All others get 13a.
+    """
     chosen: dict[str, Tokenizer] = {"zh": "zh", "yue": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
     return chosen.get(main_language(language), "char" if is_unspaced(language) else "13a")
 
 
 def development_tokenizer(language: str) -> Tokenizer:
-    """The same, but for MeCab's: every validation of a training would split the whole development set."""
+    """Choose the tokenizer for validations: `bleu_tokenizer`, but never MeCab.
+
+    Every validation of a training splits the whole development set, for which MeCab is slow.
+    """
     chosen = bleu_tokenizer(language)
     if not chosen.endswith("-mecab"):
         return chosen
@@ -350,7 +358,7 @@ class Levenshtein(OfWords):
 METRICS: Family[Any] = Family("metric", Metric, "creamtea.methods.metrics", ("build",))
 
 
-# Significance tests, the sweep of recall, and the latency run.
+# ---------------------------------------------------------------- significance, recall and latency
 
 
 class Significance(Strict):

@@ -24,7 +24,7 @@ class Objective(Method):
     confidence_note: ClassVar[str] = ""
 
     def initial_logits(self, vocabulary_size: int) -> float:
-        """The standard deviation of a Transformer's logits before training."""
+        """Return the standard deviation of a Transformer's logits before training."""
         return 1.0
 
 
@@ -37,7 +37,7 @@ class FenchelYoung(Objective):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        """`smoothing: unigram` needs a label_smoothing, if only in another member of the same grid."""
+        """Require a label_smoothing for `smoothing: unigram`, at least in one member of the same grid."""
         if block.get("smoothing") != "unigram":
             return
         section, name = str(path[0]), str(path[1])
@@ -49,7 +49,7 @@ class FenchelYoung(Objective):
             yield Mistake((*path, "smoothing"), "unigram without label_smoothing", allowed)
 
     def smoothing_words(self) -> str:
-        """ "" or " ε=0.1 unigram"."""
+        """Return "" or " ε=0.1 unigram"."""
         if not self.label_smoothing:
             return ""
         return f" ε={self.label_smoothing:g}" + (" unigram" if self.smoothing == "unigram" else "")
@@ -103,10 +103,13 @@ class Entmax(FenchelYoung):
         return f"{self.alpha:g}-entmax{self.smoothing_words()}"
 
     def initial_logits(self, vocabulary_size: int) -> float:
-        """V^(1 - α). With a deviation of 1 some ten of 4,000 words have a probability, and only those and
-        the gold word a gradient. Near uniform p, d log p_i / dz_i is p_i^(1 - α) = V^(α - 1), where softmax
-        has 1: with V^(1 - α) log-probabilities spread as softmax's do with 1. Below 0.01 hardly a gradient
-        would reach the decoder."""
+        """Return V^(1 - α), at least 0.01.
+
+        With a deviation of 1 some ten of 4,000 words have a probability, and only those and the gold word a
+        gradient. Near uniform p, d log p_i / dz_i is p_i^(1 - α) = V^(α - 1), where softmax has 1: with V^(1
+        - α) log-probabilities spread as softmax's do with 1. Below 0.01 hardly a gradient would reach the
+        decoder.
+        """
         return self.initial_scale or max(vocabulary_size ** (1 - self.alpha), 0.01)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a method may ask of the plan that is being made of a study (`creamtea.study.plan` implements it)."""
+"""What a method may ask of the plan of a study (`creamtea.study.plan` implements it)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class HeldOut(Strict):
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file of which each line, or each of the first `lines`, is read by a function, which raises ValueError
-    for a wrong one."""
+    """A file whose lines (None: all, else the first `lines`) a function reads; ValueError for a wrong one."""
 
     file: File
     lines: int | None
@@ -63,43 +62,43 @@ class Planner(Protocol):
 
     @property
     def bleu(self) -> Bleu:
-        """What outputs of analyses are scored with: the study's own BLEU, if it has one."""
+        """The BLEU that scores outputs of analyses: the study's own, if it has one."""
 
     @property
     def chrf(self) -> Chrf:
-        """The same."""
+        """The chrF that scores outputs of analyses: the study's own, if it has one."""
 
     @property
     def significance(self) -> Significance: ...
 
     @property
     def baseline(self) -> str:
-        """The study's: a system."""
+        """The study's baseline, a system."""
 
     # ------------------------------------------------------------ what the study says
 
     def corpus_spec(self, name: str) -> Corpus: ...
 
     def held_out(self, test_set: str) -> HeldOut:
-        """The source of a test set of files."""
+        """Return the source of a test set of files."""
 
     def variants(self, with_head: bool = False) -> list[str]:
-        """The names of all variants, or of those with an NVS head."""
+        """Return the names of all variants, or of the variants with an NVS head."""
 
     def seeds(self, variant: str) -> Sequence[int]: ...
 
     def seeds_of(self, system: str) -> Sequence[int]:
-        """Seeds to decode with. An ensemble has one."""
+        """Return the seeds to decode with. An ensemble has one."""
 
     def variant_of(self, system: str) -> str: ...
 
     def searching_systems(self, test_set: str) -> list[str]:
-        """The systems with the full vocabulary that search for a high score and translate the test set."""
+        """Return the full-vocabulary systems that search for a high score and translate the test set."""
 
     def precision_of(self, system: str) -> str: ...
 
     def training_corpus(self) -> str | None:
-        """What the baseline's variant is trained on, or the first variant; None where nothing is trained."""
+        """Return the training corpus of the baseline or the first variant; None if nothing is trained."""
 
     # ------------------------------------------------------------ steps
 
@@ -108,33 +107,37 @@ class Planner(Protocol):
     def subwords(self, corpus: str, name: str) -> Key: ...
 
     def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> Key:
-        """A corpus in subwords of its own, or in those of another one."""
+        """Encode a corpus in its own subwords, or in those of another corpus."""
 
     def lexicon(self, variant: str) -> Key: ...
 
     def test_set(self, name: str, sentences: int | None = None) -> Key:
-        """A whole test set, or only its first sentences."""
+        """Add a whole test set, or only its first sentences."""
 
     def model(self, variant: str, seed: int) -> Inputs:
-        """The inputs `subwords` and `train` of a step that runs a trained variant."""
+        """Return the inputs `subwords` and `train` of a step that runs a trained variant."""
 
     def models_of(self, system: str, seed: int) -> Inputs:
-        """The same of a step that runs a system; of an ensemble the models of all seeds."""
+        """Return the same inputs for a system; an ensemble has the models of all seeds."""
 
     def decode_variant(
         self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
     ) -> Key:
-        """Translations by a variant with the full vocabulary in fp32."""
+        """Add translations by a variant with the full vocabulary in fp32."""
 
     def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key: ...
 
     def outputs(self, test_set: str) -> list[tuple[Labels, Key]]:
-        """The outputs of every system on a test set, human references excepted, of each seed: labels (system,
-        test_set, of a trained one variant and seed), and the step that leaves them."""
+        """Return the outputs of every system on a test set, except human references, for each seed.
+
+        Each has its labels (system, test_set, and of a trained system variant and seed), and its step.
+        """
 
     def lines_of(self, test_set: str, file: File) -> tuple[dict[str, str], int | None]:
-        """Check that a file has a line for each of a test set's. Its digest by path, and how many of its
-        first lines count (None: all)."""
+        """Check that a file has a line for each line of a test set.
+
+        Returns its digest by path, and how many of its first lines count (None: all).
+        """
 
     def add(
         self,
@@ -145,5 +148,7 @@ class Planner(Protocol):
         labels: Labels,
         paths: Sequence[str] = (),
     ) -> Key:
-        """A step (once) and the place in the study that it fills (once): "curse/softmax/1". `paths` are the
-        user's files that it reads."""
+        """Add a step and its place in the study ("curse/softmax/1"), each once.
+
+        `paths`: the user's files that the step reads.
+        """

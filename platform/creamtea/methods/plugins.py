@@ -1,4 +1,4 @@
-"""The families of methods, and the plug-ins that a step takes methods from."""
+"""The families of methods, and the plug-ins from which a step takes methods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAMILIES: tuple[Family[Any], ...] = (
 
 
 def plugins_of(kind: StepKind[Any], params: StepParams) -> dict[str, str]:
-    """The distributions, with their versions, that a step of this kind takes methods from."""
+    """Return the distributions, with their versions, from which a step of this kind takes methods."""
     if not any(family.added.kinds for family in FAMILIES):
         return {}  # none is installed
     plugins = [method.family.added.plugins.get(method.kind) for method in methods_in(params)]
@@ -43,7 +43,7 @@ def plugins_of(kind: StepKind[Any], params: StepParams) -> dict[str, str]:
 
 
 def not_here(plugins: Mapping[str, str]) -> str:
-    """Which of these distributions is not installed here in this version, in words; "" where all are."""
+    """Name the first of these distributions that is not installed in this version; "" if all are."""
     for distribution, version in plugins.items():
         try:
             here = importlib.metadata.version(distribution)
@@ -56,7 +56,7 @@ def not_here(plugins: Mapping[str, str]) -> str:
 
 
 def require(plugins: Mapping[str, str]) -> None:
-    """StepError if one of these distributions is not installed here in this version."""
+    """Raise StepError if one of these distributions is not installed here in this version."""
     if lacking := not_here(plugins):
         raise StepError(
             f"the study was {lacking}: install the same plug-ins on every worker as where the study is "

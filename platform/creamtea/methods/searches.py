@@ -42,7 +42,7 @@ class InPrecision(StepParams):
         return values
 
 
-# Searches: how a system finds its translation.
+# ---------------------------------------------------------------- searches
 
 
 class Search(Method):
@@ -57,7 +57,7 @@ class Search(Method):
 
     @property
     def most_hypotheses(self) -> int:
-        """How many it can find for a sentence."""
+        """How many hypotheses it can find for a sentence."""
         return 1
 
     @classmethod

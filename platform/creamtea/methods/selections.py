@@ -19,7 +19,7 @@ SweepPoint = tuple[str, float]  # "k=200", 200.0
 
 
 class Selection(Method):
-    """What a system selects each sentence's vocabulary by."""
+    """How a system selects each sentence's vocabulary."""
 
     needs_head: ClassVar[bool] = False  # the variant's model has an NVS head
     needs_lexicon: ClassVar[bool] = False  # the step has the lexicon of an align step
@@ -32,15 +32,15 @@ class Selection(Method):
         return False
 
     def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
-        """The settings that the recall step measures, the system's own first."""
+        """Return the settings that the recall step measures, the system's own first."""
         raise NotImplementedError(f"{type(self).__name__} has no settings to sweep over")
 
     def curve(self) -> str:
-        """The name of its curve in plots of recall; systems that differ in their own setting share it."""
+        """Return the name of its curve in plots of recall; systems that differ in their setting share it."""
         raise NotImplementedError(f"{type(self).__name__} does not name its recall curve")
 
     def allowing(self, limit: float | None) -> str:
-        """Which setting would allow a subword, in words; `limit` is what its selector's `limits` give."""
+        """Say which setting would allow a subword; `limit` is the value from its selector's `limits`."""
         raise NotImplementedError(f"{type(self).__name__} does not say what would allow a subword")
 
 
@@ -100,7 +100,7 @@ class LexiconSelection(Selection):
 
 
 def check_k(path: KeyPath, k: int, study: RawStudy) -> Iterator[Mistake]:
-    """A mistake if the lexicon does not hold k candidates."""
+    """Report k if the lexicon does not hold k candidates."""
     alignment = parsed(Alignment, study.data.get("alignment", {}))
     if alignment and k > alignment.max_k:
         yield Mistake(path, str(k), f"at most alignment.max_k = {alignment.max_k}")

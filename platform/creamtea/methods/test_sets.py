@@ -35,11 +35,11 @@ class TestSet(Method):
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
     def first(self, sentences: int) -> TestSet:
-        """A test set of only its first sentences."""
+        """Return a test set of only its first sentences."""
         raise NotImplementedError(f"{type(self).__name__} cannot be cut to its first sentences")
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        """What its step needs; `place` is the position of the test set in the study."""
+        """Return what its step needs; `place` is the position of the test set in the study."""
         return TextPlan()
 
     def describe(self) -> str:
@@ -128,7 +128,7 @@ class FilesTestSet(OfFile):
 
 
 def is_without_references(test_set: Block) -> bool:
-    """Whether a raw test set is of files and names no reference."""
+    """Return True if a raw test set is of files and names no reference."""
     return kind_of(test_set) == "files" and test_set.get("target") is None
 
 
@@ -210,11 +210,11 @@ class WordTestSet(TestSet):
     lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
 
     def parts(self) -> list[dict[str, str]]:
-        """What stands for the names in braces in the path of each language's file."""
+        """Return the values of the names in braces in the path of each language's file."""
         raise NotImplementedError(f"{type(self).__name__} does not name its languages")
 
     def tested_languages(self) -> list[str]:
-        """Of which there are words; none where a kind does not say."""
+        """Return the languages of its words; empty if a kind does not say."""
         return []
 
     def named_files(self) -> list[str]:

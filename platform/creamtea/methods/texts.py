@@ -44,12 +44,6 @@ class TrainingText(TextPair):
 
 
 MAX_CHARACTERS = 20_000
-
-
-def is_default_length(characters: int) -> bool:
-    return characters == MAX_CHARACTERS
-
-
 DropReason = Literal["empty", "too_long", "ratio"]
 
 
@@ -61,14 +55,16 @@ class Filters(Strict):
     max_words: Positive = 200
     # [characters] on either side, as it stands in the file: a longer line is dropped without ever being
     # held in memory
-    max_characters: Annotated[Positive, Field(exclude_if=is_default_length)] = MAX_CHARACTERS
+    max_characters: Annotated[Positive, Field(exclude_if=lambda most: most == MAX_CHARACTERS)] = (
+        MAX_CHARACTERS
+    )
     max_ratio: Annotated[float, Field(ge=1.0, le=10.0**6)] = 4.0  # longer side over shorter side, in words
     ratio_from: Positive = 6  # [words] only pairs whose longer side has this many are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
 
     def drop_reason(self, source_words: int, target_words: int) -> DropReason | None:
-        """The first of the filters of word counts that drops such a pair; None if none does."""
+        """Return the first filter of word counts that drops such a pair; None if none does."""
         shorter, longer = sorted((source_words, target_words))
         if shorter == 0:
             return "empty"
@@ -91,10 +87,6 @@ def is_characters(symbols: Symbols) -> bool:
 SAMPLE = 1_000_000
 
 
-def is_default_sample(pairs: int) -> bool:
-    return pairs == SAMPLE
-
-
 class Subwords(Strict):
     """bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
     all the symbols in the training text for each side (`source`, `target`)."""
@@ -106,7 +98,7 @@ class Subwords(Strict):
     # less than 0.98
     character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 1.0
     # [sentence pairs] that a model learns from, drawn at random where training text has more
-    sample: Annotated[Positive, Field(exclude_if=is_default_sample)] = SAMPLE
+    sample: Annotated[Positive, Field(exclude_if=lambda pairs: pairs == SAMPLE)] = SAMPLE
     # of `characters`: what the source side is split into
     source: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
     # of `characters`: what the target side is split into
@@ -114,12 +106,12 @@ class Subwords(Strict):
 
     @property
     def joint(self) -> bool:
-        """Whether both sides have the same subwords."""
+        """True if both sides have the same subwords."""
         return self.kind != "characters"
 
 
 def needs_joint(path: KeyPath, name: Any, study: RawStudy, what: str) -> Iterator[Mistake]:
-    """A mistake at `path` if the subwords of this name are not the same on both sides, which `what` needs."""
+    """Report subwords that are not the same on both sides, which `what` needs."""
     subwords = parsed(Subwords, study.named("subwords", name))
     if subwords and not subwords.joint:
         found = f"{what} with {subwords.kind}"
@@ -154,11 +146,14 @@ class Alignment(Strict):
     table: str | None = None  # of `aligner: table`: path, relative to --data
 
 
-# The lines of SIGMORPHON's tab-separated files of words.
+# ---------------------------------------------------------------- lines of SIGMORPHON's files of words
 
 
 class WordLine(NamedTuple):
-    """`target`: its phones, or a form of it, which the tags name. All texts are normalised."""
+    """A line of a file of words. `target`: its phones, or a form of it, which the tags name.
+
+    All texts are normalised.
+    """
 
     word: str
     target: str
@@ -167,7 +162,7 @@ class WordLine(NamedTuple):
 
 @dataclass(frozen=True)
 class WordLines:
-    """What each line of a file is: a word, what it becomes, and perhaps tags separated by semicolons."""
+    """The columns of a file's lines: a word, what it becomes, and perhaps tags separated by semicolons."""
 
     columns: tuple[str, ...]
 
@@ -180,7 +175,7 @@ class WordLines:
         return f"{self.wanted} in each line" + ", tags with ; between them" * (len(self.columns) > 2)
 
     def read(self, line: str) -> WordLine:
-        """ValueError that says what is wrong."""
+        """Read a line; ValueError that says what is wrong."""
         fields = [normalise(field) for field in line.split("\t")]
         if not any(fields):
             raise ValueError("an empty line")
@@ -196,7 +191,7 @@ class WordLines:
 
 
 def _tags(text: str) -> tuple[str, ...]:
-    """Published files have blanks beside semicolons, "ADJ;ABL; PL", which mean nothing."""
+    """Split tags. Published files have meaningless blanks beside semicolons: "ADJ;ABL; PL"."""
     tags = tuple(tag.strip() for tag in text.split(";"))
     if not all(tags):
         raise ValueError(f"an empty tag in {shown(text)}")
@@ -210,15 +205,16 @@ PRONUNCIATIONS = WordLines(("word", "phones"))
 INFLECTIONS = WordLines(("lemma", "form", "tags"))
 
 
-# The lines of a file of annotated idioms.
-
+# ---------------------------------------------------------------- lines of a file of annotated idioms
 
 Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
 
 
 class IdiomNote(Strict):
-    """An idiom of a test sentence: its characters [from, to) in source and reference, or its translation as a
-    text."""
+    """An idiom of a test sentence.
+
+    `source` and `target` are its characters [from, to); `target` may be its translation as a text.
+    """
 
     name: str
     source: Span
@@ -231,7 +227,7 @@ _NOTES = TypeAdapter(list[IdiomNote])
 
 
 def read_notes(line: str) -> list[IdiomNote]:
-    """The idioms of a segment. ValueError that says what is wrong."""
+    """Read the idioms of a segment; ValueError that says what is wrong."""
     try:
         return _NOTES.validate_json(line)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Whether a controller is running that will do what is ordered."""
+"""Whether a controller is running that will carry out a request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def live_controller(database: Database) -> Controller | None:
 
 
 def is_alive(row: Controller, now: datetime) -> bool:
-    """False where its lease has run out, or where its process was of this host and is gone."""
+    """Return False if the controller's lease has expired, or its process ran on this host and is gone."""
     if row.lease_until <= now:
         return False
     if (owner := OWNER.fullmatch(row.owner)) is None or owner["host"] != socket.gethostname():
@@ -49,7 +49,7 @@ def is_alive(row: Controller, now: datetime) -> bool:
 
 
 def own_name() -> str:
-    """host:pid:start of this process, on Linux host/boot/namespace/ticks:pid:start.
+    """Return host:pid:start of this process, on Linux host/boot/namespace/ticks:pid:start.
 
     The start distinguishes it from a later process with the same pid. In seconds since 1970 it is for people,
     and moves with the clock; in ticks since the boot it does not. Containers may share the host name and see
@@ -63,7 +63,7 @@ def own_name() -> str:
 
 
 def started_at(pid: int) -> int | None:
-    """When the process started, in seconds since 1970; None if it is gone."""
+    """Return when the process started, in seconds since 1970; None if it is gone."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -74,8 +74,11 @@ def started_at(pid: int) -> int | None:
 
 
 def ticks(pid: int) -> str | None:
-    """When the process started, in ticks since the boot; "" if it has ended and its parent does not know yet.
-    None if it is gone, is another user's and hidden (/proc with hidepid), or where there is no /proc."""
+    """Return when the process started, in ticks since the boot.
+
+    "" if it has ended and its parent has not noticed. None if it is gone, if /proc hides it (another user's,
+    with hidepid), or if there is no /proc.
+    """
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
         return "" if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
@@ -84,7 +87,7 @@ def ticks(pid: int) -> str | None:
 
 
 def exists(pid: int) -> bool:
-    """Return whether a process of any user has this number. Not for Windows, where the call would end it."""
+    """Return True if a process of any user has this number. On Windows the call would end it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What submitting, cancelling and the engine share: states, locks and events of steps, in SQL."""
+"""States, locks and events of steps in SQL, shared by submitting, cancelling and the engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from creamtea.store.tables import Event, StepInput, StepRow, StudyStep
 
 LIVE = ("queued", "running")
 UNFINISHED = ("pending", "ready", "running")
-# what a step is like that has not run
+# the values of a step that has not run
 FRESH: dict[str, Any] = {
     **{"state": "pending", "attempts": 0, "error_kind": None, "error": None, "facts": None},
     **{"not_before": None, "started_at": None, "finished_at": None},
@@ -41,7 +41,7 @@ def lock_steps(session: Session) -> None:
 
 
 def make_wait(session: Session, inputs: Iterable[str]) -> None:
-    """Steps that were ready wait again, in all studies, if one of their inputs is to be made again."""
+    """Make ready steps wait again, in all studies, if one of their inputs is to be made again."""
     for batch in batches(inputs):
         behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
         waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
@@ -59,7 +59,7 @@ ADD_EVENTS = insert(Event.__table__)  # type: ignore[arg-type]
 def add_events(
     session: Session, keys: Sequence[str], now: datetime, what: str, details: Sequence[str] | None = None
 ) -> None:
-    """One event for each step."""
+    """Add one event for each step."""
     written = details if details is not None else [""] * len(keys)
     rows = [
         {"step_key": key, "at": now, "what": what, "detail": detail}

@@ -1,4 +1,7 @@
-"""From a plan to rows: steps that have succeeded are reused, failed ones are retried, the rest is pending."""
+"""Submit, cancel and retry studies: a plan becomes rows, and rows become a spec again.
+
+Steps that have succeeded are reused, failed ones are retried, the rest is pending.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,61 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import exists, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, object_session
 
 import creamtea
-from creamtea.document.warning import StudyWarning
+from creamtea.document.mistakes import StudyWarning
 from creamtea.errors import InputError
+from creamtea.methods.plugins import not_here
 from creamtea.orders.rows import FRESH, LIVE, UNFINISHED, add_events, keys_of, lock_steps, make_wait
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
 from creamtea.store.tables import Base, StepFile, StepInput, StepRow, StudyRow, StudyStep
-from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import Plan, PlannedStep, plan
+from creamtea.study.spec import Study
+from creamtea.study.warnings import warnings_of
+
+
+class UnreadableStudy(InputError):
+    """A study of another version, or with methods of a plug-in that is not installed."""
+
+
+def spec_of(row: StudyRow) -> Study:
+    """Return the spec that a stored study was planned from.
+
+    UnreadableStudy if this version, or this installation with its plug-ins, cannot read it.
+    """
+    try:
+        return Study.model_validate(row.spec)
+    except ValidationError as error:
+        study = f"study {row.name!r} (number {row.id})"
+        session = object_session(row)
+        steps = (
+            select(StepRow.resources)
+            .join(StudyStep, StudyStep.step_key == StepRow.key)
+            .where(StudyStep.study_id == row.id)
+        )
+        plugins: dict[str, str] = {}
+        for resources in () if session is None else session.scalars(steps):
+            plugins |= resources.get("plugins", {})
+        if lacking := not_here(plugins):
+            raise UnreadableStudy(f"{study} was {lacking}: install the same plug-ins here") from None
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UnreadableStudy(
+            f"{study} was planned by creamtea {row.code_version}, whose spec this version cannot read "
+            f"({place}: {first['msg']}); run it again"
+        ) from None
 
 
 def cancel(database: Database, study_id: int) -> bool:
     """Cancel a study, and those of its unfinished steps that no other live study needs.
 
-    A running step loses its claim: its controller notices that at the next renewal and stops it. False: the
+    A running step loses its claim: its controller notices that at the next renewal and stops it. False if the
     study had already ended.
     """
     with database.transaction() as session:
@@ -66,9 +104,6 @@ def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
     return True
 
 
-# From a plan to rows: steps that have succeeded are reused, failed ones are retried, the rest is pending.
-
-
 @dataclass(frozen=True)
 class Submission:
     study_id: int
@@ -92,7 +127,7 @@ def submit(
 ) -> Submission:
     """Queue the study.
 
-    The newest submission of this name goes on if it is of the same steps and was interrupted or has not
+    The newest submission of this name continues if it has the same steps and was interrupted or has not
     ended. Another unfinished one of this name is cancelled.
     """
     keys = [step.key for step in plan.steps]
@@ -110,7 +145,17 @@ def submit(
         session.flush()
         _store_steps(session, plan.steps, now)
         if is_new:
-            _insert(session, StudyStep, _places(study.id, plan))
+            places = [
+                {
+                    "study_id": study.id,
+                    "node": node.node,
+                    "step_key": node.key,
+                    "position": position,
+                    "labels": node.labels,
+                }
+                for position, node in enumerate(plan.nodes)
+            ]
+            _insert(session, StudyStep, places)
         older = select(StudyRow.id).where(
             StudyRow.name == plan.study, StudyRow.id != study.id, StudyRow.state.in_(LIVE)
         )
@@ -122,7 +167,7 @@ def submit(
 
 
 def would_cancel(database: Database, plan: Plan, config_hash: str) -> bool:
-    """Whether `submit` would cancel an unfinished study of this name."""
+    """Return True if `submit` would cancel an unfinished study of this name."""
     with database.session() as session:
         goes_on = _unfinished(session, plan, config_hash)
         live = session.scalars(
@@ -132,8 +177,10 @@ def would_cancel(database: Database, plan: Plan, config_hash: str) -> bool:
 
 
 def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | None:
-    """The submission that goes on, if there is one: a second row for it would leave the first behind,
-    cancelled with all steps done."""
+    """Return the submission that continues, if there is one.
+
+    A second row for it would leave the first behind, cancelled with all steps done.
+    """
     newest = session.scalar(
         select(StudyRow).where(StudyRow.name == plan.study).order_by(StudyRow.id.desc()).limit(1)
     )
@@ -144,26 +191,13 @@ def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | No
     return newest if same else None
 
 
-def _places(study_id: int, plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {
-            "study_id": study_id,
-            "node": node.node,
-            "step_key": node.key,
-            "position": position,
-            "labels": node.labels,
-        }
-        for position, node in enumerate(plan.nodes)
-    ]
-
-
 def requeue(
     database: Database, store: ArtefactStore, study_id: int, *, make_anew: bool = False
 ) -> Submission:
-    """Queue a study that has ended again: its failed and cancelled steps are retried, and those whose files
-    the artefact store has lost; all of its files only with `make_anew`.
+    """Queue a study that has ended again.
 
-    InputError for a study that has not ended, or all of whose steps have succeeded.
+    Its failed and cancelled steps are retried, and those whose files the artefact store has lost; all of them
+    only with `make_anew`. InputError for a study that has not ended, or all of whose steps have succeeded.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id)).all()
@@ -174,9 +208,11 @@ def requeue(
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
         study.state, study.finished_at = "queued", None
-        inputs = _inputs(session, study_id)
-        order = TopologicalSorter({key: inputs.get(key, set()) for key in keys}).static_order()
-        ordered = {key: inputs.get(key, set()) for key in order}
+        inputs: dict[str, set[str]] = {key: set() for key in keys}
+        edges = select(StepInput.step_key, StepInput.input_key)
+        for key, before in session.execute(edges.where(StepInput.step_key.in_(keys_of(study_id)))):
+            inputs[key].add(before)
+        ordered = {key: inputs[key] for key in TopologicalSorter(inputs).static_order()}
         reused = _refresh(session, study_id, ordered, incomplete, database.now(session))
         if len(reused) == len(keys):
             raise InputError(
@@ -189,8 +225,11 @@ def requeue(
 def _without_files(
     database: Database, store: ArtefactStore, keys: Sequence[str], *, all_may_be_gone: bool = False
 ) -> set[str]:
-    """The succeeded steps with a file that the artefact store no longer has. InputError if it has none at
-    all, unless that may be: that it is the wrong store is no reason to do all work again."""
+    """Return the succeeded steps with a file that the artefact store no longer has.
+
+    InputError if the store has none of the files, unless `all_may_be_gone`: a wrong store is no reason to do
+    all work again.
+    """
     files: list[tuple[str, str]] = []
     with database.session() as session:
         for batch in batches(keys):
@@ -201,23 +240,18 @@ def _without_files(
             )
             files += session.execute(stored)
     present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
-    if (
-        present and not any(present.values()) and not all_may_be_gone
-    ):  # as `creamtea gc`: one of the two is the wrong one
+    if present and not any(present.values()) and not all_may_be_gone:
+        # as `creamtea gc`: either the store or the database is the wrong one
+        with database.session() as session:
+            places = select(StudyRow.name).join(StudyStep, StudyStep.study_id == StudyRow.id)
+            newest = places.where(StudyStep.step_key == files[0][0]).order_by(StudyRow.id.desc()).limit(1)
+            name = shlex.quote(session.scalars(newest).one())
         raise InputError(
             f"{store.root} has none of the {len(present):,} files that finished steps of this study made: "
             "check CREAMTEA_ARTEFACTS (is the share mounted?) and CREAMTEA_DATABASE_URL. If they are gone "
-            f"for good, `creamtea retry {_newest_with(database, files[0][0])} --make-anew` makes them again"
+            f"for good, `creamtea retry {name} --make-anew` makes them again"
         )
     return {key for key, digest in files if not present[digest]}
-
-
-def _newest_with(database: Database, key: str) -> str:
-    """The name of the newest study that has this step."""
-    with database.session() as session:
-        places = select(StudyRow.name).join(StudyStep, StudyStep.study_id == StudyRow.id)
-        newest = places.where(StudyStep.step_key == key).order_by(StudyRow.id.desc()).limit(1)
-        return shlex.quote(session.scalars(newest).one())
 
 
 def _insert(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> None:
@@ -226,7 +260,7 @@ def _insert(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> 
 
 
 def _store_steps(session: Session, steps: Sequence[PlannedStep], now: datetime) -> None:
-    """Rows for the steps that have none; the others get the resources and places of files of this plan."""
+    """Store new steps; give known ones the resources and places of files of this plan."""
     stored: dict[str, tuple[Any, Any]] = {}
     for batch in batches(step.key for step in steps):
         rows = select(StepRow.key, StepRow.resources, StepRow.locations).where(StepRow.key.in_(batch))
@@ -261,20 +295,12 @@ def _store_steps(session: Session, steps: Sequence[PlannedStep], now: datetime) 
         session.execute(update(StepRow), changed)
 
 
-def _inputs(session: Session, study_id: int) -> dict[str, set[str]]:
-    inputs: dict[str, set[str]] = {}
-    edges = select(StepInput.step_key, StepInput.input_key).where(StepInput.step_key.in_(keys_of(study_id)))
-    for key, before in session.execute(edges):
-        inputs.setdefault(key, set()).add(before)
-    return inputs
-
-
 def _refresh(
     session: Session, study_id: int, inputs: Mapping[str, set[str]], incomplete: set[str], now: datetime
 ) -> frozenset[str]:
-    """Decide for every step which must run; returns the keys of those that are reused.
+    """Decide for every step whether it must run; return the keys of those that are reused.
 
-    `inputs`: of each step of the study, inputs first.
+    `inputs`: the inputs of each step of the study; a step comes after its inputs.
     """
     rows = select(StepRow.key, StepRow.state).where(StepRow.key.in_(keys_of(study_id)))
     states = dict(session.execute(rows).all())
@@ -303,12 +329,9 @@ def _refresh(
     return frozenset(reused)
 
 
-# A study written in a browser: checked as `creamtea validate` checks it, its files kept inside one folder.
-#
-# Whoever submits a study by the command line may read what that account may read. Who submits by a page may
-# not: every path must lie in the folder that the server's owner has set aside (CREAMTEA_DATA), symbolic links
-# followed.
-
+# A study written in a browser is checked as `creamtea validate` checks it. Whoever submits on the command
+# line can read what their account can read. Whoever submits on the page cannot: every path must lie in the
+# folder that the server's owner has set aside (CREAMTEA_DATA), symbolic links followed.
 
 MAX_CHARACTERS = 200_000
 NAME = "study"  # how messages call the text: "study:12"
@@ -316,7 +339,7 @@ NAME = "study"  # how messages call the text: "study:12"
 
 @dataclass(frozen=True)
 class WrittenStudy:
-    """A study without mistakes."""
+    """A study from the page that has no mistakes."""
 
     loaded: LoadedStudy
     planned: Plan
@@ -328,7 +351,7 @@ class WrittenStudy:
 
 
 def check_written(text: str, folder: Path) -> WrittenStudy:
-    """StudyErrors with every mistake and its line; InputError for what is not a study at all."""
+    """Check a study's text; StudyErrors with every mistake and its line, InputError if it is not a study."""
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"the study has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
     if not folder.is_dir():
@@ -343,6 +366,6 @@ def check_written(text: str, folder: Path) -> WrittenStudy:
 
 
 def submit_written(database: Database, store: ArtefactStore, written: WrittenStudy) -> Submission:
-    """Queue it. An unfinished study of the same name is cancelled, as by `creamtea submit`."""
+    """Queue a study from the page; an unfinished study of the same name is cancelled."""
     store.check_writable()
     return submit(database, store, written.planned, written.loaded.spec, written.loaded.config_hash)

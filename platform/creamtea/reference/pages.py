@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_args
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.document.values import Strict
 from creamtea.human.making.settings import CampaignDocument
 from creamtea.human.protocols import OWN

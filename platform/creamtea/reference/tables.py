@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
-from creamtea.document.descriptions import Description, descriptions
 from creamtea.document.mistakes import fields_by_key, number
-from creamtea.document.values import FILE, NAME_CHARACTERS, Strict
+from creamtea.document.values import FILE, NAME_CHARACTERS, Description, Strict, descriptions
 from creamtea.methods.family import Family
 from creamtea.methods.plugins import FAMILIES
 

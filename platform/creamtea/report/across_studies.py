@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.errors import InputError
 from creamtea.methods.metrics import Metric, Significance
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report.cells import (
     NO_MARK,
     SEEDS_ALLOW,

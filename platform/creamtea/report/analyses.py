@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.methods.analysis import BLEU, DIFFERENCES, Analysis, IdiomList, Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.analysis_figures import MANY_ROWS, Groups, analysis_figure, bucket_tables, found_buckets

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.methods.analysis import CellPlot, Measure, PointPlot, RowPlot, RowSetting, TableLayout
 from creamtea.report import text, vega
 from creamtea.report.cells import Measured, state_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from creamtea.contract.columns import Column
-from creamtea.document.warning import StudyWarning
+from creamtea.contract.step import Column
+from creamtea.document.mistakes import StudyWarning
 from creamtea.report import text
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report.analyses import AnalysisResults, analyses_section, build_analyses, missed_idioms
 from creamtea.report.answer import answer_section
 from creamtea.report.cells import (

@@ -14,8 +14,8 @@ from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
-from creamtea.document.canonical import digest
-from creamtea.document.warning import StudyWarning
+from creamtea.document.mistakes import StudyWarning
+from creamtea.document.strict_json import digest
 from creamtea.methods.metrics import Bleu, Chrf, Metric
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, UNMARKED, Cell, Delta, PValue, Warnings
 from creamtea.stats.paired import SIGNIFICANT, holm

@@ -11,7 +11,7 @@ import yaml
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report import text
 from creamtea.report.cells import StudyResults
 from creamtea.report.model import Block, Cell, Entry, Fact, Facts, Notes, Passage, Row, Section, Table, Texts

@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.files import new_folder
 from creamtea.printable import text_to_cell
 from creamtea.report import text

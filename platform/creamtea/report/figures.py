@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report import text, vega
 from creamtea.report.cells import StudyResults, state_of
 from creamtea.report.configuration import describe_imported

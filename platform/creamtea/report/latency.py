@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report.cells import Measured, StudyResults, absent_cell, read_cell, state_of
 from creamtea.report.model import Cell, Percent, Row, Table
 from creamtea.stats.estimate import Estimate, positive_estimate

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import assert_never
 
-from creamtea.contract.columns import Column
-from creamtea.document.warning import StudyWarning
+from creamtea.contract.step import Column
+from creamtea.document.mistakes import StudyWarning
 from creamtea.report import text
 from creamtea.report.model import (
     Block,

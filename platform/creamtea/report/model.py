@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from creamtea.contract.columns import Column
-from creamtea.document.warning import StudyWarning
+from creamtea.contract.step import Column
+from creamtea.document.mistakes import StudyWarning
 from creamtea.stats.seeds import Spread, p_with_seeds, widened
 
 CONTENTS_LEVELS = 2  # of headings in a table of contents

@@ -10,7 +10,7 @@ from typing import Any
 
 import creamtea
 from creamtea.languages import language
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report.cells import Measured, StudyResults, read_cell
 from creamtea.report.configuration import (
     describe_architecture,

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.errors import InputError
 from creamtea.methods.test_sets import is_without_references
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report import text
 from creamtea.report.cells import StudyResults, near_zero
 from creamtea.report.model import Cell, Document, Row, Section, Table

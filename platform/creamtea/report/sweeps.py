@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report import text, vega
 from creamtea.report.analyses import AnalysisResults
 from creamtea.report.analysis_figures import curve_layers, mark

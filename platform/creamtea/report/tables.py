@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.methods.analysis import EMPTY, LENGTH
 from creamtea.methods.metrics import Metric, OfWords
 from creamtea.methods.test_sets import WordTestSet

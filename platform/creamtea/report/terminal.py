@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.printable import printable_lines
 from creamtea.report import text
 from creamtea.report.model import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
 from creamtea.wording import counted
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.report import text
 from creamtea.report.model import Figure, Spec
 from creamtea.study.spec import Study

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
-from creamtea.document.warning import StudyWarning
+from creamtea.document.mistakes import StudyWarning
 from creamtea.methods.analysis import EMPTY, LENGTH
 from creamtea.methods.corpora import WordCorpus
 from creamtea.methods.searches import Beam
@@ -18,16 +18,16 @@ from creamtea.report.cells import NO_MARK, Measured, StudyResults, near_zero, un
 from creamtea.report.figures import SystemsOn
 from creamtea.store.queries import CurvePoint
 from creamtea.store.tables import Hypothesis
-from creamtea.study.checks.warnings import (
+from creamtea.study.spec import Study
+from creamtea.study.warnings import (
     MIN_UPDATES,
     few_updates_warning,
     seen_warning,
+    unseen_warning,
     vocabulary_warning,
     warmup_warning,
 )
-from creamtea.study.checks.warnings import MIN_WORDS as MIN_SUBWORDS
-from creamtea.study.checks.word_warnings import unseen_warning
-from creamtea.study.spec import Study
+from creamtea.study.warnings import MIN_WORDS as MIN_SUBWORDS
 from creamtea.wording import counted
 
 EMPTY_OUTPUTS = 0.01  # share of a system's outputs

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, aliased
 from creamtea.contract.step import RUNNING_LOSS, LiveView, Resources
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report import vega
 from creamtea.report.cells import step_title
 from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs

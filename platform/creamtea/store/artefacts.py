@@ -1,8 +1,7 @@
 """Artefacts: content-addressed files under one root, a local folder or any fsspec address.
 
-`store.inventory` lists the folders below the root and what is in them.
-
-No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
+`store.areas` lists the folders below the root and their files. No file is visible before it is complete: it
+is written under tmp/, synced, and then moved in one step.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from creamtea.errors import CreamteaError, DamagedArtefact, DamagedCheckpoint, I
 from creamtea.files import replacing, scratch_folder
 from creamtea.settings import make_private
 from creamtea.store.files import (
+    OBJECT_STORES,
     GuardedReads,
     checked_name,
     copy_to_disk,
@@ -34,7 +34,6 @@ from creamtea.store.files import (
     explain,
     files_below,
     hash_of,
-    is_object_store,
     open_root,
     seal,
     unseal,
@@ -55,7 +54,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an attempt is; `at`: when the worker said so, by its own clock."""
+    """How far an attempt is. `at`: when the worker reported it, by the worker's clock."""
 
     done: float
     total: float
@@ -74,8 +73,8 @@ _PROGRESS, _LIVE, _VALUES = TypeAdapter(Progress), TypeAdapter(LiveView), TypeAd
 class ArtefactStore:
     """The artefacts under `root`. It keeps no file open, so it can be pickled and used by many processes.
 
-    InputError for an address that fsspec does not know. If the disk or the remote store fails, every
-    method raises an InfrastructureError that names the place.
+    InputError for an address that fsspec does not know. If the disk or the remote store fails, every method
+    raises an InfrastructureError that names the place.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -84,7 +83,8 @@ class ArtefactStore:
         # absolute, because a worker's process may have another working directory
         self.root = base if self.local else str(root)
         self.base = base.rstrip("/")
-        self._whole_uploads = is_object_store(self.fs)
+        protocols = {self.fs.protocol} if isinstance(self.fs.protocol, str) else set(self.fs.protocol)
+        self._whole_uploads = bool(protocols & OBJECT_STORES)
 
     def __repr__(self) -> str:
         return f"ArtefactStore({self.root!r})"
@@ -92,17 +92,17 @@ class ArtefactStore:
     # ------------------------------------------------------------ objects
 
     def put_folder(self, folder: Path) -> list[StoredFile]:
-        """Store every file below `folder`, in the order of their names; StepError for what is not a file."""
+        """Store every file below `folder`, ordered by name; StepError for anything but files and folders."""
         return [self._put_object(name, path) for name, path in sorted(files_below(folder).items())]
 
     def put_file(self, path: Path) -> str:
-        """Store one file; its sha256."""
+        """Store one file; return its sha256."""
         return self._put_object(path.name, path).digest
 
     def materialise(self, files: list[StoredFile], folder: Path, *, verify: bool = True) -> None:
         """Put the files into the local `folder`: read-only links to a local root, otherwise copies.
 
-        DamagedArtefact for one whose content does not match its digest, and it is set aside. Without
+        A file whose content does not match its digest is set aside, and raises DamagedArtefact. Without
         `verify`, links are made unread: for further workers of a step whose first worker reads the files.
         """
         for file in files:
@@ -128,9 +128,10 @@ class ArtefactStore:
                     )
 
     def _set_aside(self, digest: str, read: Path) -> str:
-        """Move the damaged object away, so that it is made again; returns its new place.
+        """Move the damaged object away, so that it is made again; return its new place.
 
-        `read`: what was read, a link to the object in a local store. By now it may have been made again.
+        `read`: the file that was read, in a local store a link to the object. The object may have been made
+        again in the meantime.
         """
         path, aside = self.object_path(digest), self.path_of("damaged", digest)
         with suppress(FileNotFoundError):
@@ -140,13 +141,13 @@ class ArtefactStore:
         return aside
 
     def is_set_aside(self, digest: str) -> bool:
-        """Whether the object was found damaged and has not been made again."""
+        """Return True if the object was found damaged and has not been made again."""
         aside = self.path_of("damaged", checked_name(digest))
         with self.failures(aside):
             return not self.exists(digest) and bool(self.fs.exists(aside))
 
     def digest(self, digest: str) -> str | None:
-        """Read an object; returns the sha256 of its content now. None: there is no object."""
+        """Read an object and return the sha256 of its content; None if there is no object."""
         path = self.object_path(digest)
         with self.failures(path):
             try:
@@ -156,7 +157,7 @@ class ArtefactStore:
                 return None
 
     def exists(self, digest: str) -> bool:
-        """Return whether the file exists. `isfile` would take every failure for a missing file."""
+        """Return True if the file exists. `isfile` would take every failure for a missing file."""
         path = self.object_path(digest)
         with self.failures(path):
             try:
@@ -166,8 +167,11 @@ class ArtefactStore:
 
     @contextmanager
     def open(self, digest: str, *, verify: bool = True) -> Iterator[IO[bytes]]:
-        """The object for reading. DamagedArtefact if its content does not match the digest, for which all of
-        it is read; not without `verify`, for a part of a large file."""
+        """Open an object for reading.
+
+        With `verify` all of it is read first, and DamagedArtefact is raised if it does not match its digest.
+        Without, for a part of a large file.
+        """
         path = self.object_path(digest)
         if verify and self.digest(digest) not in (digest, None):
             raise self._damaged(digest)
@@ -177,7 +181,7 @@ class ArtefactStore:
             yield reader
 
     def read(self, digest: str) -> bytes:
-        """The object's content. DamagedArtefact if it does not match the digest."""
+        """Return an object's content; DamagedArtefact if it does not match the digest."""
         with self.open(digest, verify=False) as file:
             content = file.read()
         if hash_of(io.BytesIO(content)) != digest:
@@ -199,9 +203,9 @@ class ArtefactStore:
         return StoredFile(name, digest, size)
 
     def _renew(self, path: Path, digest: str) -> bool:
-        """Make an object young again, so that `creamtea gc` keeps it until its step is in the database.
+        """Set an object's time to now, so that `creamtea gc` keeps it until its step is in the database.
 
-        False if it has to be written once more: it is not there or damaged, or its age cannot be changed.
+        False if the object must be written again: it is missing or damaged, or its time cannot be set.
         """
         try:
             if digest_of(path)[0] != digest:
@@ -230,7 +234,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ checkpoints and progress
 
     def checkpoints(self, step_key: str) -> Checkpoints:
-        """What the step saves to resume from; loaded files exist as long as the returned object."""
+        """Return what the step saves to resume from; loaded files exist as long as this object."""
         return StoredCheckpoints(self, checked_name(step_key))
 
     def drop_checkpoints(self, step_key: str) -> None:
@@ -253,28 +257,28 @@ class ArtefactStore:
         self._write_report("progress", step_key, fence, report)
 
     def read_progress(self, step_key: str, fence: int) -> Progress | None:
-        """The last progress of the attempt with this fence; None if there is none that can be read."""
+        """Return the last progress of the attempt with this fence; None if none can be read."""
         return self._read_report("progress", step_key, fence, _PROGRESS)
 
     def write_live(self, step_key: str, fence: int, view: LiveView) -> None:
-        """Replace what the step shows of itself by this attempt's."""
+        """Replace the step's live view by this attempt's."""
         self._write_report("live", step_key, fence, asdict(view))
 
     def read_live(self, step_key: str, fence: int) -> LiveView | None:
-        """Read what the attempt with this fence shows while it runs; None if nothing can be read."""
+        """Read the live view of the attempt with this fence; None if nothing can be read."""
         return self._read_report("live", step_key, fence, _LIVE)
 
     def write_room(self, step_key: str, fence: int, workers: int) -> None:
-        """Tell the attempt with this fence with how many workers its step could go on."""
+        """Tell the attempt with this fence how many workers its step could have."""
         self._write_report("room", step_key, fence, {"workers": workers})
 
     def read_room(self, step_key: str, fence: int) -> int:
-        """What this attempt has been told; 0 if nothing."""
+        """Return the number of workers that this attempt has been told; 0 if none."""
         report = self._read_report("room", step_key, fence, _VALUES)
         return int(report["workers"]) if report else 0
 
     def write_reasons(self, fence: int, reasons: Mapping[str, str]) -> None:
-        """Why the controller with this fence does not start steps, for people: by key, or EVERY_STEP."""
+        """Store why the controller with this fence does not start steps, by step key or EVERY_STEP."""
         self._write_report("controller", "waiting", fence, {"reasons": dict(reasons)})
 
     def read_reasons(self, fence: int) -> dict[str, str]:
@@ -299,7 +303,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ the root
 
     def check_writable(self) -> None:
-        """InputError unless files can be written under the root; deletes what killed processes left."""
+        """Raise InputError unless files can be written under the root; delete what killed processes left."""
         temporary = self.temporary()
         try:
             if self.local and not self.fs.exists(self.base):
@@ -315,11 +319,7 @@ class ArtefactStore:
                 f"cannot write artefacts to {self.root}: {explain(error, self.root)}"
                 f"{'' if self._whole_uploads else remedy}"
             ) from None
-        if self.local:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        for path in Path(self.path_of("tmp")).iterdir():
+        for path in Path(self.path_of("tmp")).iterdir() if self.local else ():
             with suppress(OSError):
                 if path.stat().st_mtime < time.time() - STALE_SECONDS:
                     path.unlink()
@@ -328,11 +328,11 @@ class ArtefactStore:
         return self.path_of("objects", digest[:2], checked_name(digest))
 
     def path_of(self, *parts: str) -> str:
-        """The path in the file system of what lies below the root."""
+        """Return the path in the file system of something below the root."""
         return "/".join((self.base, *parts))
 
     def temporary(self) -> str:
-        """A new path below tmp/."""
+        """Return a new path below tmp/."""
         return self.path_of("tmp", uuid.uuid4().hex)
 
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
@@ -343,8 +343,10 @@ class ArtefactStore:
             self.write(target, lambda place: self.fs.put_file(str(source), place))
 
     def write(self, target: str, write: Callable[[str], None], *, durable: bool = True) -> None:
-        """Let `write` make a file that becomes `target` when it is complete; a power cut may undo it unless
-        it is durable."""
+        """Let `write` make a file that becomes `target` when it is complete.
+
+        Unless `durable`, a power cut may undo it.
+        """
         if self._whole_uploads:
             write(target)
             return
@@ -377,8 +379,10 @@ class ArtefactStore:
 
     @contextmanager
     def failures(self, path: str, disk: str | None = None) -> Iterator[None]:
-        """Turn errors of the file system into InfrastructureError; `disk` is what is written to, if not the
-        root."""
+        """Turn errors of the file system into InfrastructureError.
+
+        `disk`: where data is written, if not to the root.
+        """
         try:
             yield
         except CreamteaError:

@@ -33,7 +33,7 @@ class Database:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """A session that reads one snapshot of the database; writing through it is an error.
+        """Open a session that reads one snapshot of the database; writing through it is an error.
 
         Open a new one to see later changes.
         """
@@ -42,18 +42,20 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """A session whose work is committed at the end of the block, or undone if the block raises.
+        """Open a session that is committed at the end of the block, or undone if the block raises.
 
-        SQLite: BEGIN IMMEDIATE, so writers queue up (up to ten seconds). PostgreSQL: READ COMMITTED.
-        Loaded objects stay readable after the block.
+        SQLite: BEGIN IMMEDIATE, so writers queue up (up to ten seconds). PostgreSQL: READ COMMITTED. Loaded
+        objects stay readable after the block.
         """
         with Session(self._writers, expire_on_commit=False) as session, session.begin():
             yield session
 
     @staticmethod
     def now(session: Session) -> datetime:
-        """The clock of the session's database, in UTC, in steps of a millisecond or less; it advances within
-        a transaction."""
+        """Return the time of the session's database, in UTC; it advances within a transaction.
+
+        Its resolution is a millisecond or better.
+        """
         if session.get_bind().dialect.name == "sqlite":
             moment = session.scalar(SQLITE_NOW)
             return datetime.fromisoformat(str(moment)).replace(tzinfo=UTC)
@@ -67,7 +69,7 @@ class Database:
 
 
 def open_database(url: str, migrate: bool = True) -> Database:
-    """The database at `url`, which can be reached and has the schema that this code needs.
+    """Open the database at `url`; it can be reached, and has the schema that this code needs.
 
     An empty database gets the newest schema, unless `migrate` is False. InputError for an invalid address, if
     no database is there, and for a schema that is older or newer than this code.

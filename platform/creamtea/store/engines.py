@@ -1,8 +1,8 @@
-"""Connections to the database: how an address becomes an engine, and which failures pass.
+"""Connections to the database: addresses, engines, and which failures are waited for.
 
-A restart, a fail-over, a lost connection or a locked file passes: it is waited for, up to PASSING_SECONDS in
-all. A full or read-only disk and missing rights need a person: whoever waits for them says what to do, and
-gives up after LASTING_SECONDS. A damaged database is not waited for.
+A restart, a fail-over, a lost connection or a locked file passes by itself: it is waited for, up to
+PASSING_SECONDS in all. A full or read-only disk and missing rights need a person: the waiting process says
+what to do, and gives up after LASTING_SECONDS. A damaged database is not waited for.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.5  # seconds; twice as long each time
 MAX_PAUSE = 30.0
 LASTING_SECONDS = 300.0  # for which a person has time to mend what does not pass
-PASSING_SECONDS = (
-    6 * 3600.0
-)  # for which a database may be away: a night's maintenance, not a server that fails
+PASSING_SECONDS = 6 * 3600.0  # for which a database may be away: a night's maintenance, not a failing server
 
 PASSES = ""
 FREE = "free some space on its disk (then `creamtea gc` may free more)"
@@ -72,7 +70,7 @@ POSTGRES_REFUSES = re.compile(r"FATAL:\s+(password authentication|role|no pg_hba
 
 @dataclass(frozen=True)
 class Outage:
-    """Why a transaction failed that can succeed once the database is back, or mended."""
+    """Why a transaction failed that can succeed once the database is back or repaired."""
 
     place: str  # of the database, for people
     reason: str  # what it says, in one line
@@ -86,23 +84,21 @@ class Outage:
 
     def trying_again(self, pause: float) -> str:
         minutes = self.patience / 60
-        limit = (
-            f", for {minutes / 60:g} hours in all" if minutes > 60 else f", for {minutes:g} minutes in all"
-        )
-        return f"{self}; trying again in {pause:.2g} s{limit}"
+        limit = f"{minutes / 60:g} hours" if minutes > 60 else f"{minutes:g} minutes"
+        return f"{self}; trying again in {pause:.2g} s, for {limit} in all"
 
 
 class Waited:
     """How long the database has been away, less the time for which it has answered.
 
-    So a server that comes back for a moment and falls over again uses up the patience, too.
+    A server that comes back for a moment and fails again uses up the patience, too.
     """
 
     def __init__(self) -> None:
         self._seconds, self._last, self._away = 0.0, time.monotonic(), False
 
     def failed(self) -> float:
-        """Note that it is away, and return the seconds."""
+        """Note that the database is away, and return the seconds."""
         self._count(True)
         return self._seconds
 
@@ -118,44 +114,41 @@ class Waited:
 
 
 def outage_of(error: BaseException) -> Outage | None:
-    """Return what is the matter with the database; None if the error is not about it."""
+    """Return what is wrong with the database; None if the error is not about it."""
     if not isinstance(error, SQLAlchemyError):
         return None
-    outage = _outage(error)
-    if outage is None:
+    remedy = _remedy(error)
+    if remedy is None:
         return None
-    remedy, patience = outage
+    patience = 0.0 if remedy == RESTORE else LASTING_SECONDS if remedy else PASSING_SECONDS
     return Outage(getattr(error, "place", "the database"), reason_of(error), remedy, patience)
 
 
-def _outage(error: SQLAlchemyError) -> tuple[str, float] | None:
-    """The remedy and the patience."""
+def _remedy(error: SQLAlchemyError) -> str | None:
+    """Return what a person has to do, PASSES if nothing; None if the database is not at fault."""
     if isinstance(error, TimeoutError):  # all connections of the pool are in use
-        return PASSES, PASSING_SECONDS
+        return PASSES
     if not isinstance(error, DBAPIError):
         return None
     cause, remedy = error.orig, None
     if isinstance(cause, sqlite3.DatabaseError):
         text = str(cause).lower()
         if any(sign in text for sign in SQLITE_DAMAGED):
-            return RESTORE, 0.0
+            return RESTORE
         if isinstance(cause, sqlite3.OperationalError):
             remedy = next((remedy for sign, remedy in SQLITE if sign in text), None)
     elif (sqlstate := getattr(cause, "sqlstate", None)) is not None:
         if str(sqlstate).startswith(POSTGRES_DAMAGED):
-            return RESTORE, 0.0
+            return RESTORE
         remedy = next((remedy for sign, remedy in POSTGRES if str(sqlstate).startswith(sign)), None)
     # not an answer of the server. By name, because importing psycopg takes a moment that SQLite does not need
     elif {"OperationalError", "InterfaceError"} & {kind.__name__ for kind in type(cause).__mro__}:
-        refused = POSTGRES_REFUSES.search(str(cause))
-        remedy = LOGIN if refused else PASSES
-    if remedy is None and error.connection_invalidated:
-        remedy = PASSES
-    return None if remedy is None else (remedy, LASTING_SECONDS if remedy else PASSING_SECONDS)
+        remedy = LOGIN if POSTGRES_REFUSES.search(str(cause)) else PASSES
+    return PASSES if remedy is None and error.connection_invalidated else remedy
 
 
 def name_place(engine: Engine, place: str) -> None:
-    """Let errors of the engine know which database they are about, for `outage_of`."""
+    """Attach the database's name to errors of the engine, for `outage_of`."""
 
     def name_it(context: ExceptionContext) -> None:
         if context.sqlalchemy_exception is not None:
@@ -165,7 +158,7 @@ def name_place(engine: Engine, place: str) -> None:
 
 
 def reason_of(error: SQLAlchemyError) -> str:
-    """What the database says, in one line."""
+    """Return the database's own message, in one line."""
     if isinstance(error, TimeoutError):
         return "all connections to it are in use"
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -174,11 +167,11 @@ def reason_of(error: SQLAlchemyError) -> str:
 
 
 def wait_out(work: Callable[[], T], wait: Callable[[Outage, float], bool], waited: Waited | None = None) -> T:
-    """Return the result of one transaction, tried again while the database may come back.
+    """Run one transaction, and repeat it while the database may come back; return its result.
 
-    `wait` is called with what is the matter and the seconds to wait. If it returns False, or the patience for
-    such an outage is over, the error is raised. `waited`: what earlier transactions have waited. A
-    transaction whose commit was not confirmed is tried again: `work` must allow for that.
+    `wait` is called with the outage and the seconds to wait. If it returns False, or the patience for such an
+    outage is over, the error is raised. `waited`: how long earlier transactions have waited. A transaction
+    whose commit was not confirmed is repeated: `work` must allow for that.
     """
     pause, began, waited = FIRST_PAUSE, time.monotonic(), waited or Waited()
     while True:
@@ -197,11 +190,10 @@ def wait_out(work: Callable[[], T], wait: Callable[[Outage, float], bool], waite
             return result
 
 
-# From a database address to a configured SQLAlchemy engine.
+# ---------------------------------------------------------------- engines
 #
 # SQLite: the driver runs in autocommit and SQLAlchemy's own "begin" says what kind of transaction starts,
 # because the sqlite3 module would otherwise begin late and lazily. PostgreSQL: psycopg 3.
-
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
@@ -216,7 +208,7 @@ to_json = partial(json.dumps, ensure_ascii=False, allow_nan=False)
 
 
 def parse_url(url: str) -> URL:
-    """The address with its driver; InputError for one that creamtea cannot use."""
+    """Parse an address and choose its driver; InputError if creamtea cannot use it."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -240,7 +232,7 @@ def is_sqlite(url: URL) -> bool:
 
 
 def missing_file(url: URL) -> Path | None:
-    """The SQLite file of the address, where it is not there: opening it would make it."""
+    """Return the SQLite file of the address if it does not exist: opening it would create it."""
     if is_sqlite(url):
         path = Path(str(url.database)).absolute()
         return None if path.exists() else path
@@ -248,7 +240,7 @@ def missing_file(url: URL) -> Path | None:
 
 
 def describe(url: URL) -> str:
-    """The address for people: the file, or host, port and database; never user, password or options."""
+    """Describe the address for people: file, or host, port and database; never user or password."""
     if is_sqlite(url):
         return f"SQLite file {url.database}"
     host = url.host or url.query.get("host") or "the local socket"
@@ -257,8 +249,7 @@ def describe(url: URL) -> str:
 
 
 def make_engine(url: URL, *, migrating: bool = False) -> Engine:
-    """An engine; `migrating` turns foreign keys off on SQLite, which table rebuilds need, and the pool
-    too."""
+    """Make an engine; `migrating`: without a pool and, on SQLite, without foreign keys."""
     pool: dict[str, Any] = {"poolclass": NullPool}
     if not migrating:
         pool = {
@@ -291,10 +282,10 @@ def _configure_sqlite(connection: sqlite3.Connection, record: object, *, foreign
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """BEGIN, as the engine's option `sqlite_begin` says: "read" (default, refuses writes) or "write".
+    """Begin as the engine's option `sqlite_begin` says: "read" (the default, refuses writes) or "write".
 
-    A writer takes its lock at once: a transaction that reads first and then writes would fail with
-    "database is locked" whenever another wrote in between, and no time-out helps against that.
+    A writer takes its lock at once: a transaction that reads first and then writes would fail with "database
+    is locked" whenever another wrote in between, and no time-out helps against that.
     """
     write = connection.get_execution_options().get("sqlite_begin", "read") == "write"
     connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if write else 'ON'}")
@@ -302,19 +293,19 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def readers(engine: Engine) -> Engine:
-    """The same pool; every transaction reads one snapshot and cannot write."""
+    """Return the engine with transactions that read one snapshot and cannot write."""
     if engine.dialect.name == "sqlite":
         return engine.execution_options(sqlite_begin="read")
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def writers(engine: Engine) -> Engine:
-    """The same pool; every transaction may write."""
+    """Return the engine with transactions that may write."""
     return engine.execution_options(sqlite_begin="write") if engine.dialect.name == "sqlite" else engine
 
 
 def check_reachable(engine: Engine) -> None:
-    """InputError, with place and remedy, if no connection can be made."""
+    """Raise InputError, with place and remedy, if no connection can be made."""
     url = engine.url
     if is_sqlite(url):
         _check_file(Path(str(url.database)))
@@ -347,16 +338,10 @@ def _check_file(path: Path) -> None:
     # WAL needs two more files beside the database, so the folder itself must be writable
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise InputError(f"cannot write SQLite file {path} or its folder; {remedy}")
-    _close_to_others(path)
-
-
-def _close_to_others(path: Path) -> None:
-    """Keep the database, with its raters' identities, to its owner; make it if it is not there.
-
-    A file that its group may write was shared on purpose: only the rights of all others are taken away.
-    SQLite gives its -wal and -shm files the rights of the database.
-    """
-    with suppress(OSError):  # it is there; SQLite itself says what else is the matter
+    # Only the owner may read the database, which has raters' identities. A file that its group may write was
+    # shared on purpose: only the rights of all others are taken away. SQLite gives its -wal and -shm files
+    # the rights of the database.
+    with suppress(OSError):  # it exists; SQLite itself reports anything else
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     for part in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         with suppress(OSError):  # it is not there, or another user's

@@ -1,4 +1,4 @@
-"""Local files and remote file systems: names, digests, copies, and what their errors mean."""
+"""Local files and remote file systems: names, digests, copies, and the meaning of their errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEAL = b"creamtea:sha256\n"  # before the digest at the end of a sealed file
 
 
 def files_below(folder: Path) -> dict[str, Path]:
-    """Name with '/' → path, for every file below the folder; symbolic links to files count as files."""
+    """Return name with '/' → path for every file below the folder; links to files count as files."""
     files: dict[str, Path] = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
@@ -35,7 +35,7 @@ def files_below(folder: Path) -> dict[str, Path]:
 
 
 def checked_name(name: str) -> str:
-    """The name, if it stays inside its folder and every file system and database can hold it."""
+    """Return the name if it stays inside its folder and every file system and database can hold it."""
     parts = PurePosixPath(name).parts
     try:
         name.encode("utf-8")
@@ -60,13 +60,13 @@ def copy_to_disk(source: Path, target: Path, read_only: bool) -> None:
 
 
 def digest_of(path: Path) -> tuple[str, int]:
-    """sha256 and size in bytes."""
+    """Return a file's sha256 and its size in bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
 def hash_of(source: IO[bytes], copy: IO[bytes] | None = None) -> str:
-    """The sha256 of what can be read; all of it is written to `copy`."""
+    """Return the sha256 of a stream; write what is read to `copy`."""
     digest = hashlib.sha256()
     while chunk := source.read(CHUNK):
         digest.update(chunk)
@@ -83,7 +83,7 @@ def seal(path: Path) -> None:
 
 
 def unseal(path: Path) -> bool:
-    """Remove what `seal` appended. False, with the file as it was, unless it matches the content."""
+    """Remove what `seal` appended; False, leaving the file unchanged, if it does not match the content."""
     digest = hashlib.sha256()
     size = path.stat().st_size - len(SEAL) - digest.digest_size
     if size < 0:
@@ -102,7 +102,7 @@ def unseal(path: Path) -> bool:
 # File systems that are reached by fsspec: opening them, and what their errors mean.
 
 
-# An upload there is seen only when it is complete, so that nothing has to be moved afterwards
+# protocols of stores that show an upload only when it is complete, so that nothing has to be moved afterwards
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az"})
 EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> extra of creamtea that it needs
 S3 = {
@@ -120,7 +120,7 @@ REMEDIES = {  # of a local root
 
 
 def open_root(root: str) -> tuple[Any, str]:
-    """The file system of an address, and the path there; InputError for one that cannot be used."""
+    """Return the file system of an address, and the path there; InputError if it cannot be used."""
     protocol = root.partition("://")[0] if "://" in root else ""
     try:
         fs, path = url_to_fs(root, **(S3 if protocol in ("s3", "s3a") else {}))
@@ -135,15 +135,10 @@ def open_root(root: str) -> tuple[Any, str]:
     return fs, path
 
 
-def is_object_store(fs: Any) -> bool:
-    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-    return bool(protocols & OBJECT_STORES)
-
-
 def explain(error: BaseException, root: str) -> str:
-    """What an error of a file system means for people, with a remedy where it is known.
+    """Explain a file system's error, with a remedy if one is known.
 
-    The errors of S3 are known by their names, so that nobody needs its packages to read this.
+    S3's errors are recognised by name, so that its packages need not be installed.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     bucket = urlsplit(root).netloc
@@ -165,8 +160,10 @@ def explain(error: BaseException, root: str) -> str:
 
 
 class GuardedReads(io.RawIOBase):
-    """A file for reading; each read is within `failures`, which says what its errors mean. What else goes
-    wrong while the file is open is not an error of the file system."""
+    """A file for reading whose every read is within `failures`, which explains errors.
+
+    Other errors while the file is open are not taken for errors of the file system.
+    """
 
     def __init__(self, file: IO[bytes], failures: Callable[[], AbstractContextManager[None]]) -> None:
         self._file = file

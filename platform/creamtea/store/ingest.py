@@ -1,7 +1,7 @@
-"""Writes the result and files of a finished step as rows.
+"""Write the result and files of a finished step as rows.
 
-Everything is checked first: SQLite would store NaN as NULL, and PostgreSQL refuses text with a NUL character,
-so both are errors that name the file and line.
+Everything is checked first: SQLite would store NaN as NULL, and PostgreSQL refuses text with a NUL character.
+Both are errors that name the file and line.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ HAS_ROWS = select(or_(*(exists().where(table.step_key == bindparam("step")) for 
 
 
 def read_texts(store: ArtefactStore, files: list[StoredFile]) -> Texts:
-    """Read the files of a step that become rows. A store may take long to answer, so they are read before the
-    transaction begins. InfrastructureError for one that cannot be read."""
+    """Read the files of a step that become rows; InfrastructureError if one cannot be read.
+
+    A store may take long to answer, so they are read before the transaction begins.
+    """
     return {file.name: store.read(file.digest) for file in files if file.name in TABLES}
 
 
@@ -51,8 +53,8 @@ def ingest(
 ) -> None:
     """Write the step's files, metrics, points and rows in the caller's transaction.
 
-    `texts`: what `read_texts` gives. Replaces what an earlier call wrote for the same step, whose row must
-    exist. A StepError names the file and line, or the metric, that cannot be stored.
+    `texts`: the result of `read_texts`. Rows that an earlier call wrote for the same step are replaced; the
+    step's own row must exist. StepError names the file and line, or the metric, that cannot be stored.
     """
     _checked(StoredFacts, result, "the step's result")
     if session.scalar(HAS_ROWS, {"step": step_key}):
@@ -74,7 +76,7 @@ def _write(session: Session, table: type[Base], step_key: str, rows: Iterator[Ro
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
+    """Turn NumPy's numbers into Python's."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -89,9 +91,9 @@ def _text(value: str) -> str:
 
 
 def _document(value: Any) -> Any:
-    """A JSON value in which every number is finite and every text can be stored."""
+    """Check a JSON value: every number is finite and every text can be stored."""
     try:
-        written = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_json)
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_number)
         written.encode()
     except UnicodeEncodeError:
         raise ValueError("contains half of a surrogate pair") from None
@@ -100,7 +102,7 @@ def _document(value: Any) -> Any:
     return json.loads(written)
 
 
-def _json(value: Any) -> Any:
+def _plain_number(value: Any) -> Any:
     if (plain := _plain(value)) is value:
         raise ValueError(f"contains a {type(value).__name__}, which JSON cannot represent")
     return plain
@@ -174,7 +176,7 @@ TABLES: dict[str, tuple[type[Base], type[Stored]]] = {
 
 
 def stored_lines(name: str, lines: Iterable[bytes]) -> Iterator[Row]:
-    """The checked rows of the file of this name, of `TABLES`; `index` must increase from line to line."""
+    """Yield the checked rows of a file of `TABLES`; `index` must increase from line to line."""
     last = -1
     for number, line in enumerate(lines, start=1):
         place = f"{name}, line {number}"
@@ -186,7 +188,7 @@ def stored_lines(name: str, lines: Iterable[bytes]) -> Iterator[Row]:
 
 
 def stored_metrics(result: StepResult) -> Iterator[Row]:
-    """The checked rows of its metrics."""
+    """Yield the checked rows of a step's metrics."""
     seen: set[tuple[str, str]] = set()
     for metric in result.metrics:
         place = f"metric {metric.name!r}" + (f" of {metric.subject!r}" if metric.subject else "")
@@ -199,7 +201,7 @@ def stored_metrics(result: StepResult) -> Iterator[Row]:
 
 
 def _points(result: StepResult) -> Iterator[Row]:
-    """The points with their position in their series, in the order of the step."""
+    """Yield the points with their position in their series, in the order of the step."""
     lengths: dict[str, int] = {}
     for point in result.points:
         position = lengths.get(point.series, 0)
@@ -209,7 +211,7 @@ def _points(result: StepResult) -> Iterator[Row]:
 
 
 def _checked(model: type[Stored], value: Any, place: str) -> Row:
-    """The value (a line of JSON, or an object) as a row. StepError for one that cannot be stored."""
+    """Return a value (a line of JSON, or an object) as a row; StepError if it cannot be stored."""
     try:
         row = model.model_validate_json(value) if isinstance(value, bytes) else model.model_validate(value)
     except ValidationError as error:

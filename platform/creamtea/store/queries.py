@@ -1,6 +1,6 @@
-"""Read queries of the report and the web app: small, typed, and bounded in what they fetch.
+"""Read queries of the report and the web app: small, typed, and limited in what they fetch.
 
-Each takes a session; what it returns is read without one.
+Each takes a session; its result is read without one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, String, and_, cast, false, func, or_, select
+from sqlalchemy import Select, String, and_, cast, false, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.errors import NotInDatabase
@@ -70,7 +70,7 @@ def study_names(session: Session) -> dict[int, str]:
 
 
 def list_studies(session: Session) -> list[StudySummary]:
-    """All submissions, newest first."""
+    """Return all submissions, newest first."""
     studies = session.scalars(select(StudyRow).order_by(StudyRow.id.desc())).all()
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     unavailable: dict[int, int] = defaultdict(int)
@@ -91,7 +91,7 @@ def list_studies(session: Session) -> list[StudySummary]:
 
 
 def count_steps(session: Session, study_id: int) -> tuple[int, int]:
-    """How many of the study's steps have succeeded, and how many there are."""
+    """Return how many of the study's steps have succeeded, and how many there are."""
     steps = (
         select(func.count(StepRow.key.distinct()))
         .join(StudyStep, StudyStep.step_key == StepRow.key)
@@ -101,9 +101,9 @@ def count_steps(session: Session, study_id: int) -> tuple[int, int]:
 
 
 def find_study(session: Session, study: str | int) -> StudyRow:
-    """The submission with this number, or the newest of this name.
+    """Return the submission with this number, or the newest with this name.
 
-    Raises NotInDatabase naming the known studies.
+    NotInDatabase lists the known studies.
     """
     query = select(StudyRow).order_by(StudyRow.id.desc()).limit(1)
     by_number = isinstance(study, int)
@@ -126,7 +126,7 @@ def find_study(session: Session, study: str | int) -> StudyRow:
 
 @dataclass(frozen=True)
 class Node:
-    """A place in a study with the step that fills it; its values have the names that StepRow gives them."""
+    """A place in a study with the step that fills it; the names are those of StepRow."""
 
     name: str
     labels: dict[str, Any]
@@ -145,23 +145,23 @@ class Node:
 
     @property
     def pause(self) -> float:
-        """Seconds of the pause after its last attempt."""
+        """Seconds of the pause after the last attempt."""
         over, failed = self.not_before, self.finished_at
         return (over - failed).total_seconds() if over is not None and failed is not None else 0.0
 
     @property
     def outcome(self) -> str:
-        """The state; of a failed step `outcome_word`."""
+        """The state, or for a failed step `outcome_word`."""
         return outcome_word(self.error_kind) if self.state == "failed" else self.state
 
 
 def outcome_word(error_kind: str | None) -> str:
-    """What became of a step in the state "failed", for people: unavailable, not run, or failed indeed."""
+    """Name the outcome of a step in the state "failed": unavailable, not run, or failed."""
     return {"unavailable": "unavailable", "upstream": "not run"}.get(error_kind or "", "failed")
 
 
 def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
-    """A study's nodes in the plan's order: all, or those of some kinds."""
+    """Return a study's nodes in the plan's order: all, or those of some kinds."""
     query = (
         select(StudyStep, StepRow)
         .join(StepRow, StepRow.key == StudyStep.step_key)
@@ -177,7 +177,7 @@ def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
 
 
 def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Each step once, by its key: a step that a plan has at several places by the first of them."""
+    """Return each step once, by its key, at the first of its places."""
     steps: dict[str, Node] = {}
     for node in nodes:
         steps.setdefault(node.key, node)
@@ -185,7 +185,7 @@ def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def inputs_of(session: Session, keys: Iterable[str]) -> dict[str, list[StepInput]]:
-    """What steps are made from, in order, by their keys."""
+    """Return the inputs of steps, in order, by step key."""
     inputs: dict[str, list[StepInput]] = {}
     for batch in batches(keys):
         place = (StepInput.step_key, StepInput.role, StepInput.position)
@@ -195,7 +195,7 @@ def inputs_of(session: Session, keys: Iterable[str]) -> dict[str, list[StepInput
 
 
 def events_of(session: Session, key: str) -> list[Event]:
-    """The last 50 things that happened to a step, newest first."""
+    """Return the last 50 events of a step, newest first."""
     events = select(Event).where(Event.step_key == key).order_by(Event.id.desc())
     return list(session.scalars(events.limit(50)))
 
@@ -212,7 +212,7 @@ class MetricValue:
 
 
 def metrics_of(session: Session, keys: Collection[str]) -> dict[str, list[MetricValue]]:
-    """The metrics of steps by step key; a step without metrics is absent."""
+    """Return the metrics of steps by step key; a step without metrics is absent."""
     metrics: dict[str, list[MetricValue]] = defaultdict(list)
     for batch in batches(keys):
         query = select(Metric).where(Metric.step_key.in_(batch)).order_by(Metric.name, Metric.subject)
@@ -229,7 +229,7 @@ class CurvePoint:
 
 
 def points_of(session: Session, keys: Collection[str]) -> dict[str, dict[str, list[CurvePoint]]]:
-    """The points of steps: step key → series → points in their order."""
+    """Return the points of steps: step key → series → points in their order."""
     points: dict[str, dict[str, list[CurvePoint]]] = defaultdict(lambda: defaultdict(list))
     for batch in batches(keys):
         query = select(Point).where(Point.step_key.in_(batch)).order_by(Point.series, Point.position)
@@ -239,7 +239,7 @@ def points_of(session: Session, keys: Collection[str]) -> dict[str, dict[str, li
 
 
 def batches(keys: Iterable[K]) -> list[list[K]]:
-    """The keys, each once, in lists that one statement can bind."""
+    """Split the keys, each once, into lists that one statement can bind."""
     unique = sorted(set(keys))
     return [unique[start : start + KEYS_PER_QUERY] for start in range(0, len(unique), KEYS_PER_QUERY)]
 
@@ -249,7 +249,7 @@ def batches(keys: Iterable[K]) -> list[list[K]]:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """One segment with an output of each decode, None where a decode has none (yet)."""
+    """One segment with an output of each decode; None if a decode has none (yet)."""
 
     index: int
     source: str
@@ -261,7 +261,7 @@ class SideBySide:
 
 @dataclass(frozen=True)
 class SegmentFilter:
-    """Which segments to show; the conditions are all met."""
+    """The segments to show: those that meet all conditions."""
 
     contains: str = ""  # in the source, the reference or an output; case is ignored (ASCII on SQLite)
     different: bool = False  # only where two of the outputs differ
@@ -272,7 +272,7 @@ class SegmentFilter:
 
 @dataclass(frozen=True)
 class ByDifference:
-    """An order of segments: by the score of one step less that of another. Without either: at the end."""
+    """Order segments by one step's score less another's; segments that lack a score come last."""
 
     score: str  # step key
     baseline: str  # step key
@@ -299,7 +299,7 @@ class Page:
 
 
 def side_by_side(session: Session, query: PageQuery) -> Page:
-    """A page of a test set's segments, in their order or another, with what each decode made of them.
+    """Return a page of a test set's segments with each decode's outputs.
 
     Only the page's texts are fetched; without a filter the database reads the segment's primary key alone to
     find the page.
@@ -354,7 +354,7 @@ def _ordered(matching: Select[int], order: ByDifference | None) -> Select[int]:
 
 
 def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> Select[int]:
-    """The indices of the segments that the filter lets through. Outputs are joined only if it asks."""
+    """Select the indices of the segments that pass the filter; outputs are joined only if it needs them."""
     query = select(Segment.index).where(Segment.step_key == test_set)
     outputs = [aliased(Hypothesis) for _ in dict.fromkeys(decodes)]
     if chosen.contains or chosen.different or chosen.empty:
@@ -364,9 +364,9 @@ def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> S
         texts: list[Any] = [Segment.source, Segment.reference, *(output.text for output in outputs)]
         query = query.where(or_(*(text.icontains(chosen.contains, autoescape=True) for text in texts)))
     if chosen.different:
-        query = query.where(_any(outputs[0].text != output.text for output in outputs[1:]))
+        query = query.where(or_(false(), *(outputs[0].text != output.text for output in outputs[1:])))
     if chosen.empty:
-        query = query.where(_any(output.text == "" for output in outputs))
+        query = query.where(or_(false(), *(output.text == "" for output in outputs)))
     if chosen.indices:
         query = query.where(Segment.index.in_(chosen.indices))
     if chosen.idioms:
@@ -374,16 +374,13 @@ def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> S
     return query
 
 
-def _any(conditions: Iterable[ColumnElement[bool]]) -> ColumnElement[bool]:
-    """False for no conditions."""
-    return or_(false(), *conditions)
-
-
 def find_campaign(session: Session, name: str, lock: bool = False) -> Campaign:
-    """The campaign of this name, which nobody else changes meanwhile if it is locked; NotInDatabase with the
-    known names where there is none."""
-    found = select(Campaign).where(Campaign.name == name)
-    campaign = session.scalar(found.with_for_update() if lock else found)
+    """Return the campaign of this name; NotInDatabase lists the known names.
+
+    `lock`: nobody else changes it until the transaction ends.
+    """
+    query = select(Campaign).where(Campaign.name == name)
+    campaign = session.scalar(query.with_for_update() if lock else query)
     if campaign is None:
         known = sorted(session.scalars(select(Campaign.name)))
         raise NotInDatabase(

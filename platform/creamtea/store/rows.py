@@ -1,4 +1,4 @@
-"""Values of rows: which ones can be stored, and how they are read and numbered."""
+"""Values of rows: how they are read and numbered, and which ones can be stored."""
 
 from __future__ import annotations
 
@@ -12,32 +12,27 @@ T = TypeVar("T")
 
 
 def from_row(kind: type[T], row: Any, **others: Any) -> T:
-    """A dataclass with the row's columns of its fields' names; `others` are the fields that have none."""
+    """Make a dataclass of the row's columns with its fields' names; `others`: its other fields."""
     names = [field.name for field in fields(kind) if field.name not in others]  # type: ignore[arg-type]
     return kind(**{name: getattr(row, name) for name in names}, **others)
-
-
-# Numbers of rows, as people and addresses write them.
 
 
 MAX_ID = 2**31 - 1  # the largest that a column of the database holds
 
 
 def row_id(text: str) -> int | None:
-    """The number of a row that is written there; None for what is none."""
+    """Read the number of a row; None if the text is not one."""
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         return None
     return number if (number := int(text)) <= MAX_ID else None
 
 
-# What both databases and every export can hold: text and JSON without what one of them refuses.
-
-
+# Both databases and every export can hold what passes these checks: one of them refuses anything else.
 MAX_PAYLOAD = 100_000  # characters of an answer as JSON
 
 
 def check_text(text: str) -> str:
-    """The text itself; ValueError for a NUL and for half of a surrogate pair."""
+    """Return the text; ValueError for a NUL and for half of a surrogate pair."""
     if "\0" in text:
         raise ValueError("with a NUL character")
     if any("\ud800" <= character <= "\udfff" for character in text):
@@ -46,14 +41,17 @@ def check_text(text: str) -> str:
 
 
 def check_address(text: str) -> str:
-    """The text if it is empty or an address with https://; ValueError."""
+    """Return the text if it is empty or an address with https:
+
+    ; else ValueError.
+    """
     if text and not (len(text) <= 500 and text.isprintable() and re.fullmatch(r"https://[^\s/?#]+\S*", text)):
         raise ValueError("not an address with https://")
     return text
 
 
 def check_json(value: Any) -> None:
-    """ValueError for what is not JSON, or has text or numbers in it that cannot be stored."""
+    """Raise ValueError for a value that is not JSON, or contains what cannot be stored."""
     if isinstance(value, str):
         check_text(value)
     elif isinstance(value, float):
@@ -73,7 +71,7 @@ def check_json(value: Any) -> None:
 
 
 def check_size(value: Any) -> None:
-    """ValueError for an answer that is larger than MAX_PAYLOAD, or nested too deeply to be written."""
+    """Raise ValueError for an answer larger than MAX_PAYLOAD, or nested too deeply to be written."""
     try:
         check_json(value)
         size = len(json.dumps(value, ensure_ascii=False))

@@ -1,9 +1,10 @@
 """The schema's revisions: which one a database has, and migrating it up or down with Alembic.
 
 Every migration is one transaction. On SQLite foreign keys are off during it, because rebuilding a parent
-table would otherwise delete its children's rows; all of them are checked before the commit. Alembic is
-imported by migrating only: every other command starts sooner without it. So does the first command on an
-empty database, which gets the tables of `tables` at once: all migrations together make the same
+table would otherwise delete its children's rows; all of them are checked before the commit.
+
+Alembic is imported only to migrate: other commands start sooner without it. An empty database gets the tables
+of `tables` at once, without Alembic; all migrations together make the same tables
 (`tests/store/test_migrations.py`).
 """
 
@@ -71,13 +72,15 @@ def revisions() -> list[str]:
 
 
 def head() -> str:
-    """The revision that this code needs."""
+    """Return the revision that this code needs."""
     return revisions()[-1]
 
 
 def current(url: str) -> str | None:
-    """The revision of the database; None for an empty one, and for an SQLite file that is not there, which is
-    not made. InputError if it cannot be opened."""
+    """Return the revision of the database; None if it is empty or its SQLite file does not exist.
+
+    The file is not created. InputError if the database cannot be opened.
+    """
     parsed = parse_url(url)
     if missing_file(parsed) is not None:
         return None
@@ -87,7 +90,7 @@ def current(url: str) -> str | None:
 
 
 def revision_of(engine: Engine) -> str | None:
-    """The revision of the database, "base" if every migration was undone, None for an empty one."""
+    """Return the database's revision, "base" if every migration was undone, None if it is empty."""
     with engine.connect() as connection:
         tables = inspect(connection).get_table_names()
         if not tables:
@@ -101,7 +104,10 @@ def revision_of(engine: Engine) -> str | None:
 
 
 def check_revision(url: URL, revision: str | None, remedy: str = "creamtea db upgrade") -> None:
-    """InputError unless a database at this revision is what this code needs. `remedy`: how it is upgraded."""
+    """Raise InputError unless the revision is the one that this code needs.
+
+    `remedy`: the command that upgrades.
+    """
     place = describe(url)
     if revision == head():
         return
@@ -125,7 +131,7 @@ def upgrade(url: str, revision: str = "head") -> None:
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Undo the migrations after `revision` ("base": all, "-1": the last); drops what they added."""
+    """Undo the migrations after `revision` ("base": all, "-1": the last); drop what they added."""
     _move(url, revision, up=False)
 
 
@@ -142,17 +148,13 @@ def _move(url: str, revision: str, *, up: bool) -> None:
         if not sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
         if up and revision == "head" and not inspect(connection).get_table_names():
-            _create(connection)
+            for metadata in (Base.metadata, _VERSION.metadata):
+                metadata.create_all(connection, checkfirst=False)
+            connection.execute(insert(_VERSION).values(version_num=head()))
             return
         _migrate(connection, revision, up=up)
         if sqlite:
             _check_foreign_keys(connection)
-
-
-def _create(connection: Connection) -> None:
-    for metadata in (Base.metadata, _VERSION.metadata):
-        metadata.create_all(connection, checkfirst=False)
-    connection.execute(insert(_VERSION).values(version_num=head()))
 
 
 def _migrate(connection: Connection, revision: str, *, up: bool) -> None:

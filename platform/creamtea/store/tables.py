@@ -71,10 +71,9 @@ class Base(DeclarativeBase):
     type_annotation_map = {datetime: UtcDateTime(), dict[str, Any]: Json, list[Any]: Json}  # noqa: RUF012
 
 
-# The kinds of a campaign's items, named once: the table's CHECK and everything in `human/` use these.
-
-
 class ItemKind(StrEnum):
+    """The kinds of a campaign's items: the table's CHECK and everything in `human/` use these."""
+
     RATED = "rated"
     RANDOM = "random"  # the part drawn at random beside a choice by disagreement
     REPEAT = "repeat"
@@ -98,17 +97,17 @@ class ItemKind(StrEnum):
 
     @property
     def rates_systems(self) -> bool:
-        """Whether ratings of such items count in the statistics of systems."""
+        """Return True if ratings of such items count in the statistics of systems."""
         return self in (ItemKind.RATED, ItemKind.RANDOM)
 
     @property
     def is_control(self) -> bool:
-        """Whether such an item was made from another one, to tell whether a rater reads."""
+        """Return True if such an item is made from another, to test whether a rater reads."""
         return self in (ItemKind.REPEAT, ItemKind.BAD_REFERENCE)
 
     @property
     def is_written(self) -> bool:
-        """Whether the organiser wrote such an item, with its answer; every rater gets it."""
+        """Return True if the organiser wrote such an item and its answer; every rater gets it."""
         return self in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
 
 
@@ -124,7 +123,7 @@ CONTROL_KINDS = tuple(kind for kind in ItemKind if kind.is_control)
 WRITTEN_KINDS = tuple(kind for kind in ItemKind if kind.is_written)
 
 
-# The tables of the study engine: studies, steps and what these leave (see `tables`).
+# ---------------------------------------------------------------- studies and steps
 
 
 STEP_STATES = ("pending", "ready", "running", "succeeded", "failed", "cancelled")
@@ -201,7 +200,7 @@ class StepInput(Base):
 
 
 class StudyStep(Base):
-    """A step's place in a study. `labels` say what it is there: {"system", "seed", "test_set", ...}."""
+    """A step's place in a study. `labels` describe it there: {"system", "seed", "test_set", ...}."""
 
     __tablename__ = "study_step"
     study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"), primary_key=True)
@@ -222,7 +221,7 @@ class StepFile(Base):
 
 
 class Event(Base):
-    """What happened to a step, for people: attempts, errors, retries, reuse."""
+    """Something that happened to a step, for people: attempts, errors, retries, reuse."""
 
     __tablename__ = "event"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -284,31 +283,8 @@ class Point(Base):
     label: Mapped[str] = mapped_column(default="")
 
 
-# All tables: typed declarative models. Only migrations create or change the schema.
-#
-# Enumerations are strings with a CHECK, times are UTC, every constraint has a name. Those of people and
-# campaigns are here, those of studies and steps in `study_tables`, from where they are passed on.
+# ---------------------------------------------------------------- people and campaigns
 
-
-__all__ = [  # what is passed on; all that is below is public, too
-    "ERROR_KINDS",
-    "STEP_STATES",
-    "STUDY_STATES",
-    "Base",
-    "Controller",
-    "Event",
-    "Hypothesis",
-    "Metric",
-    "Point",
-    "Segment",
-    "SegmentScore",
-    "StepFile",
-    "StepInput",
-    "StepRow",
-    "StudyRow",
-    "StudyStep",
-    "UtcDateTime",
-]
 
 ROLES = ("reader", "organiser", "rater")
 CAMPAIGN_STATES = ("draft", "launched", "closed")
@@ -316,9 +292,12 @@ Output = TypeVar("Output")
 
 
 class AccessToken(Base):
-    """What opens sessions: expiring, scoped, revocable. A link's is exchanged once for a session; its secret
-    is stored hashed. No secret opens the token behind a rater's sign-in, nor an organiser's right to sign in,
-    which names the person: once a campaign among the tokens that are not withdrawn (access/sign_in.py)."""
+    """A right to open sessions: expiring, scoped, revocable.
+
+    A link's token is exchanged once for a session; its secret is stored hashed. Two tokens have no secret:
+    the one behind a rater's sign-in, and an organiser's right to sign in, which names the person and exists
+    once per campaign among tokens that are not withdrawn (access/sign_in.py).
+    """
 
     __tablename__ = "access_token"
     __table_args__ = (
@@ -353,7 +332,7 @@ class AccessToken(Base):
 
 
 class WebSession(Base):
-    """What a browser's cookie stands for; the cookie's secret is stored hashed."""
+    """The session that a browser's cookie stands for; the cookie's secret is stored hashed."""
 
     __tablename__ = "web_session"
     __table_args__ = (one_of("role", ROLES),)
@@ -395,16 +374,17 @@ class Campaign(Base):
 
     @property
     def is_planned(self) -> bool:
-        """False of ratings made elsewhere: nobody knows how many were to come."""
+        """False for ratings made elsewhere: nobody knows how many were planned."""
         return self.registered is not None or self.state != "closed"
 
 
 class Item(Base):
-    """What a rater answers as one: a source segment and one or more outputs. Identical texts are shown once
-    and share the score. A control (repeat, bad reference) names the item that it was made from.
+    """What a rater answers as a unit: a source segment and one or more outputs.
 
-    The items of one `page` follow one another and are given out, drafted, saved and skipped together
-    (human/rating)."""
+    Identical texts are shown once and share the score. A control (repeat, bad reference) names the item that
+    it was made from. The items of one `page` follow one another and are given out, drafted, saved and skipped
+    together (human/rating).
+    """
 
     __tablename__ = "item"
     __table_args__ = (
@@ -445,7 +425,7 @@ class Item(Base):
 
     @property
     def shown(self) -> list[int]:
-        """The systems whose outputs raters see: all that a campaign that aims has not passed over."""
+        """The systems whose outputs raters see: all but those that adaptive sampling passed over."""
         return shown_of(self.systems, self.output_drawn)
 
 
@@ -455,8 +435,10 @@ def shown_of(outputs: Sequence[Output], drawn: Sequence[bool] | None) -> list[Ou
 
 
 class CampaignMedia(Base):
-    """A file that items of the campaign show beside their sources (`Item.media`). Its content is in the
-    artefact store; the row keeps it there, and says whose raters may have it."""
+    """A file that items of the campaign show beside their sources (`Item.media`).
+
+    Its content is in the artefact store. The row keeps it there, and says whose raters may have it.
+    """
 
     __tablename__ = "campaign_media"
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
@@ -466,8 +448,10 @@ class CampaignMedia(Base):
 
 
 class Rater(Base):
-    """A person by a pseudonym. Only `name`, `subject`, `participant` and `arrival` tell who it is, and can be
-    deleted."""
+    """A person under a pseudonym.
+
+    Only `name`, `subject`, `participant` and `arrival` identify the person, and can be deleted.
+    """
 
     __tablename__ = "rater"
     __table_args__ = (
@@ -513,10 +497,10 @@ class Assignment(Base):
 class Rating(Base):
     """One rater's answer about one system's output of one item.
 
-    `step` is its score, in steps above the lowest value of the protocol's scale; `payload` holds an answer
-    that is more than that number, as the protocol gives it (human/protocols). On a document's last page, the
-    ratings of the first item may also hold the score of the whole document, which counts in no mean of
-    segments.
+    `step` is its score, in steps above the lowest value of the protocol's scale. `payload` holds the rest of
+    an answer that is more than a score, as the protocol defines it (human/protocols). On a document's last
+    page, the ratings of the first item may also hold the score of the whole document, which counts in no mean
+    of segments.
     """
 
     __tablename__ = "rating"
@@ -535,8 +519,10 @@ class Rating(Base):
 
 
 class Blame(Base):
-    """What is known of where the errors in one output come from (`creamtea blame`): evidence, not labels,
-    which follow from it and the ratings that count (blame/labels.py)."""
+    """Evidence of where the errors in one output come from (`creamtea blame`).
+
+    Labels are not stored: they follow from the evidence and the ratings that count (blame/labels.py).
+    """
 
     __tablename__ = "blame"
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)

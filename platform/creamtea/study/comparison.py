@@ -1,4 +1,4 @@
-"""A study of outputs from anywhere, as `creamtea compare` is given them: a source, references, text files."""
+"""A study made by `creamtea compare` from outputs of any origin: a source, references, text files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from creamtea.methods.metrics import OfWords, Tokenizer
 from creamtea.printable import is_utf8
 from creamtea.scorers import read_scorers
 from creamtea.settings import Settings
-from creamtea.study.files import UnreadableFile, scan
+from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
 from creamtea.words import meant
@@ -42,8 +42,11 @@ STANDARD = ("bleu", "chrf")  # where there are references and no metrics are nam
 
 @dataclass(frozen=True)
 class Comparison:
-    """`data`: the folder that the study's paths are relative to. `options`: what each of its places was given
-    as; `files`: the same of each path; `human`: the systems that are references."""
+    """A study of given files.
+
+    `data`: the folder that the study's paths are relative to. `options`: the option behind each place of the
+    study. `files`: the file as given for each path. `human`: the systems that are references.
+    """
 
     study: Study
     data: Path
@@ -52,7 +55,7 @@ class Comparison:
     human: tuple[str, ...]
 
     def plan(self) -> Plan:
-        """StudyErrors with every mistake in the files."""
+        """Plan the study; StudyErrors with every mistake in the files."""
         return plan(self.study, self.data, self._errors, names=self.files)
 
     def _errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
@@ -77,10 +80,11 @@ def comparison(
 ) -> Comparison:
     """Return the study of these files; `named_outputs` says how outputs may be given.
 
-    An output that holds the text of a reference is that human reference. Scores are also given by buckets:
-    lengths of the source, and `labels`, a file with one per line. Without references there are no metrics
-    unless some are named that need none. InputError for what does not make a study; the files themselves are
-    looked at by `Comparison.plan`.
+    An output with the same text as a reference becomes that human reference. Scores are also given by
+    buckets: by the length of the source, and by `labels`, a file with one label per line. Without references
+    there are no metrics, unless some are named that need none.
+
+    Raises InputError if the options do not make a study. `Comparison.plan` reads the files.
     """
     named = named_outputs(outputs)
     files = [source, *references, *named.values(), *([] if labels is None else [labels])]
@@ -155,7 +159,7 @@ def _from(path: Path, data: Path) -> str:
 
 
 def _name(path: Path) -> str:
-    """The file's name without its ending, in the characters of a name."""
+    """Return a file's name without its ending, in the characters of a name."""
     stem = path.name.removesuffix(".gz")
     return _in_a_name(stem.rpartition(".")[0] or stem)
 
@@ -165,11 +169,11 @@ def _in_a_name(text: str) -> str:
 
 
 def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
-    """The files of outputs by the names of their systems.
+    """Return the files of outputs by the names of their systems.
 
-    NAME=FILE names a system. Other files are called what they are, without their ending and without the parts
-    that all their names begin or end with ("newstest.de-en.hyp."). Files of one name are told apart by their
-    endings, or else by their folders. InputError for names that systems cannot have, or for two alike.
+    NAME=FILE names a system. Other files are named after themselves, without their ending and without the
+    parts that all their names begin or end with ("newstest.de-en.hyp."). If names are equal, endings or else
+    folders distinguish them. InputError for names that systems cannot have, and for two equal names.
     """
     given = [_given(output) for output in outputs]
     paths = [path for _, path in given]
@@ -191,7 +195,7 @@ def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
 
 
 def _given(output: Path) -> tuple[str, Path]:
-    """The name and the file of NAME=FILE; no name for a file by itself, which may have a "=" in its own."""
+    """Split NAME=FILE. No name for a plain file, whose own name may have a "="."""
     name, mark, file = str(output).partition("=")
     if not mark or output.exists():
         return "", output
@@ -216,7 +220,7 @@ def _names_of(paths: Sequence[Path]) -> list[str]:
 
 
 def _without_common_parts(names: Sequence[str]) -> list[str]:
-    """The names without the dotted parts that all of them begin or end with, if each still has a name."""
+    """Remove the dotted parts that all names begin or end with, if each name keeps something."""
     if len(names) < 2:
         return list(names)
     parts = [name.split(".") for name in names]
@@ -230,7 +234,7 @@ def _without_common_parts(names: Sequence[str]) -> list[str]:
 
 
 def _distinct(references: Sequence[Path]) -> list[str | None]:
-    """Their digests; InputError for one that is given twice, which would count as two."""
+    """Return the references' digests; InputError if one is given twice, as it would count twice."""
     digests = [_digest(path) for path in references]
     for at, (path, digest) in enumerate(zip(references, digests, strict=True)):
         if digest is not None and digest in digests[:at]:
@@ -240,7 +244,7 @@ def _distinct(references: Sequence[Path]) -> list[str | None]:
 
 
 def _digest(path: Path) -> str | None:
-    """None for what cannot be read, which the plan reports."""
+    """Return the file's digest; None if it cannot be read, which the plan reports."""
     try:
         return scan(path).digest
     except UnreadableFile:
@@ -248,7 +252,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -> str:
-    """By its name or its file; the first file that is not a human reference if none is asked for."""
+    """Find the baseline by its name or file; by default the first file that is not a reference."""
     systems = [name for name in named if name not in human]
     if not systems:
         raise InputError("every output is the text of a reference: give at least one that is not")
@@ -261,7 +265,7 @@ def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -
 
 
 def _languages(pair: str | None, source: Path, reference: Path) -> dict[str, str]:
-    """As asked for, or by the files' names."""
+    """Return the languages asked for, else those in the files' names."""
     codes = guessed(source, reference) or (UNKNOWN, UNKNOWN)
     if pair is not None:
         given = parted(pair)

@@ -2,28 +2,86 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
+import hashlib
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
+from creamtea.files import HEAD, open_regular, other_than_text, unpacked
 from creamtea.marian import MarianFolder, UnusableModel, read_folder
 from creamtea.methods.architectures import TransformerArchitecture
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
-from creamtea.study.files import TextFacts, UnreadableFile, scan
 from creamtea.study.survey import lines_of
 from creamtea.wording import counted, option
+
+BLOCK = 1 << 20  # bytes
+
+
+class UnreadableFile(Exception):
+    """Says what was found instead of a readable file."""
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    digest: str  # sha256 of the unpacked content, which a worker compares (`corpora.text.UserFile`)
+    lines: int  # of the unpacked text, split on \n only; a last line without \n counts
+    blank: bool  # nothing but white space
+    invalid_line: int | None  # the first line (from 1) that is not UTF-8
+
+
+def scan(path: Path) -> TextFacts:
+    """Read a plain or gzip file in constant memory; UnreadableFile if that fails."""
+    newlines, blank, last = 0, True, b"\n"
+    invalid: int | None = None
+    digest = hashlib.sha256()
+    decoder = codecs.getincrementaldecoder("utf-8")()  # a character may end in the next block
+    try:
+        with open_regular(path) as file:
+            text = unpacked(file)
+            start = text.read(HEAD)
+            if what := other_than_text(start)[0]:
+                raise UnreadableFile(what)
+            for block in chain([start], iter(lambda: text.read(BLOCK), b"")):
+                digest.update(block)
+                try:
+                    decoder.decode(block)
+                except UnicodeDecodeError as error:
+                    if invalid is None:
+                        invalid = newlines + error.object.count(b"\n", 0, error.start) + 1
+                if block is start:
+                    block = block.removeprefix(codecs.BOM_UTF8)  # which is no text
+                newlines += block.count(b"\n")
+                blank = blank and not block.strip()
+                last = block[-1:] or last
+    except FileNotFoundError:
+        raise UnreadableFile("no such file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadableFile(f"a damaged gzip file ({error})") from None
+    except OSError as error:
+        raise UnreadableFile(f"a file that cannot be read ({error.strerror})") from None
+    lines = newlines + (last != b"\n")
+    if invalid is None and decoder.getstate()[0]:  # the text ends inside a character
+        invalid = lines
+    return TextFacts(digest.hexdigest(), lines, blank, invalid)
+
 
 MAX_LINES = 5  # of a file of which each has a mistake of its own
 
 
 @dataclass
 class DataFiles:
-    """`root` None: nothing is read, nothing is found wrong, there are no digests. `names`: what mistakes call
-    files instead of their paths."""
+    """The files of a study below `root`.
+
+    With `root` None no file is read, so that there are no mistakes and no digests. `names`: what mistakes
+    call files instead of their paths.
+    """
 
     root: Path | None
     confined: bool = False  # whether paths that lead out of `root` are mistakes, and are never looked at
@@ -37,8 +95,10 @@ class DataFiles:
     def aligned(
         self, files: Sequence[tuple[KeyPath, str]], outputs: Sequence[tuple[KeyPath, str]] = ()
     ) -> None:
-        """Check files whose lines belong together: (place in the study, path) each, the first leads. Those
-        of `outputs` may be empty lines alone, as of a system that never answered."""
+        """Check files whose lines belong together: (place in the study, path) each; the first leads.
+
+        A file of `outputs` may have empty lines only, as of a system that never answered.
+        """
         if self.root is not None and not self.root.is_dir():
             raise InputError(
                 f"{option('data')} {self.root}: no such folder; give the folder that holds the study's files"
@@ -54,8 +114,10 @@ class DataFiles:
                 self.mistakes.append(Mistake(key, message, allowed))
 
     def readable(self, checked: CheckedFile) -> None:
-        """A mistake for each of the first lines of the file that cannot be read, and one that counts the
-        others. A file is read once for each place in the study."""
+        """Check each line of a file: mistakes for the first few, then one with the number of the others.
+
+        A file is read once for each place in the study.
+        """
         key, path = checked.file
         if self.root is None or checked.file in self._read or self._scan(key, path) is None:
             return
@@ -79,7 +141,7 @@ class DataFiles:
         return {path: facts.digest for path, facts in known.items() if facts is not None}
 
     def checkpoint(self, path: str | None) -> dict[str, str]:
-        """{path: sha256} of a metric's checkpoint, a file or a folder; empty for a name of something else."""
+        """Return {path: sha256} of a metric's checkpoint, a file or folder; empty if there is none."""
         if path is None or self.root is None or self._refused((), path):
             return {}
         if not (place := self.root / path).exists():
@@ -87,8 +149,10 @@ class DataFiles:
         return {path: content_digest(place)}
 
     def marian(self, key: KeyPath, path: str) -> str:
-        """The digest of a folder with a model in MarianMT format; a mistake, told once, for one that cannot
-        be used."""
+        """Return the digest of a folder with a model in MarianMT format.
+
+        A folder that cannot be used is one mistake, however often it is asked for.
+        """
         if self.root is None or self._refused(key, path):
             return ""
         if path not in self._models:
@@ -104,12 +168,12 @@ class DataFiles:
         return "" if model is None else model.digest
 
     def architecture(self, path: str) -> TransformerArchitecture:
-        """Of such a folder, once it has been looked at; the default of one that cannot be used."""
+        """Return the architecture of such a folder; the default if the folder cannot be used."""
         model = self._models.get(path)
         return TransformerArchitecture() if model is None else model.architecture
 
     def scorer(self, key: KeyPath, pins: Callable[[], ScorerPins | None]) -> ScorerPins | None:
-        """The pins of a metric's scorer; a mistake and None if this machine lacks the scorer."""
+        """Return the pins of a metric's scorer; a mistake and None if this machine lacks it."""
         if self.root is None:
             return None
         try:
@@ -132,7 +196,7 @@ class DataFiles:
         return {path: str((self.root / path).absolute()) for path in inside}
 
     def _refused(self, key: KeyPath, path: str) -> bool:
-        """Whether the path leads out of a folder that is not to be left, which is a mistake, told once."""
+        """Return True if the path leads out of a folder that is confined; add the mistake once."""
         if self._escapes(path) and path not in self._outside:
             self._outside.add(path)
             inside = "a path inside the folder of data, symbolic links followed"
@@ -140,7 +204,7 @@ class DataFiles:
         return path in self._outside
 
     def _escapes(self, path: str) -> bool:
-        """Without saying whether there is anything."""
+        """Return True if the path leads out, without revealing whether something is there."""
         if not self.confined or self.root is None:
             return False
         try:
@@ -152,7 +216,7 @@ class DataFiles:
         return self.names.get(path, path)
 
     def _scan(self, key: KeyPath, path: str, empty_lines: bool = False) -> TextFacts | None:
-        """The facts of a good file; a mistake, told once, and None for a bad one."""
+        """Return the facts of a good file; add one mistake, and return None, for a bad one."""
         if self.root is None:
             return None
         if path not in self._facts:
@@ -165,7 +229,7 @@ class DataFiles:
         return self._facts[path]
 
     def _check(self, key: KeyPath, path: str, place: Path) -> TextFacts | None:
-        """What is in it; a mistake and None where it cannot be read as text."""
+        """Read a text file; add a mistake and return None if it is not readable text."""
         if self._refused(key, path):
             return None
         allowed = f"a text file, plain or gzip; paths are taken relative to the study or to {option('data')}"

@@ -66,7 +66,10 @@ class Member:
 
 @dataclass
 class Expansion:
-    """`groups["variants"]["scones"]` lists the members of a grid; other entries are not in it."""
+    """A raw document with its grids expanded.
+
+    `groups["variants"]["scones"]` lists the members of a grid; entries without lists are not in it.
+    """
 
     data: dict[str, Any]
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {"variants": {}, "systems": {}})
@@ -75,7 +78,7 @@ class Expansion:
     mistakes: list[Mistake] = field(default_factory=list)  # paths of the document as written
 
     def origin(self, path: KeyPath) -> KeyPath:
-        """Where the value at `path` of the expanded document stands in the document as written."""
+        """Return where the value at `path` of the expanded document stands in the file."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.moved:
                 return self.moved[path[:length]] + path[length:]
@@ -83,7 +86,7 @@ class Expansion:
 
 
 def expand(data: dict[str, Any]) -> Expansion:
-    """Expand the grids of a raw document. What is malformed is left for the validation to report."""
+    """Expand the grids of a raw document; malformed parts are left for the validation to report."""
     result = Expansion(dict(data))
     for section in GRID_KEYS:
         if isinstance(data.get(section), dict):
@@ -164,7 +167,7 @@ def _axis_mistake(entry: KeyPath, axis: Axis) -> Mistake | None:
 
 
 def _with(entry: dict[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
-    """A copy of the entry with one value replaced; what the copies share is never changed."""
+    """Copy the entry with one value replaced; parts that copies share are never changed."""
     head, rest = path[0], path[1:]
     assert isinstance(head, str)
     return {**entry, head: _with(entry[head], rest, value) if rest else value}
@@ -185,7 +188,7 @@ def _label(choices: Sequence[Choice]) -> str:
 
 
 def _expand_names(result: Expansion) -> None:
-    """Lists of names may name a grid, which stands for all of its members."""
+    """Replace the name of a grid in a list of names by the names of its members."""
     latency = result.data.get("latency")
     if isinstance(latency, dict):
         result.data["latency"] = _with_members(result, ("latency",), latency)
@@ -199,7 +202,7 @@ def _expand_names(result: Expansion) -> None:
 
 
 def _with_members(result: Expansion, path: KeyPath, block: dict[str, Any]) -> dict[str, Any]:
-    """`block`, which stands at `path`, with the members of the grids that its lists name."""
+    """Return `block`, which stands at `path`, with grids in its lists replaced by their members."""
     written = result.origin(path)
     for key, section in NAME_LISTS.items():
         if not isinstance(block.get(key), list):

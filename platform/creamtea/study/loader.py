@@ -1,4 +1,4 @@
-"""From a study file to a checked study, or to every mistake in it."""
+"""Load a study file: a checked study, or every mistake in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from creamtea.document.canonical import digest
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import KeyPath, Mistake, Place, StudyErrors, dotted, mistakes_of_pydantic
 from creamtea.document.raw import RawStudy
+from creamtea.document.strict_json import digest
 from creamtea.study.checks import check
 from creamtea.study.grid import Expansion, expand
 from creamtea.study.spec import Study
@@ -28,20 +28,20 @@ class LoadedStudy:
     expansion: Expansion
 
     def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
-        """Mistakes found later (missing files, say), with their places in the file."""
+        """Return mistakes found later (missing files, say), with their places in the file."""
         return _errors(self.document, _as_written(self.expansion, mistakes))
 
     def place_of(self, path: KeyPath) -> str:
-        """Where a value of the expanded study stands in the file, as messages name it."""
+        """Return the place in the file of a value of the expanded study, as messages write it."""
         written = self.expansion.origin(path)
         return f"{self.document.place(written).text}: {dotted(written)}"
 
 
 def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> LoadedStudy:
-    """Read, override (`key=value` each), expand the grids, validate. `name`: what messages call the file
-    instead of its path.
+    """Read, override (`key=value` each), expand the grids, validate.
 
-    Raises StudyErrors with every mistake, or InputError where the file cannot be read at all.
+    `name`: what messages call the file instead of its path. Raises StudyErrors with every mistake, or
+    InputError if the file cannot be read at all.
     """
     document = read_document(path, name=name)
     for order, text in enumerate(overrides):
@@ -68,22 +68,20 @@ def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> Loa
 
 
 def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """With the paths of the file instead of those of the expanded study."""
+    """Replace the paths of the expanded study by those of the file."""
     return [replace(mistake, path=expansion.origin(mistake.path)) for mistake in mistakes]
 
 
 def _errors(document: Document, mistakes: Sequence[Mistake]) -> StudyErrors:
-    """In the order of the file; what the members of a grid share is listed once."""
+    """Order mistakes as in the file; list once what the members of a grid share."""
 
     def place(mistake: Mistake) -> Place:
         return mistake.place or document.place(mistake.path)
 
     lines: dict[object, str] = {}  # a value that aliases repeat has its mistakes once, where it stands
     for mistake in sorted(mistakes, key=place):
-        at = place(mistake)
-        line = mistake.line(at)
-        once = (
-            line if at.column is None else (at, at.column, mistake.path[-1:], mistake.found, mistake.allowed)
-        )
-        lines.setdefault(once, line)
+        where = place(mistake)
+        line: str = mistake.line(where)
+        said = (mistake.path[-1:], mistake.found, mistake.allowed)
+        lines.setdefault(line if where.column is None else (where, where.column, *said), line)
     return StudyErrors(list(lines.values()), document.name)

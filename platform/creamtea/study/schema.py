@@ -1,9 +1,8 @@
 """The JSON Schema of a study file, for editors: completion, descriptions and errors while typing.
 
-Made from the models of the spec, so that it never says anything else. Their docstrings and the comments
-beside their fields are its descriptions. It describes the file as written: with lists where grids may have
-them, and blocks that leave their kind to a default. What holds between parts of a study is for
-`creamtea validate`.
+It is made from the models of the spec: their docstrings and the comments beside their fields are its
+descriptions. It describes the file as written: with lists where grids may have them, and blocks that leave
+their kind to a default. `creamtea validate` checks what must hold between parts.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from creamtea.document.descriptions import descriptions
-from creamtea.document.values import Strict
+from creamtea.document.values import Strict, descriptions
 from creamtea.methods.architectures import ARCHITECTURES
 from creamtea.study.grid import GRID_KEYS
 from creamtea.study.spec import Study
@@ -26,18 +24,23 @@ REFERENCE = "#/$defs/"
 
 
 def study_schema() -> Schema:
+    """Return the JSON Schema of a study file, grids included."""
     schema = schema_of(Study, "creamtea study")
     _allow_grids(schema["$defs"])
     return schema
 
 
 def schema_of(model: type[BaseModel], title: str) -> Schema:
-    """A document's schema in JSON Schema's draft of 2020-12."""
+    """Return a document's schema in JSON Schema's draft of 2020-12."""
     schema = model.model_json_schema()
     models = {model.__name__: model for model in _subclasses(Strict)}
     for name, definition in [(model.__name__, schema), *schema["$defs"].items()]:
         if name in models:
-            _describe(definition, models[name])
+            if description := definition.get("description"):
+                definition["description"] = inspect.cleandoc(description)
+            for field, meaning in descriptions(models[name]).items():
+                if field in definition.get("properties", {}):
+                    definition["properties"][field]["description"] = str(meaning)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_rewritten(schema), "title": title}
 
 
@@ -47,23 +50,15 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
         yield from _subclasses(subclass)
 
 
-# ---------------------------------------------------------------- descriptions
-
-
-def _describe(definition: Schema, model: type[BaseModel]) -> None:
-    if description := definition.get("description"):
-        definition["description"] = inspect.cleandoc(description)
-    for field, meaning in descriptions(model).items():
-        if field in definition.get("properties", {}):
-            definition["properties"][field]["description"] = str(meaning)
-
-
 # ---------------------------------------------------------------- shape
 
 
 def _rewritten(value: Any) -> Any:
-    """Unions that are told apart by `kind` as conditions, of which an editor can say which one is not met;
-    names held to their pattern; without the titles that only repeat a key."""
+    """Rewrite pydantic's schema for editors.
+
+    A union told apart by `kind` becomes conditions, so that an editor can name the one that fails. Names are
+    held to their pattern. Titles that only repeat a key are removed.
+    """
     if isinstance(value, list):
         return [_rewritten(item) for item in value]
     if not isinstance(value, dict):
@@ -106,8 +101,10 @@ def _by_kind(mapping: dict[str, str]) -> Schema:
 
 
 def _allow_grids(definitions: dict[str, Schema]) -> None:
-    """Lists in place of single values, in the blocks that `creamtea.study.grid` expands. Blocks that stand
-    elsewhere, too, keep their shape there."""
+    """Allow lists for single values in the blocks that `creamtea.study.grid` expands.
+
+    The same blocks keep their shape in other places.
+    """
     copies: dict[str, Schema] = {}
     for section, keys in GRID_KEYS.items():
         properties = definitions[SECTIONS[section]]["properties"]

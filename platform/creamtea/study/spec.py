@@ -69,7 +69,7 @@ class System(Strict):
     by default all of the study's. `baseline`: what it is compared with, by default the study's, and
     `more_baselines` besides."""
 
-    # for editors; `creamtea.study.checks.outputs` says which of the four is wrong
+    # for editors; `creamtea.study.checks` says which of the four is wrong
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [{"required": [key]} for key in ("variant", "model", "outputs", "reference")]
@@ -103,7 +103,7 @@ class System(Strict):
 
     @property
     def runs(self) -> bool:
-        """Whether a model makes its outputs: there is something to search and to time."""
+        """Return True if a model makes the outputs, so that it can be searched and timed."""
         return bool(self.variant) or self.model is not None
 
 
@@ -150,26 +150,26 @@ class Study(Strict):
         return list(spec.outputs) or spec.test_sets or list(self.test_sets)
 
     def systems_on(self, test_set: str) -> list[str]:
-        """The systems that translate a test set, in the study's order."""
+        """Return the systems that translate a test set, in the study's order."""
         return [name for name in self.systems if test_set in self.test_sets_of(name)]
 
     def metrics_on(self, test_set: str) -> list[Metric]:
-        """Those that score a test set: of one without references, the metrics that need none."""
+        """Return the metrics that score a test set; without references, the metrics that need none."""
         scored = self.test_sets[test_set].has_references
         return [metric for metric in self.metrics if scored or not metric.needs_references]
 
     def timed(self) -> list[str]:
-        """The systems that the latency run times, in its order."""
+        """Return the systems that the latency run times, in its order."""
         named = self.latency.systems if self.latency else []
         return [name for name, system in self.systems.items() if system.runs] if named is None else named
 
     def root_of(self, variant: str) -> str:
-        """The variant at the beginning of a chain of `start_from`: its subwords are those of all."""
+        """Return the variant at the start of a chain of `start_from`; all share its subwords."""
         start = self.variants[variant].start_from
         return self.root_of(start) if isinstance(start, str) else variant
 
     def imported_by(self, variant: str) -> ImportedModel | None:
-        """The model from elsewhere at the beginning of such a chain, if there is one."""
+        """Return the model from elsewhere at the start of the variant's chain, if there is one."""
         start = self.variants[self.root_of(variant)].start_from
         return start if isinstance(start, ImportedModel) else None
 
@@ -181,16 +181,19 @@ class Study(Strict):
         return variant.alignment_corpus or variant.corpus
 
     def subword_texts(self) -> set[tuple[str, str]]:
-        """The corpora that subwords are learnt from, each with the subwords' name."""
+        """Return each corpus from which subwords are learnt, with the name of the subwords."""
         roots = [variant for variant in self.variants.values() if variant.start_from is None]
         return {(root.corpus, root.subwords) for root in roots}
 
     def compared(self, system: str) -> bool:
-        """Whether metrics compare it with its baseline. A human reference has fewer to be scored against."""
+        """Return True if metrics compare a system with its baseline.
+
+        A human reference is not compared: it has fewer references to be scored against.
+        """
         return system != self.baseline_of(system) and self.systems[system].reference is None
 
     def comparisons(self, system: str) -> list[str]:
-        """The systems that metrics compare it with: its baseline first."""
+        """Return the systems that metrics compare a system with, its baseline first."""
         spec = self.systems[system]
         if spec.reference is not None:
             return []
@@ -200,5 +203,5 @@ class Study(Strict):
         return [other for other in dict.fromkeys([baseline, *more]) if other != system]
 
     def baseline_of(self, system: str) -> str:
-        """What a system is compared with; a baseline is its own."""
+        """Return what a system is compared with; a baseline is its own."""
         return self.systems[system].baseline or self.baseline

@@ -1,4 +1,4 @@
-"""What parallel text is like: pairs, lengths, characters, repeated sentences. Read once, before any step."""
+"""A survey of parallel text, read once before any step: pairs, lengths, characters, repetitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ FILTERS = Filters()  # those of a corpus that names none
 
 @dataclass(frozen=True)
 class Side:
-    """`sentences`: a hash of each line's key, in the order of the file (the same only within a process)."""
+    """One side of a text. `sentences`: a hash of each line's key, in the order of the file.
+
+    Hashes are the same only within a process.
+    """
 
     words: int
     characters: int  # without blanks
@@ -44,7 +47,7 @@ class Survey:
 
     @property
     def alphabet(self) -> int:
-        """Distinct characters of both sides; those that are on both count twice."""
+        """Distinct characters of both sides; a character of both sides counts twice."""
         return self.source.alphabet + self.target.alphabet
 
     @property
@@ -53,9 +56,12 @@ class Survey:
         return self.pairs - self.empty - self.long - self.uneven - self.held_out - self.repeated
 
     def tokens(self, vocabulary: int) -> float:
-        """Target subwords of all usable pairs with a joint vocabulary of this size, end of sentence included;
-        an estimate. Letters make up words of subwords, whose length grows with the logarithm of the
-        vocabulary; a script of thousands of characters has hardly more than one in each."""
+        """Estimate the target subwords of all usable pairs, end of sentence included.
+
+        `vocabulary`: the size of the joint vocabulary. Subwords consist of letters, and their length grows
+        with the logarithm of the vocabulary. In a script of thousands of characters a subword has hardly more
+        than one.
+        """
         side = self.target
         letters = 1.3 if side.alphabet > 1000 else max(1.3, 2.25 + 1.35 * np.log10(vocabulary / 1000))
         each = max(side.characters / letters, side.words) / max(1, self.pairs) + 1
@@ -63,12 +69,12 @@ class Survey:
 
 
 def bare(line: str) -> str:
-    """A sentence without case and punctuation, so that "Come in!" and "come in" count as one."""
+    """Remove case and punctuation from a sentence: "Come in!" and "come in" count as one."""
     return re.sub(r"[\W_]+", " ", normalise(line).casefold()).strip() or normalise(line)
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a plain or gzip file of UTF-8 that `scan` has found in order."""
+    """Yield the lines of a plain or gzip file of UTF-8 that `scan` has accepted."""
     with path.open("rb") as raw:
         for number, line in enumerate(unpacked(raw)):
             yield line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
@@ -82,8 +88,10 @@ def survey(
     unspaced: bool = False,
     held_out: frozenset[str] = frozenset(),
 ) -> Survey:
-    """Of the first `limit` pairs, or of all. Both files have been scanned, and have as many lines. `unspaced`
-    is that of `count_words`; `held_out`: normalised source sentences that training text may not have."""
+    """Survey the first `limit` pairs, or all, of two files that `scan` has accepted.
+
+    `unspaced`: as of `count_words`. `held_out`: normalised source sentences that training text may not have.
+    """
     counts = [_Counts(unspaced), _Counts(unspaced)]
     pairs, dropped = 0, Counter[str | None]()
     seen: set[int] = set()
@@ -107,7 +115,7 @@ def survey(
 
 @dataclass(frozen=True)
 class WordSurvey:
-    """Of a file of words. `letters` are those of the words, not of what they become."""
+    """A survey of a file of words. `letters` are those of the words, not of what they become."""
 
     words: int
     letters: frozenset[str]
@@ -116,7 +124,7 @@ class WordSurvey:
 
 
 def survey_words(path: Path, lines: WordLines) -> WordSurvey:
-    """Of a file whose lines have been checked."""
+    """Survey a file of words whose lines have been checked."""
     words, letters, tags = 0, set[str](), set[str]()
     units: dict[Symbols, int] = {"characters": 0, "tokens": 0}
     for line in map(lines.read, lines_of(path)):
@@ -137,7 +145,7 @@ class _Counts:
         self.sentences = array("q")
 
     def add(self, line: str, key: Callable[[str], str]) -> int:
-        """The words of the line."""
+        """Count a line, and return its words."""
         text = normalise(line)
         words, length = text.split(), count_words(text, self._unspaced)
         self.words += length

@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from creamtea.engine.executors.gang import MemberFailed, _failure
+from creamtea.engine.executors.ray import MemberFailed, _failure
 from creamtea.engine.task import GAVE_WAY
 
 ALONE = MemberFailed("infrastructure", "another worker of this step was lost: connection closed")

@@ -9,7 +9,7 @@ from itertools import zip_longest
 import streamlit as st
 
 from creamtea.access import rights
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report.across_studies import OfStudy
 from creamtea.report.cells import StudyResults
 from creamtea.report.model import Table

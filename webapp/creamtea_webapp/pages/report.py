@@ -20,8 +20,7 @@ from creamtea.errors import InputError
 from creamtea.human.results.ratings import fingerprint
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
-from creamtea.orders.specs import UnreadableStudy
-from creamtea.orders.submission import cancel, requeue
+from creamtea.orders.submission import UnreadableStudy, cancel, requeue
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section

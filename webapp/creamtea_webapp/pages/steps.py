@@ -12,7 +12,7 @@ from creamtea.orders.rows import UNFINISHED
 from creamtea.report.text import one_line
 from creamtea.report.vega import vega_lite
 from creamtea.report.watching import timeline, watched_examples
-from creamtea.store.logs import list_logs, read_log
+from creamtea.store.areas import list_logs, read_log
 from creamtea.store.queries import Node, events_of, find_study, steps_of, study_nodes
 from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow

@@ -7,7 +7,7 @@ from collections import defaultdict
 from sqlalchemy.orm import Session
 
 from creamtea.access import rights
-from creamtea.orders.specs import UnreadableStudy, spec_of
+from creamtea.orders.submission import UnreadableStudy, spec_of
 from creamtea.report.text import number
 from creamtea.settings import Settings
 from creamtea.store.queries import StudySummary, find_study, list_studies, metrics_of, study_nodes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from creamtea.contract.step import MetricRow
-from creamtea.methods.analyses.beam_sizes import OutputParams
+from creamtea.methods.analyses.search import OutputParams
 from creamtea.methods.analysis import STATISTICS_FILE
 from creamtea.stats.estimate import wilson_interval
 from creamtea.stats.resampling import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval

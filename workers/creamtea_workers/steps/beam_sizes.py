@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.beam_sizes import OutputParams
+from creamtea.methods.analyses.search import OutputParams
 from creamtea_workers.analysis.rows import SegmentStatistics, output_rows
 
 

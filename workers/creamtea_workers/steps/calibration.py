@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.calibration import CalibrationParams
+from creamtea.methods.analyses.probabilities import CalibrationParams
 from creamtea.stats.resampling import Array
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row

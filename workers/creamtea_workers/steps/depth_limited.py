@@ -15,7 +15,7 @@ from operator import itemgetter
 import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.depth_limited import DepthLimitedParams
+from creamtea.methods.analyses.search import DepthLimitedParams
 from creamtea_workers.analysis.rows import SegmentStatistics, share_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.empty_string import EmptyStringParams
+from creamtea.methods.analyses.search import EmptyStringParams
 from creamtea.stats.resampling import Array
 from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, share_row
 from creamtea_workers.corpora.batches import parts

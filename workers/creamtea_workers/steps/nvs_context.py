@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.nvs_context import NvsContextParams
+from creamtea.methods.analyses.selections import NvsContextParams
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words

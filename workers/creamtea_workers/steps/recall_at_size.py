@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.recall_at_size import RecallAtSizeParams
+from creamtea.methods.analyses.selections import RecallAtSizeParams
 from creamtea.methods.selections import NvsSelection
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.beam_sizes import OutputParams
+from creamtea.methods.analyses.search import OutputParams
 from creamtea.methods.searches import Beam
 from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, output_rows, share_row
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses

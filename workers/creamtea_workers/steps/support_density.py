@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.support_density import SupportDensityParams
+from creamtea.methods.analyses.probabilities import SupportDensityParams
 from creamtea.stats.resampling import FEW_VALUES, Array, pooled_median
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics, ratio_row

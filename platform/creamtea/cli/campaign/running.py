@@ -146,7 +146,7 @@ def remove(
     To keep the ratings, run `creamtea campaign export` first. A launched campaign must be closed first.
     `creamtea gc` frees the space of files beside sources.
     """
-    from creamtea.upkeep.removal import remove_campaign, what_it_holds
+    from creamtea.upkeep import remove_campaign, what_it_holds
 
     with existing_database() as database:
         if not yes:

@@ -33,7 +33,7 @@ SHOWN = 8  # names in a message
 
 @dataclass(frozen=True)
 class Need:
-    """What a step needs of the node that it runs on, or each of its workers."""
+    """What a step needs of its node, or each of its workers of theirs."""
 
     amounts: Amounts
     exclusive: bool = False  # nothing else may run on the node
@@ -51,7 +51,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Names:
-    """What a study may call a node."""
+    """The names by which a study may refer to a node."""
 
     own: frozenset[str] = frozenset()  # host name, address
     group: str = ""  # that it belongs to
@@ -89,8 +89,11 @@ class Capacity:
         shared: bool = True,
         names: Mapping[str, Names] | None = None,
     ) -> None:
-        """`nodes`: all that each has; `running`: where attempts run, as `place` said, and what they need;
-        `shared`: whether a node runs several at once; `names`: what a study may call them."""
+        """Count the nodes' room.
+
+        `nodes`: all that each node has. `running`: where attempts run, as `place` chose, and what they need.
+        `shared`: False if a node runs one attempt at a time. `names`: how a study may call the nodes.
+        """
         self._shared = shared
         called = names or {}
         self.nodes = {
@@ -109,22 +112,22 @@ class Capacity:
         return any(node.total.cpus > 0 for node in self.nodes.values())
 
     def place(self, need: Need, without: Collection[str] = ()) -> list[str]:
-        """The node of each worker, if it can start now; empty: there is no room.
+        """Return the node of each worker if it can start now; empty if there is no room.
 
-        GPUs are filled up one node after the other, so that some node keeps several; the rest is spread.
+        GPUs are filled one node after the other, so that some node keeps several; the rest is spread.
         """
         nodes = [replace(node) for name, node in self.nodes.items() if name not in without]
         return _placed(need, nodes, lambda node: (node.free.gpus, -node.free.cpus))
 
     def next_to_free(self, need: Need, without: Collection[str] = ()) -> list[str]:
-        """The nodes to keep free for a step that has to wait."""
+        """Return the nodes to keep free for a step that has to wait."""
         nodes = [node for name, node in self.nodes.items() if name not in without]
         nodes.sort(key=lambda node: (node.free.gpus, node.free.cpus), reverse=True)
         idle = [replace(node, free=node.total, idle=True) for node in nodes]
         return _placed(need, idle, lambda node: 0)
 
     def refusal(self, need: Need) -> str | None:
-        """Why a step that needs this can never run here; None if it can."""
+        """Say why a step with this need can never run here; None if it can."""
         if self.next_to_free(need):
             return None
         named = [node for node in self.nodes.values() if node.names.match(need)]
@@ -141,7 +144,7 @@ class Capacity:
         return f"the step asks for {asked} (nodes{of_group}: {has})"
 
     def _unknown(self, need: Need) -> str:
-        """Why no node is the one that a step asks for, or of its group."""
+        """Say why no node has the name or group that a step asks for."""
         if not self.nodes:
             return f"the step asks for {need.amounts} on one node, and there is none"
         of_group = [node for node in self.nodes.values() if need.group in (None, node.names.group)]
@@ -159,7 +162,7 @@ class Capacity:
 
 
 def _placed(need: Need, nodes: list[Node], order: Callable[[Node], Any]) -> list[str]:
-    """The node of each worker, which it takes; empty: not all of them have room."""
+    """Choose a node for each worker and take it; empty if not all workers have room."""
     least, most = need.workers
     names: list[str] = []
     while len(names) < most and (fitting := [node for node in nodes if node.has_room(need)]):
@@ -182,16 +185,16 @@ class Executor(Protocol):
     opening: str  # shown before the first `capacity`, which may take seconds
 
     def check(self) -> None:
-        """InputError if steps cannot be run there: nothing answers at the address, or it refuses us."""
+        """Raise InputError if steps cannot run there: nothing answers at the address, or it refuses us."""
 
     def capacity(self) -> Capacity:
-        """What is free; the first call starts the executor. InputError where that fails."""
+        """Return the free room; the first call starts the executor. InputError if that fails."""
 
     def start(self, task: StepTask, nodes: Sequence[str]) -> None:
-        """Begin the attempt where `Capacity.place` says; returns at once."""
+        """Begin the attempt on the nodes that `Capacity.place` chose; return at once."""
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
-        """The attempts that have finished since the last call; waits up to `timeout` seconds for one."""
+        """Return the attempts finished since the last call; wait up to `timeout` seconds for one."""
 
     def cancel(self, task: StepTask) -> None:
         """Stop the attempt; `poll` no longer reports it. Nothing happens if it has finished."""

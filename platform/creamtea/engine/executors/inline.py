@@ -1,7 +1,7 @@
-"""Runs steps in this process, one after the other: for tests, debugging and very small studies.
+"""Run steps in this process, one after the other: for tests, debugging and very small studies.
 
-Each runs in a thread, so that the controller keeps renewing its lease and can cancel it. A thread
-cannot be killed: a cancelled step stops at its next `progress`, and nothing starts before that.
+Each runs in a thread, so that the controller keeps renewing its lease and can cancel it. A thread cannot be
+killed: a cancelled step stops at its next `progress`, and nothing starts before that.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class InlineExecutor:
 
 
 def leave_running_steps(code: int) -> None:
-    """Let this process end with `code` where a step is still running in it.
+    """Let this process end with `code` although a step is still running in it.
 
-    Python throws such a thread out of whatever it is in. Inside of torch that aborts the process: 134.
+    Python would interrupt the step's thread wherever it is. Inside of torch that aborts the process: 134.
     """
     if _running():
         atexit.register(_end_at_once, code)

@@ -1,7 +1,11 @@
 """Run each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
 
-Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people
-see them; its dashboard, its logs and its usage reports are off too.
+Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people see
+them; its dashboard, its logs and its usage reports are off too.
+
+A step on several workers is a group of Ray Train, below one Ray actor. Ray Train places the workers and
+connects their processes (torch.distributed, gloo or NCCL). The next attempt has as many workers as there is
+room for by then.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import secrets
 import shutil
 import signal
 import stat
+import sys
 import tempfile
 import threading
 import time
@@ -22,25 +27,123 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from creamtea.contract.step import GROUP_PATIENCE, Resources
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
-from creamtea.engine.executors.gang import Gang
 from creamtea.engine.executors.ray_internals import (
     ask_head,
     dead_processes,
+    group_trainer,
     has_token,
     release_orphans,
     silence_worker_logs,
     stay_on_loopback,
     without_needless_processes,
 )
+from creamtea.engine.runner import execute
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
-from creamtea.files import host_id, is_running
+from creamtea.files import host_id, is_running, scratch_folder
 from creamtea.settings import is_withheld, make_private
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
+
+# neither after a worker, nor after a start for which nodes are missing, nor after a preemption; the last two
+# Ray would try for ever
+ONCE = {"max_failures": 0, "controller_failure_limit": 0, "max_preemption_failures": 0}
+NODE_LABEL = "ray.io/node-id"  # Ray's own
+LOST = "a worker of the group, or its node, was lost"
+
+
+class MemberFailed(Exception):
+    """An attempt's error kind and message, on its way from one worker of a group."""
+
+    def __init__(self, kind: str, error: str) -> None:
+        super().__init__(kind, error)
+        self.kind, self.error = kind, error
+
+
+class Gang:
+    """The Ray actor of one attempt on several workers.
+
+    It is not a task, because Ray knows of each group of workers whether the actor that placed it is alive
+    (`ray_internals.release_orphans`).
+    """
+
+    def run(self, task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+        """Run the attempt with one worker on each of `nodes`; only plain values go in and out."""
+        from ray.train import FailureConfig, RunConfig, TrainingFailedError
+        from ray.train.torch import TorchConfig
+
+        resources = TASKS.validate_python(task).resources
+        with scratch_folder("gang") as folder:
+            trainer = group_trainer(
+                run_member,
+                train_loop_config=task,
+                torch_config=TorchConfig(timeout_s=GROUP_PATIENCE),
+                scaling_config=_scaling(resources, nodes),
+                run_config=RunConfig(
+                    name="group",
+                    storage_path=folder,
+                    failure_config=FailureConfig(**ONCE),
+                ),
+            )
+            try:
+                values: dict[str, Any] = trainer.fit().return_value
+            except TrainingFailedError as error:
+                values = OUTCOMES.dump_python(_failure(error))
+        return values
+
+
+def run_member(task: dict[str, Any]) -> dict[str, Any]:
+    """Run the attempt in every worker of the group; the first worker's values are the outcome."""
+    from ray import train
+    from ray.train.torch import get_device
+
+    device = get_device()
+    if device.type == "cuda":
+        sys.modules["torch"].cuda.set_device(device)
+    context = train.get_context()
+    outcome = execute(TASKS.validate_python(task), rank=context.get_world_rank(), own_process=True)
+    if outcome.error_kind is not None:  # the others wait for this worker: only an error ends the group
+        raise MemberFailed(outcome.error_kind, outcome.error)
+    outcome.result.facts["workers"] = context.get_world_size()
+    values: dict[str, Any] = OUTCOMES.dump_python(outcome, warnings=False)
+    return values
+
+
+def _scaling(resources: Resources, nodes: list[str]) -> Any:
+    from ray.train import ScalingConfig
+
+    each: dict[str, float] = {"CPU": resources.cpus, "GPU": resources.gpus}
+    if resources.memory_gb is not None:
+        each["memory"] = int(resources.memory_gb * (1 << 30))
+    return ScalingConfig(
+        num_workers=len(nodes),
+        use_gpu=resources.gpus > 0,
+        resources_per_worker={name: amount for name, amount in each.items() if amount},
+        # where the controller counts them, or Ray would choose nodes by itself
+        label_selector=[{NODE_LABEL: node} for node in nodes],
+    )
+
+
+def _failure(error: Exception) -> StepOutcome:
+    """Return the outcome of a failed group: a worker's own reason, if one gave any.
+
+    The other workers only report that it was lost.
+    """
+    from ray.train import ControllerError, WorkerGroupError
+
+    failures = list(error.worker_failures.values()) if isinstance(error, WorkerGroupError) else []
+    members = [failure for failure in failures if isinstance(failure, MemberFailed)]
+    if members:
+        member = min(members, key=lambda member: member.kind == "infrastructure")
+        return StepOutcome.failure(member.kind, member.error)
+    cause = error.controller_failure if isinstance(error, ControllerError) else next(iter(failures), error)
+    reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    return StepOutcome.failure("infrastructure", f"{LOST}: {reason}")
+
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
 # seconds that Ray's processes have to start or to answer on a busy machine; by itself Ray waits 30 to 60
@@ -57,7 +160,7 @@ _SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
 
 
 def prepare_local_ray() -> dict[str, Any]:
-    """Set what Ray reads from the environment; returns the options of `ray.init`."""
+    """Set the environment variables that Ray reads; return the options of `ray.init`."""
     stay_on_loopback()
     for limit in LIMITS:
         os.environ.setdefault(f"RAY_{limit}", str(PATIENCE))
@@ -87,7 +190,7 @@ def prepare_local_ray() -> dict[str, Any]:
 
 @contextmanager
 def withheld_variables() -> Iterator[None]:
-    """Keep from the processes that are started meanwhile what `is_withheld`, and from their workers."""
+    """Remove variables that `is_withheld` from the environment of processes started meanwhile."""
     kept = {name: os.environ.pop(name) for name in list(os.environ) if is_withheld(name)}
     try:
         yield
@@ -106,7 +209,7 @@ def sessions_folder() -> Path:
 
 
 def clear_sessions(own: bool = False) -> None:
-    """Remove the sessions of processes that are gone, and this one's if it has no Ray any more."""
+    """Remove the sessions of processes that are gone; with `own`, this process's session too."""
     for folder in sessions_folder().glob("session_*"):
         name = _SESSION.fullmatch(folder.name)
         pid = int(name["pid"]) if name else None
@@ -115,15 +218,11 @@ def clear_sessions(own: bool = False) -> None:
 
 
 def ended_processes() -> str:
-    """Which of Ray's processes has ended; empty while all that it needs are alive, however busy."""
+    """Name the processes of Ray that have ended; empty while all that it needs are alive."""
     return ", ".join(f"{name} with code {code}" for name, code in dead_processes() if name in NEEDED)
 
 
-# Runs each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
-#
-# Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people
-# see them; its dashboard, its logs and its usage reports are off too.
-
+# ---------------------------------------------------------------- the executor
 
 NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
 GROUP_LABEL = "ray.io/node-group"  # Ray's own; KubeRay sets it to a group's name
@@ -131,9 +230,10 @@ REACH_TIMEOUT = 15.0  # seconds that an address has to answer; a busy head may n
 
 
 class RayExecutor:
-    """`address` HOST:PORT of the head's GCS; empty: a Ray of our own that stops with this process.
+    """An executor on a Ray cluster, or on a Ray of our own that stops with this process.
 
-    `runtime_env` is Ray's: what the workers need in addition to an installed creamtea.
+    `address`: HOST:PORT of the head's GCS; empty for a Ray of our own. `runtime_env` is Ray's: what the
+    workers need in addition to an installed creamtea.
     """
 
     def __init__(self, address: str = "", runtime_env: dict[str, Any] | None = None) -> None:
@@ -234,7 +334,7 @@ class RayExecutor:
             clear_sessions(own=True)
 
     def _bury(self) -> None:
-        """If a Ray of our own has died, its attempts have failed, and the next `capacity` starts another."""
+        """If a Ray of our own has died, fail its attempts; the next `capacity` starts another."""
         if self.address or not self._connected or not (ended := ended_processes()):
             return
         import ray
@@ -303,7 +403,7 @@ class RayExecutor:
 
 
 def run_in_worker(task: dict[str, Any]) -> dict[str, Any]:
-    """The Ray task: one attempt of a step. Only plain values go in and out."""
+    """Run one attempt of a step as a Ray task; only plain values go in and out."""
     import ray
 
     from creamtea.engine.runner import execute
@@ -338,14 +438,14 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
 
 
 def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
-    """All that each living node has, by its id, and what it is called."""
+    """Return the resources and names of each living node, by its id."""
     import ray
 
     alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
     has = {name: node["Resources"] for name, node in alive.items()}
     amounts = {
-        name: Amounts(own.get("CPU", 0.0), own.get("GPU", 0.0), own.get("memory", 0.0) / (1 << 30))
-        for name, own in has.items()
+        name: Amounts(each.get("CPU", 0.0), each.get("GPU", 0.0), each.get("memory", 0.0) / (1 << 30))
+        for name, each in has.items()
     }
     return amounts, {name: _names(node) for name, node in alive.items()}
 
@@ -372,7 +472,7 @@ def _own_signals() -> Iterator[None]:
 
 
 def check_address(address: str) -> None:
-    """InputError unless a Ray head answers at HOST:PORT within seconds and accepts our token.
+    """Raise InputError unless a Ray head answers at HOST:PORT within seconds and accepts our token.
 
     `ray.init` would keep trying for twenty seconds with a wrong token, and for minutes if nothing answers.
     """

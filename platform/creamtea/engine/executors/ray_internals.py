@@ -60,7 +60,7 @@ def dead_processes() -> list[tuple[str, int]]:
 
 
 def has_token() -> bool:
-    """Read the token and its mode again, which Ray reads once per process; return whether there is one."""
+    """Read the token and its mode again, which Ray reads once per process; return True if there is one."""
     import ray
     from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
     from ray._raylet import Config  # type: ignore[attr-defined]  # its stub lacks it
@@ -73,7 +73,7 @@ def has_token() -> bool:
 
 
 def ask_head(address: str, timeout: float) -> None:
-    """Ask the head at HOST:PORT for its cluster's id. grpc.RpcError or AuthenticationError if it refuses."""
+    """Ask the head at HOST:PORT for its cluster's id; grpc.RpcError or AuthenticationError if it refuses."""
     from ray._private.authentication.authentication_token_setup import (
         maybe_enable_token_auth_if_token_available,
     )
@@ -108,7 +108,7 @@ def release_orphans() -> None:
 
 
 def group_trainer(run: Callable[[dict[str, Any]], Any], **settings: Any) -> Any:
-    """Return a TorchTrainer with one process per worker, and one by which Ray makes them wait for each other.
+    """Return a TorchTrainer with one process per worker, and one that synchronises them.
 
     Ray Train by itself starts four more per group, each of which takes seconds to import what it needs. This
     one controls the group from the process that calls `fit`, which has to be an actor's.

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from creamtea.document.descriptions import descriptions
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import (
     REQUIRED,
@@ -29,6 +28,7 @@ from creamtea.document.mistakes import (
     one_of,
     shown,
 )
+from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_text
 from creamtea.human.making.campaigns import CampaignRequest

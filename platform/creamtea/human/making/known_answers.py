@@ -47,7 +47,7 @@ from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.document.checked import read_checked
+from creamtea.document.document import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.making.choosing import NewItem

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 import creamtea
 from creamtea.access import audit
-from creamtea.document.canonical import digest
+from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.human.making.campaigns import item_kinds
 from creamtea.human.making.settings import settings_of

@@ -23,7 +23,7 @@ from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.document.checked import read_lines
+from creamtea.document.document import read_lines
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, SPANS_FILE
 from creamtea.errors import InputError, wrong

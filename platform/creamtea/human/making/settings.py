@@ -1,6 +1,6 @@
 """The settings of a campaign, each declared once: type, bounds and default, what it means, and its title.
 
-The comment of a field is its description (`creamtea.document.descriptions`), its `Setting` says the rest.
+The comment of a field is its description (`creamtea.document.values`), its `Setting` says the rest.
 `CampaignDocument` is a campaign as an organiser writes it, in blocks; form, schema, reference and messages
 come from it. `CampaignSettings` is the same as it is stored, without blocks; `complete` fills in what was
 left to the protocol, so that a stored campaign holds every value that decided something.

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from creamtea.document.checked import read_lines
+from creamtea.document.document import read_lines
 from creamtea.document.mistakes import one_of, shown
 from creamtea.errors import InputError, wrong
 from creamtea.files import lines_of, read_text

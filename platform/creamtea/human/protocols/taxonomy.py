@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from creamtea.document.checked import read_checked
+from creamtea.document.document import read_checked
 from creamtea.document.values import Strict
 from creamtea.error_spans import Severity, name_key
 from creamtea.store.rows import check_text

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, ColumnElement, String, cast, extract, func, select
 from sqlalchemy.orm import Session
 
-from creamtea.document.canonical import digest
+from creamtea.document.strict_json import digest
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scale import Scale

@@ -1,1 +1,1 @@
-"""The analyses, one file each: settings, parameters of its steps, what they leave, and what reports show."""
+"""The analyses: settings, parameters of their steps, what the steps leave, and what reports show."""

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.contract.columns import Column
-from creamtea.contract.step import StepKind, StepParams
+from creamtea.contract.step import Column, StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, repeated
 from creamtea.document.values import Count, Name, Positive
@@ -33,7 +32,10 @@ ALL = "all"  # the whole test set
 
 
 class BucketsParams(StepParams):
-    """`labels`: a file with its digest, of which only the first `limit` lines count, as of the test set's."""
+    """Parameters of a step that scores buckets.
+
+    `labels`: a file with its digest. Only its first `limit` lines count, as of the test set's.
+    """
 
     by: list[By]
     lengths: list[int] | None
@@ -46,12 +48,6 @@ class BucketsParams(StepParams):
     labels: str | None
     digests: dict[str, str] | None
     limit: int | None
-
-
-def _plot(by: str) -> CellPlot:
-    along = Column("setting", TITLES[by], 0)
-    joined = by not in ("idiom", "label")
-    return CellPlot(f"BLEU by {TITLES[by]}", along, BLEU, {"bleu": ""}, only=by, joined=joined)
 
 
 class Buckets(Analysis):
@@ -101,7 +97,17 @@ class Buckets(Analysis):
             buckets=TITLES,
         ),
     )
-    plots: ClassVar[tuple[CellPlot, ...]] = tuple(map(_plot, TITLES))
+    plots: ClassVar[tuple[CellPlot, ...]] = tuple(
+        CellPlot(
+            f"BLEU by {title}",
+            Column("setting", title, 0),
+            BLEU,
+            {"bleu": ""},
+            only=by,
+            joined=by not in ("idiom", "label"),
+        )
+        for by, title in TITLES.items()
+    )
 
     def plan(self, name: str, planner: Planner) -> None:
         test_set = planner.test_set(self.test_set)
@@ -167,8 +173,8 @@ def _check_system(path: KeyPath, name: Any, test_set: Any, study: RawStudy) -> I
         found = f"{name}, a human reference, which has fewer references to be scored against"
         yield Mistake(path, found, "a system that translates")
         return
-    own = system.get("outputs", system.get("test_sets"))
-    if isinstance(own, dict | list) and isinstance(test_set, str) and test_set not in own:
+    translated = system.get("outputs", system.get("test_sets"))
+    if isinstance(translated, dict | list) and isinstance(test_set, str) and test_set not in translated:
         yield Mistake(path, f"{name}, which does not translate {test_set}", "a system that does")
 
 

@@ -15,7 +15,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.rating.aiming import standings
 from creamtea.human.results.of_study import campaigns_of
 from creamtea.human.results.ratings import load_ratings, payloads, repeated_scores
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer
 from creamtea.report.cells import StudyResults

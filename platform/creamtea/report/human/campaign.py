@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from creamtea import languages
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.human.results.ratings import Ratings
 from creamtea.report import vega
 from creamtea.report.cells import absent_cell

@@ -32,7 +32,7 @@ from creamtea.blame.labels import (
     of_system,
     scores_of,
 )
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import spans_of
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.human.making.programme import campaigns_of
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human import verdicts

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Integers, Ratings
 from creamtea.report import text

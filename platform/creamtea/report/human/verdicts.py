@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.human.rating.aiming import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table

@@ -14,8 +14,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from creamtea.contract.columns import Column
-from creamtea.document.warning import StudyWarning
+from creamtea.contract.step import Column
+from creamtea.document.mistakes import StudyWarning
 from creamtea.papers.catalogue import (
     NO_VALUES,
     SIZES,

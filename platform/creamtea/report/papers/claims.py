@@ -15,7 +15,7 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.document.document import read_document
 from creamtea.document.values import Positive, Strict
 from creamtea.papers.catalogue import Direction

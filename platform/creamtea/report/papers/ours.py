@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
-from creamtea.contract.columns import Column
+from creamtea.contract.step import Column
 from creamtea.errors import InputError
 from creamtea.methods.architectures import Layered
 from creamtea.methods.selections import LexiconSelection, NvsSelection
-from creamtea.orders.specs import spec_of
+from creamtea.orders.submission import spec_of
 from creamtea.papers.catalogue import (
     Column as PaperColumn,
 )

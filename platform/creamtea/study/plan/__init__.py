@@ -26,8 +26,8 @@ from pathlib import Path
 from creamtea.document.mistakes import Mistake, StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.data_files import DataFiles
-from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep
-from creamtea.study.plan.planner import StudyPlanner
+from creamtea.study.plan.systems import StudyPlanner
+from creamtea.study.plan.texts import Plan, PlannedNode, PlannedStep
 from creamtea.study.spec import Study
 
 __all__ = ["Plan", "PlannedNode", "PlannedStep", "plan"]
@@ -42,12 +42,14 @@ def plan(
     confined: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> Plan:
-    """The steps of a study whose files lie under `data`.
+    """Return the steps of a study whose files lie under `data`.
 
-    Reads every file of the study. All that is wrong with them is raised together, as what `errors`
-    makes of the mistakes: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no
-    file is looked at, and the keys of steps over files are not those of a run. `confined`: paths that lead
-    out of `data` are mistakes. `names`: what mistakes call files instead of their paths in the study.
+    Every file of the study is read. All mistakes in them are raised together, as the error that `errors`
+    makes of them: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no file is read,
+    and steps over files have other keys than in a run.
+
+    `confined`: paths that lead out of `data` are mistakes. `names`: what mistakes call files instead of their
+    paths in the study.
     """
     planner = StudyPlanner(study, DataFiles(data, confined, names=names or {}))
     for name, variant in study.variants.items():

@@ -1,4 +1,8 @@
-"""Steps of variants and systems: train, decode, outputs, score, recall, compare, pairs, latency."""
+"""Steps of variants and systems, and what methods ask of the plan.
+
+Steps that analyses need share those of the study's systems and of other analyses if parameters and inputs are
+the same.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,19 @@ import math
 from typing import Any
 
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
-from creamtea.methods.metrics import Latency, Metric, OfWords, Significance, development_tokenizer
-from creamtea.methods.planning import File, Inputs
+from creamtea.methods.corpora import Corpus
+from creamtea.methods.metrics import (
+    Bleu,
+    Chrf,
+    Latency,
+    Metric,
+    OfWords,
+    Significance,
+    bleu_tokenizer,
+    development_tokenizer,
+)
+from creamtea.methods.planning import File, HeldOut, Inputs, Key, Labels
+from creamtea.methods.searches import Search
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.steps.systems import (
     AGREEMENT,
@@ -34,11 +49,11 @@ from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.texts import Texts
 from creamtea.study.spec import ImportedModel, Study, System
 
-MOST_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
+MAX_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
 
 
 class Systems(Texts):
-    """Adds them kind by kind; the dictionaries hold the keys of what has been added."""
+    """Adds steps kind by kind; the dictionaries hold the keys of the steps added so far."""
 
     def __init__(self, study: Study, files: DataFiles) -> None:
         super().__init__(study, files)
@@ -64,8 +79,10 @@ class Systems(Texts):
         return self.study.variants[variant].seeds
 
     def seeds_of(self, system: str) -> list[int]:
-        """Those of its variant, each of which translates; of an ensemble the first, which stands for it. None
-        of a model that was trained elsewhere."""
+        """Return the seeds with which a system translates.
+
+        An ensemble has one, the first, which stands for all. A model trained elsewhere has none.
+        """
         spec = self.study.systems[system]
         if spec.model is not None:
             return []
@@ -102,8 +119,10 @@ class Systems(Texts):
         return {"subwords": [self.subwords_of(variant)], "train": [self.train(variant, seed)]}
 
     def models(self, system: System, seed: int | None) -> Inputs:
-        """Of a system: `model` of its variant and the seed, or in an ensemble those of all seeds; or a model
-        that was trained elsewhere, for which there is no seed."""
+        """Return the inputs with a system's model: of the seed, in an ensemble of all seeds.
+
+        A model that was trained elsewhere has no seed.
+        """
         if system.model is not None:
             imported = self.import_model(system.model, ())
             return {"subwords": [imported], "train": [imported]}
@@ -114,7 +133,7 @@ class Systems(Texts):
         return inputs
 
     def lexicon_input(self, system: System) -> Inputs:
-        """The lexicon, for selections that need it."""
+        """Return the lexicon, for selections that need it."""
         if not system.selection.needs_lexicon:
             return {}
         frequencies = system.selection.needs_frequencies
@@ -126,7 +145,7 @@ class Systems(Texts):
     def add_decode(
         self, place: str, system: System, seed: int | None, test_set: str, labels: dict[str, Any]
     ) -> str:
-        """`test_set` is a key."""
+        """Add the decoding of a test set; `test_set` is a key."""
         params = DecodeParams(
             selection=system.selection,
             search=system.search,
@@ -141,8 +160,7 @@ class Systems(Texts):
         return self.add(DECODE, place, params, inputs, labels)
 
     def translate(self, name: str, test_set: str) -> None:
-        """Decode with each seed, or read the outputs that are given; score with every metric, and measure
-        the selection's recall."""
+        """Decode with each seed, or read the given outputs; score them, and measure recall."""
         system = self.study.systems[name]
         segments = self.test_set(test_set)
         if not system.runs:
@@ -161,7 +179,7 @@ class Systems(Texts):
                 self.recall(place, system, seed, segments, labels)
 
     def _given(self, name: str, test_set: str, segments: str) -> None:
-        """Outputs of a text file, or a reference of the test set: what nothing here has translated."""
+        """Add outputs of a text file, or a reference of the test set."""
         system, spec = self.study.systems[name], self.study.test_sets[test_set]
         paths = [system.outputs[test_set]] if system.outputs else []
         sources: list[File] = []
@@ -193,7 +211,7 @@ class Systems(Texts):
         name, test_set = labels["system"], labels["test_set"]
         self.decode.setdefault((name, test_set), []).append(outputs)
         for metric in self.study.metrics_on(test_set):
-            digests = self.checkpoints[metric.name()]
+            digests, better = self.checkpoints[metric.name()], metric.column().better
             score = self.add(
                 SCORE,
                 f"{place}/{metric.name()}",
@@ -206,7 +224,8 @@ class Systems(Texts):
                     each_group=isinstance(metric, OfWords),
                 ),
                 {"test_set": [segments], "decode": [outputs]},
-                {**labels, "metric": metric.name(), **_direction(metric)},
+                # reports read scores without the study: errors are better when they are lower
+                {**labels, "metric": metric.name(), **({} if better == "higher" else {"better": better})},
                 paths=list(digests),
             )
             self.score.setdefault((name, test_set, metric.name()), []).append(score)
@@ -228,7 +247,7 @@ class Systems(Texts):
     # ------------------------------------------------------------ across systems
 
     def compare(self, name: str, baseline: str, test_set: str) -> None:
-        """Paired over segments."""
+        """Compare two systems on a test set by every metric, paired over segments."""
         own = baseline == self.study.baseline_of(name)
         for metric in self.study.metrics_on(test_set):
             inputs = {
@@ -247,14 +266,16 @@ class Systems(Texts):
             self.add(COMPARE, place, self.compare_params[metric.name()], inputs, labels)
 
     def pairs(self, test_set: str) -> None:
-        """Compare every two systems by the study's first metric, where there are more than the one pair that
-        a comparison with the baseline is, and at most MOST_PAIRED: the work grows with the cube of their
-        number."""
+        """Compare every two of a test set's systems by the study's first metric.
+
+        Only for 3 to MAX_PAIRED systems: two have their comparison with the baseline, and the work grows with
+        the cube of their number.
+        """
         names = [
             name for name in self.study.systems_on(test_set) if self.study.systems[name].reference is None
         ]
         metric = next(iter(self.study.metrics_on(test_set)), None)
-        if not 3 <= len(names) <= MOST_PAIRED or metric is None:
+        if not 3 <= len(names) <= MAX_PAIRED or metric is None:
             return
         systems = [self._compared(name, test_set, metric) for name in names]
         own = self.compare_params[metric.name()]
@@ -277,7 +298,7 @@ class Systems(Texts):
         self.add(PAIRS, test_set, params, inputs, labels)
 
     def agreement(self, test_set: str) -> None:
-        """Where there are no references: how much the outputs of several systems agree."""
+        """Measure how much the outputs of several systems agree, if there are no references."""
         names = self.study.systems_on(test_set)
         if self.study.test_sets[test_set].has_references or len(names) < 2:
             return
@@ -287,13 +308,13 @@ class Systems(Texts):
         self.add(AGREEMENT, test_set, AgreementParams(), inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
-        """The steps of each seed whose outputs or segment scores are compared."""
+        """Return the steps of each seed whose outputs or segment scores are compared."""
         if metric.compares == "segment scores":
             return self.score[system, test_set, metric.name()]
         return self.decode[system, test_set]
 
     def latency(self, latency: Latency) -> None:
-        """All the systems in one step, so that they are timed side by side; the first seed of each."""
+        """Time the first seed of each system in one step, so that they are timed side by side."""
         names = self.study.timed()
         seeds = [next(iter(self.seeds_of(name)), None) for name in names]
         models: list[str] = []  # distinct trainings, in the order of their first system
@@ -329,7 +350,7 @@ class Systems(Texts):
         self.add(LATENCY, "", params, inputs, labels)
 
     def _timed_at(self) -> str | None:
-        """What `resources` say of where latency is measured: another place has other times."""
+        """Describe where latency is measured, by `resources`: another place gives other times."""
         wanted = self.study.resources.get("latency")
         if wanted is None:
             return None
@@ -339,7 +360,77 @@ class Systems(Texts):
         return ", ".join(parts) or None
 
 
-def _direction(metric: Metric) -> dict[str, str]:
-    """A label for whoever reads the scores without the study: errors are better when they are lower."""
-    better = metric.column().better
-    return {} if better == "higher" else {"better": better}
+class StudyPlanner(Systems):
+    """Implements `creamtea.methods.planning.Planner`."""
+
+    def __init__(self, study: Study, files: DataFiles) -> None:
+        super().__init__(study, files)
+        self.languages, self.alignment = study.languages, study.alignment
+        self.significance, self.baseline = study.significance, study.baseline
+        bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
+        self.bleu = next(bleu, Bleu(kind="bleu", tokenize=bleu_tokenizer(study.languages.target)))
+        chrf = (metric for metric in study.metrics if isinstance(metric, Chrf))
+        self.chrf = next(chrf, Chrf(kind="chrf"))
+
+    def corpus_spec(self, name: str) -> Corpus:
+        return self.study.corpora[name]
+
+    def held_out(self, test_set: str) -> HeldOut:
+        spec = self.study.test_sets[test_set]
+        assert isinstance(spec, FilesTestSet)  # the corpus's check has seen to it
+        return HeldOut(source=spec.source, tokenized=spec.tokenized)
+
+    def variants(self, with_head: bool = False) -> list[str]:
+        return [
+            name for name, variant in self.study.variants.items() if variant.nvs is not None or not with_head
+        ]
+
+    def variant_of(self, system: str) -> str:
+        return self.study.systems[system].variant
+
+    def searching_systems(self, test_set: str) -> list[str]:
+        return [
+            name
+            for name in self.study.systems_on(test_set)
+            if (system := self.study.systems[name]).variant
+            and not system.selection.selects
+            and system.search.maximises
+        ]
+
+    def precision_of(self, system: str) -> str:
+        return self.study.systems[system].precision
+
+    def training_corpus(self) -> str | None:
+        name = self.study.systems[self.study.baseline].variant or next(iter(self.study.variants), None)
+        return None if name is None else self.study.variants[name].corpus
+
+    def outputs(self, test_set: str) -> list[tuple[Labels, Key]]:
+        outputs: list[tuple[Labels, Key]] = []
+        for name in self.study.systems_on(test_set):
+            system, keys = self.study.systems[name], self.decode.get((name, test_set), [])
+            labels: Labels = {"system": name, "test_set": test_set}
+            if system.variant:
+                seeds = zip(self.seeds_of(name), keys, strict=True)
+                outputs += [({**labels, "variant": system.variant, "seed": seed}, key) for seed, key in seeds]
+            elif system.reference is None:
+                outputs += [(labels, key) for key in keys]
+        return outputs
+
+    def lines_of(self, test_set: str, file: File) -> tuple[dict[str, str], int | None]:
+        spec = self.study.test_sets[test_set]
+        if not isinstance(spec, FilesTestSet):
+            self.files.aligned([file])
+            return self.files.digests([file[1]]), None
+        self.files.aligned([(("test_sets", test_set, "source"), spec.source), file])
+        return self.files.digests([file[1]]), spec.limit
+
+    def decode_variant(
+        self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
+    ) -> Key:
+        return self.add_decode(place, System(variant=variant, search=search), seed, test_set, labels)
+
+    def models_of(self, system: str, seed: int) -> Inputs:
+        return self.models(self.study.systems[system], seed)
+
+    def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key:
+        return self.add_decode(place, self.study.systems[system], seed, test_set, labels)

@@ -1,13 +1,19 @@
-"""Steps over text: corpora, test sets, subwords, alignments."""
+"""A plan, and its steps over text: corpora, test sets, subwords, alignments."""
 
 from __future__ import annotations
 
-from typing import cast
+from collections import ChainMap, Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
+from creamtea.contract.step import Resources, StepKind, StepParams, step_key
 from creamtea.document.mistakes import KeyPath
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.planning import Planner, TextPlan
+from creamtea.methods.plugins import plugins_of
 from creamtea.methods.test_sets import FilesTestSet, TestSet, WordTestSet
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import IMPORT_MODEL, ImportModelParams
 from creamtea.steps.texts import (
     ALIGN,
@@ -26,16 +32,119 @@ from creamtea.steps.texts import (
     TestSetParams,
 )
 from creamtea.study.data_files import DataFiles
-from creamtea.study.plan.builder import Builder
 from creamtea.study.spec import ImportedModel, Study
 from creamtea.words import any_unspaced
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    key: str
+    kind: str
+    version: int
+    params: dict[str, Any]
+    inputs: dict[str, list[str]]  # role: keys of steps
+    resources: Resources
+    locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    node: str  # unique in the study: "decode/softmax-beam4/1/test"
+    key: str  # of the step that fills it
+    labels: dict[str, Any]
+
+
+@dataclass
+class Plan:
+    study: str
+    steps: list[PlannedStep] = field(default_factory=list)
+    nodes: list[PlannedNode] = field(default_factory=list)
+
+    def kinds(self) -> dict[str, int]:
+        """Count the steps of each kind, in the catalogue's order."""
+        counts = Counter(step.kind for step in self.steps)
+        return {kind: counts[kind] for kind in STEP_KINDS if counts[kind]}
+
+
+Inputs = Mapping[str, Sequence[str]]
+P = TypeVar("P", bound=StepParams)
+
+
+class Builder:
+    """Adds steps to a plan, each key once."""
+
+    def __init__(self, study: Study, files: DataFiles) -> None:
+        self.study, self.files = study, files
+        self.result = Plan(study.name)
+        self._plugins: dict[str, dict[str, str]] = {}  # by key: those of the step itself
+        self._nodes: set[str] = set()
+        self._known_resources: dict[tuple[Any, ...], Resources] = {}  # by what they follow from
+
+    def add(
+        self,
+        kind: StepKind[P],
+        place: str,
+        params: P,
+        inputs: Inputs,
+        labels: dict[str, Any],
+        paths: Sequence[str] = (),
+    ) -> str:
+        """Add a place of the study and its step, each once; return the step's key.
+
+        `paths`: the user's files.
+        """
+        roles = {role: list(keys) for role, keys in inputs.items()}
+        plugins, values = plugins_of(kind, params), params.to_json()
+        key = step_key(kind.name, kind.version, values, roles, plugins)
+        node = f"{kind.name}/{place}" if place else kind.name
+        if node not in self._nodes:
+            self._nodes.add(node)
+            self.result.nodes.append(PlannedNode(node, key, labels))
+        if key not in self._plugins:
+            self._plugins[key] = plugins
+            # the key has those of its inputs by their keys; to read a model, a worker needs the same
+            before = (self._plugins[input_key] for keys in roles.values() for input_key in keys)
+            needed = dict(ChainMap(plugins, *before))
+            step = PlannedStep(
+                key=key,
+                kind=kind.name,
+                version=kind.version,
+                params=values,
+                inputs=roles,
+                resources=self._resources(kind, needed, labels.get("variant")),
+                locations=self.files.locations(paths),
+            )
+            self.result.steps.append(step)
+        return key
+
+    def _resources(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
+        """Return what the variant or the study sets, by default one core.
+
+        A latency run has the threads that it measures with.
+        """
+        key = (kind.name, variant, *sorted(plugins.items()))
+        if key in self._known_resources:
+            return self._known_resources[key]
+        wanted: dict[str, Any] = {"exclusive": kind.exclusive, "plugins": plugins}
+        if kind.name in self.study.resources:
+            wanted |= self.study.resources[kind.name].model_dump()
+        elif kind.name == "latency" and self.study.latency:
+            wanted["cpus"] = self.study.latency.threads
+        if variant is not None and kind.name in (own := self.study.variants[variant].resources):
+            wanted |= own[kind.name].model_dump(exclude_unset=True)
+        for limit in ("timeout_minutes", "silent_minutes"):
+            if wanted.get(limit) is None:
+                wanted[limit] = getattr(kind, limit)
+        self._known_resources[key] = Resources(**wanted)
+        return self._known_resources[key]
+
 
 # corpora, and the test sets whose segments may be in them
 OVERLAPPING = ((FilesCorpus, FilesTestSet), (WordCorpus, WordTestSet))
 
 
 class Texts(Builder):
-    """The keys of text steps, each planned when it is first asked for."""
+    """Plans text steps, each when its key is first asked for."""
 
     def __init__(self, study: Study, files: DataFiles) -> None:
         super().__init__(study, files)
@@ -51,12 +160,12 @@ class Texts(Builder):
         return self.subwords(self.study.variants[root].corpus, self.study.variants[root].subwords)
 
     def import_model(self, model: ImportedModel, key: KeyPath) -> str:
-        """`key`: where the study names it."""
+        """Add the import of a model; `key` is where the study names it."""
         params = ImportModelParams(marian=model.marian, digest=self.files.marian(key, model.marian))
         return self.add(IMPORT_MODEL, model.marian, params, {}, {"model": model.marian}, [model.marian])
 
     def encode_for(self, variant: str, corpus: str) -> str:
-        """A corpus in the subwords of a variant."""
+        """Encode a corpus in the subwords of a variant."""
         root = self.study.variants[self.study.root_of(variant)]
         if (model := self.study.imported_by(variant)) is None:
             return self.encode(corpus, root.subwords, root.corpus)
@@ -73,9 +182,11 @@ class Texts(Builder):
         )
 
     def lexicon(self, variant: str, frequencies: bool = False) -> str:
-        """One lexicon serves all the lexicon selections over a corpus and its subwords. An adapted variant's
-        is in the subwords of the variant that it started from. `frequencies`: with the target subwords by
-        frequency."""
+        """Add the lexicon that serves all lexicon selections over a corpus and its subwords.
+
+        An adapted variant's lexicon is in the subwords of the variant that it started from. `frequencies`:
+        with the target subwords by frequency.
+        """
         spec, root = self.study.variants[variant], self.study.variants[self.study.root_of(variant)]
         corpus = spec.alignment_corpus or spec.corpus
         if (model := self.study.imported_by(variant)) is not None:
@@ -86,7 +197,7 @@ class Texts(Builder):
         return self._align(place, encoded, subwords, labels, frequencies)
 
     def lexicon_in(self, model: ImportedModel, corpus: str, frequencies: bool) -> str:
-        """The lexicon of a corpus in the subwords of a model from elsewhere."""
+        """Add the lexicon of a corpus in the subwords of a model from elsewhere."""
         subwords, labels = self.import_model(model, ()), {"corpus": corpus, "subwords": model.marian}
         encoded = self.encode_in(model, corpus)
         return self._align(f"{corpus}@{model.marian}", encoded, subwords, labels, frequencies)
@@ -115,7 +226,7 @@ class Texts(Builder):
         )
 
     def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> str:
-        """A corpus in subwords of its own, or in those of another one."""
+        """Encode a corpus in its own subwords, or in those of another corpus."""
         base = trained_on or corpus
         return self.add(
             ENCODE,
@@ -128,11 +239,8 @@ class Texts(Builder):
     # ------------------------------------------------------------ corpora and test sets
 
     def corpus(self, name: str) -> str:
-        if name not in self._corpus:
-            self._corpus[name] = self._add_corpus(name)
-        return self._corpus[name]
-
-    def _add_corpus(self, name: str) -> str:
+        if name in self._corpus:
+            return self._corpus[name]
         corpus, languages = self.study.corpora[name], self.study.languages
         plan, paths = self._text_plan("corpora", name, corpus)
         params = CorpusParams(
@@ -142,15 +250,13 @@ class Texts(Builder):
             held_out=plan.held_out,
             unspaced=isinstance(corpus, FilesCorpus) and any_unspaced(languages.source, languages.target),
         )
-        return self.add(CORPUS, name, params, plan.inputs, {"corpus": name}, paths)
+        self._corpus[name] = self.add(CORPUS, name, params, plan.inputs, {"corpus": name}, paths)
+        return self._corpus[name]
 
     def test_set(self, name: str, sentences: int | None = None) -> str:
-        """The step that prepares a test set, or only its first `sentences`."""
-        if (name, sentences) not in self._test_set:
-            self._test_set[name, sentences] = self._add_test_set(name, sentences)
-        return self._test_set[name, sentences]
-
-    def _add_test_set(self, name: str, sentences: int | None) -> str:
+        """Add the step that prepares a test set, or only its first `sentences`."""
+        if (name, sentences) in self._test_set:
+            return self._test_set[name, sentences]
         test_set = self.study.test_sets[name]
         plan, paths = self._text_plan("test_sets", name, test_set)
         params = TestSetParams(
@@ -162,11 +268,14 @@ class Texts(Builder):
         # a part of a test set has no `test_set` label: the report's tables are of whole ones
         labels = {"test_set": name} if sentences is None else {"first_of": name, "sentences": sentences}
         place = name if sentences is None else f"{name}@{sentences}"
-        return self.add(TEST_SET, place, params, plan.inputs, labels, paths)
+        self._test_set[name, sentences] = self.add(TEST_SET, place, params, plan.inputs, labels, paths)
+        return self._test_set[name, sentences]
 
     def overlaps(self) -> None:
-        """Of each training text of files with all test sets of files of its kind, in one reading of it.
-        Sentences that are sampled or made up may well come twice."""
+        """Compare each training text of files with all test sets of files of its kind, reading it once.
+
+        Sampled and made-up sentences are left out: they may well occur twice.
+        """
         trained_on = dict.fromkeys(variant.corpus for variant in self.study.variants.values())
         for name in trained_on:
             corpus = self.study.corpora[name]
@@ -183,7 +292,7 @@ class Texts(Builder):
                 self.add(OVERLAP, name, params, inputs, {"corpus": name, "test_sets": test_sets})
 
     def _text_plan(self, section: str, name: str, text: Corpus | TestSet) -> tuple[TextPlan, list[str]]:
-        """What the text's step needs, and the paths of the user's files, each of which has been looked at."""
+        """Return what a text's step needs and the paths of its files, which are checked."""
         plan = text.plan((section, name), cast(Planner, self))  # which a StudyPlanner is
         for group in plan.aligned:
             self.files.aligned(group)

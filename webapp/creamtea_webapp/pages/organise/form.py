@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 
 import streamlit as st
 
-from creamtea.document.descriptions import descriptions
+from creamtea.document.values import descriptions
 from creamtea.human.making.questions import Question, write_questions
 from creamtea.human.making.settings import CampaignDocument, Declaration, declarations, is_met
 from creamtea.human.media import CAPTIONS_ENDING, ENDINGS

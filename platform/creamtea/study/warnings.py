@@ -1,30 +1,29 @@
-"""What a study and its files give reason to doubt before anything has run: warnings, not mistakes.
+"""Warnings about a study and its files before anything has run; they are not mistakes.
 
-Only what is certain within a good margin is said: numbers of updates are estimated from the text, and
-generously.
+A warning is given only when it is certain within a good margin: numbers of updates are estimated from the
+text, and generously.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from creamtea.document.mistakes import KeyPath, dotted
-from creamtea.document.warning import PlaceOf, StudyWarning
+from creamtea.document.mistakes import KeyPath, PlaceOf, StudyWarning, dotted
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
-from creamtea.methods.texts import Filters, Subwords, TextPair
+from creamtea.methods.texts import Subwords, TextPair
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
-from creamtea.study.checks.word_warnings import WordFiles, unseen_symbols, untrained_languages
-from creamtea.study.plan.model import Plan
+from creamtea.study.plan.texts import Plan
 from creamtea.study.spec import Study
-from creamtea.study.survey import Survey, lines_of, survey
+from creamtea.study.survey import Survey, WordSurvey, lines_of, survey, survey_words
 from creamtea.wording import counted, option
 from creamtea.words import any_unspaced, count_words, normalise
 
@@ -37,8 +36,11 @@ SURVEYED = 100_000  # pairs of a text
 def warnings_of(
     study: Study, planned: Plan, root: Path | None, place_of: PlaceOf = dotted
 ) -> list[StudyWarning]:
-    """All of them. `root`: the folder of the study's files, which the plan has found in order; with None
-    nothing is said that needs them."""
+    """Return all warnings.
+
+    `root`: the folder of the study's files, which the plan has checked. With None, warnings that need the
+    files are left out.
+    """
     texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target), WordFiles(root))
     return [
         *_same_systems(planned, place_of),
@@ -56,7 +58,7 @@ def warnings_of(
 
 @dataclass
 class _Texts:
-    """What the files of a corpus are like; each is read once."""
+    """Surveys of the files of corpora; each file is read once."""
 
     root: Path | None
     unspaced: bool
@@ -64,14 +66,16 @@ class _Texts:
     known: dict[tuple[str, str], tuple[Survey, float]] = field(default_factory=dict)
 
     def of(self, corpus: object, repeated: bool = True) -> list[tuple[Survey, float]]:
-        """A survey of the first pairs of each text, and how many times as much there is of it, with its
-        repetitions; none for what is not in files."""
+        """Return a survey of each text's first pairs, and the factor from them to the whole text.
+
+        The factor includes repetitions. Empty for a corpus that is not in files.
+        """
         if self.root is None or not isinstance(corpus, FilesCorpus):
             return []
         return [self._survey(self.root, text, text.repeat if repeated else 1) for text in corpus.train]
 
     def amount(self, corpus: Corpus, subwords: Subwords) -> tuple[float, float]:
-        """Training pairs and their target subwords, with repetitions; 0 for what is not known."""
+        """Return training pairs and their target subwords, with repetitions; 0 if unknown."""
         if isinstance(corpus, WordCorpus):
             return self.words.amount(corpus, subwords)
         texts = self.of(corpus)
@@ -106,7 +110,10 @@ def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
 
 
 def _few_samples(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """The smallest p-value of n samples is 1 / (n + 1), which Holm's correction multiplies."""
+    """Warn if no difference can become significant.
+
+    The smallest p-value of n samples is 1 / (n + 1), which Holm's correction multiplies.
+    """
     comparisons = max(
         sum(len(study.comparisons(system)) for system in study.systems_on(test_set))
         for test_set in study.test_sets
@@ -124,7 +131,7 @@ def _few_samples(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
 
 
 def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """A test set with fewer sentences than the latency run is to time."""
+    """Warn about a test set with fewer sentences than the latency run should time."""
     if study.latency is None:
         return
     name, asked, batch = study.latency.test_set, study.latency.sentences, study.latency.batch_size
@@ -145,7 +152,7 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
 
 
 def _max_segments(test_set: Any, root: Path | None) -> int | None:
-    """At most so many segments; None where that is not known before the test set is prepared."""
+    """Return the most segments that a test set can have; None if unknown before it is prepared."""
     if isinstance(test_set, SyntheticTestSet):
         return test_set.lines
     if root is None or not isinstance(test_set, OfFile | WordTestSet):
@@ -155,7 +162,7 @@ def _max_segments(test_set: Any, root: Path | None) -> int | None:
 
 
 def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """Files that a copy of the folder would lack."""
+    """Warn about files that a copy of the folder would lack."""
     if root is None:
         return
     home = root.resolve()
@@ -181,8 +188,11 @@ def _texts_in(value: Any, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """Filters that no training pair passes. The first that does ends the search; tokens and escapes that will
-    be undone hide what a pair will be."""
+    """Warn about filters that no training pair passes.
+
+    The first pair that passes ends the search. Texts with tokens or escapes to undo are skipped: their pairs
+    are not known yet.
+    """
     for name, corpus in study.corpora.items():
         if root is None or not isinstance(corpus, FilesCorpus):
             continue
@@ -201,7 +211,12 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             for pair in zip(lines_of(root / text.source), lines_of(root / text.target), strict=False)
         )
         unspaced = any_unspaced(study.languages.source, study.languages.target)
-        passing = (pair for pair in pairs if _passes(corpus.filters, pair, unspaced))
+        passing = (
+            pair
+            for pair in pairs
+            if max(map(len, pair)) <= corpus.filters.max_characters
+            and corpus.filters.drop_reason(*(count_words(normalise(side), unspaced) for side in pair)) is None
+        )
         if all(normalise(source) in held_out for source, _ in passing):
             yield StudyWarning(
                 "nothing-left",
@@ -209,12 +224,6 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
                 f"no training pair of {name} passes these filters: the study will fail",
                 "Raise max_words, max_characters or max_ratio, or hold out other test sets.",
             )
-
-
-def _passes(filters: Filters, pair: tuple[str, str], unspaced: bool) -> bool:
-    if max(map(len, pair)) > filters.max_characters:
-        return False
-    return filters.drop_reason(*(count_words(normalise(side), unspaced) for side in pair)) is None
 
 
 def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -234,15 +243,17 @@ def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyW
 
 
 def least_vocabulary(alphabet: int) -> int:
-    """What a text of so many distinct characters needs: each is a subword, and some of several are left."""
+    """Return the smallest vocabulary for an alphabet: each character, and some longer subwords."""
     return math.ceil(1.5 * (alphabet + 10) / 100) * 100
 
 
 def vocabulary_warning(
     place: str, vocabulary: int, count: float, what: str, alphabet: int | None
 ) -> StudyWarning:
-    """Shared with reports, which know the subwords of the encoded text. `alphabet`: its distinct characters;
-    no number is advised where they are not known."""
+    """Return the warning about a vocabulary that is too large for a text; reports use it too.
+
+    `alphabet`: distinct characters of the text. If None, no size is recommended.
+    """
     most = max(200.0, count / (2 * MIN_WORDS))
     power = 10 ** math.floor(math.log10(most))
     fitting = max(step * power for step in (1, 2, 5) if step * power <= most)
@@ -275,7 +286,7 @@ def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWa
 
 
 def _expected(training: Training, pairs: float, tokens: float) -> int:
-    """At most so many updates; where the text is not known, all that `max_updates` allows."""
+    """Estimate the updates of a training from above; `max_updates` if the text is not known."""
     if training.batch_sentences is not None:
         batches = math.ceil(pairs / training.batch_sentences)
     else:
@@ -300,7 +311,7 @@ def warmup_warning(place: str, training: Training, updates_in_words: str, update
 
 
 def _more_updates(training: Training, updates: int) -> str:
-    """How to get more than these, by the limit that they come from."""
+    """Say how to get more updates, by the limit that stops the training."""
     if training.max_epochs is None or updates >= training.max_updates:
         return "more updates (max_updates)"
     batches = "batch_tokens" if training.batch_sentences is None else "batch_sentences"
@@ -347,7 +358,10 @@ def seen_warning(
     pairs: int | None = None,
     of_words: bool = False,
 ) -> StudyWarning:
-    """Shared with reports, which also know how many are there with their reference (`pairs`)."""
+    """Return the warning about test sentences in the training text.
+
+    Reports use it too; they also know how many occur with their reference (`pairs`).
+    """
     held_out = f"Add `filters: {{held_out: [{test_set}]}}` to corpora.{corpus}, which drops them from it."
     taken_out = "Take them out of the files of training words."
     noun = "words" if of_words else "sentences"
@@ -360,3 +374,131 @@ def seen_warning(
         f"scores {'will be' if pairs is None else 'are'} too high",
         taken_out if of_words else held_out,
     )
+
+
+MAX_NAMED = 10  # letters, or tags, of a warning
+
+
+@dataclass
+class WordFiles:
+    """Surveys of files of words; each file of training words is read once."""
+
+    root: Path | None
+    known: dict[str, WordSurvey] = field(default_factory=dict)
+
+    def training(self, corpus: WordCorpus) -> list[tuple[WordSurvey, int]]:
+        """Return each file's survey and its repetitions; empty if the words are not known."""
+        if self.root is None or corpus.lines is None:
+            return []
+        for file in corpus.training_files():
+            if file.path not in self.known:
+                self.known[file.path] = survey_words(self.root / file.path, corpus.lines)
+        return [(self.known[file.path], file.repeat) for file in corpus.training_files()]
+
+    def amount(self, corpus: WordCorpus, subwords: Subwords) -> tuple[float, float]:
+        """Return training words and the symbols that they become; 0 if unknown.
+
+        Repetitions and made-up words count; made-up words are taken to be as long as the others.
+        """
+        files = self.training(corpus)
+        read = sum(times * file.words for file, times in files)
+        if not read:
+            return 0, 0
+        words = read + corpus.made_up()
+        symbols = sum(times * file.units[subwords.target] for file, times in files)
+        return words, 0 if subwords.joint else symbols * words / read
+
+
+def untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn about words of languages that a model has not seen."""
+    warned = set()
+    for system, spec in study.systems.items():
+        trained = _trained_languages(study, spec.variant) if spec.variant else set()
+        for name in study.test_sets_of(system):
+            test_set = study.test_sets[name]
+            if not trained or not isinstance(test_set, WordTestSet):
+                continue
+            lacking = [language for language in test_set.tested_languages() if language not in trained]
+            if lacking and (name, *lacking) not in warned:
+                warned.add((name, *lacking))
+                yield StudyWarning(
+                    "untrained-languages",
+                    place_of(("test_sets", name)),
+                    f"{', '.join(lacking)}: system {system} is not trained on words of them",
+                    "Take them out of the test set, or add their words to the corpus.",
+                )
+
+
+def _trained_languages(study: Study, variant: str) -> set[str]:
+    """Return the languages of the words that a variant and its predecessors are trained on."""
+    spec = study.variants[variant]
+    corpus = study.corpora[spec.corpus]
+    before = _trained_languages(study, spec.start_from) if isinstance(spec.start_from, str) else set()
+    files = corpus.training_files() if isinstance(corpus, WordCorpus) else []
+    return before | {file.language for file in files}
+
+
+def unseen_symbols(study: Study, files: WordFiles, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn about letters and tags that no training word has: a model has no symbol for them."""
+    known = set()  # test sets with the corpora whose words they have been looked for in
+    for system, spec in study.systems.items():
+        root = study.variants[study.root_of(spec.variant)] if spec.variant else None
+        if root is None or not root.subwords or study.subwords[root.subwords].joint:
+            continue
+        corpus = study.corpora[root.corpus]
+        training = files.training(corpus) if isinstance(corpus, WordCorpus) else []
+        for name in study.test_sets_of(system) if training else ():
+            test_set = study.test_sets[name]
+            if (name, root.corpus) in known or not isinstance(test_set, WordTestSet):
+                continue
+            known.add((name, root.corpus))
+            unseen, concerned, words = _unseen(test_set, files, [survey for survey, _ in training])
+            if concerned:
+                yield unseen_warning(place_of(("test_sets", name)), root.corpus, unseen, concerned, words)
+
+
+def unseen_warning(
+    place: str, corpus: str, unseen: Mapping[str, Iterable[str]], concerned: int, words: int
+) -> StudyWarning:
+    """Return the warning about symbols that no training word has; reports use it too.
+
+    `unseen`: the symbols by what they are called.
+    """
+    have = "has" if concerned == 1 else "have"
+    named = [f"{noun} ({_listed(set(symbols))})" for noun, symbols in unseen.items() if symbols]
+    return StudyWarning(
+        "unseen-symbols",
+        place,
+        f"{concerned:,} of {words:,} words {have} {' and '.join(named)} that no "
+        f"training word of {corpus} has: models that are trained on it read each as the same unknown symbol",
+        "Correct them in the test set, or add words with them to the corpus.",
+    )
+
+
+def _unseen(
+    test_set: WordTestSet, files: WordFiles, training: list[WordSurvey]
+) -> tuple[dict[str, set[str]], int, int]:
+    """Return the symbols that only test words have, how many words have one, and all words."""
+    letters, tags, concerned, words = set[str](), set[str](), 0, 0
+    seen_letters = frozenset().union(*(survey.letters for survey in training))
+    seen_tags = frozenset().union(*(survey.tags for survey in training))
+    if files.root is None or test_set.lines is None:  # nothing is known of its words
+        return {}, 0, 0
+    for path in test_set.named_files():
+        for line in map(test_set.lines.read, islice(lines_of(files.root / path), test_set.limit)):
+            new_letters, new_tags = {*line.word} - seen_letters, {*line.tags} - seen_tags
+            letters |= new_letters
+            tags |= new_tags
+            concerned += bool(new_letters or new_tags)
+            words += 1
+    return {"letters": letters, "tags": tags}, concerned, words
+
+
+def _listed(symbols: set[str]) -> str:
+    """List the first symbols; marks on a circle, as alone they would be drawn on what precedes them."""
+    shown = [
+        "blank" if symbol == " " else f"◌{symbol}" if unicodedata.category(symbol[0])[0] == "M" else symbol
+        for symbol in sorted(symbols)[:MAX_NAMED]
+    ]
+    more = f", and {len(symbols) - MAX_NAMED:,} more" if len(symbols) > MAX_NAMED else ""
+    return ", ".join(shown) + more

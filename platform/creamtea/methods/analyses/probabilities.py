@@ -1,4 +1,4 @@
-"""Analysis `calibration`: expected calibration error and its reliability diagram."""
+"""Analyses of a model's probabilities: calibration, and the density of the support."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.contract.columns import Column
-from creamtea.contract.step import StepKind, StepParams
+from creamtea.contract.step import Column, StepKind, StepParams
 from creamtea.methods.analysis import (
     MODEL_INPUTS,
     STATISTICS,
@@ -72,5 +71,61 @@ class Calibration(OfFirstSentences):
             "positions",
             diagonal=True,
             counted=True,
+        ),
+    )
+
+
+class SupportDensityParams(StepParams):
+    """No parameters."""
+
+
+class SupportDensity(OfFirstSentences):
+    """Mean share of the vocabulary with a probability above zero, teacher-forced (Peters and Martins 2021,
+    Table 6)."""
+
+    kind: Literal["support_density"]
+
+    title: ClassVar[str] = "Density of the support"
+    over: ClassVar[tuple[str, ...]] = ("density",)
+    step: ClassVar[StepKind[SupportDensityParams]] = StepKind(
+        "support_density",
+        2,
+        "analyse the support's density",
+        SupportDensityParams,
+        inputs=MODEL_INPUTS,
+        files=STATISTICS,
+        metrics={
+            "density": "mean share of the vocabulary, 0 to 1",
+            "support_size": "mean, subwords",
+            "support_size_median": "subwords",
+        },
+        points={"support_size": "histogram over powers of two: the largest size, its share of the positions"},
+    )
+    paired: ClassVar[frozenset[str]] = frozenset({"density", "support_size"})
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout(
+            "variant",
+            (
+                Measure(Column("density", "density", 3, "", 100.0, "%", note="mean share of the vocabulary")),
+                Measure(
+                    Column(
+                        "support_size",
+                        "subwords",
+                        1,
+                        note="mean number of subwords with a probability above zero",
+                    )
+                ),
+                Measure(Column("support_size_median", "median", 0, note="of these numbers")),
+            ),
+        ),
+    )
+    plots: ClassVar[tuple[PointPlot, ...]] = (
+        PointPlot(
+            "Support size",
+            Column("size", "at most so many subwords (log scale)", 0),
+            share("positions", "positions", ""),
+            {"support_size": ""},
+            "subwords",
+            logarithmic=True,
         ),
     )

@@ -1,10 +1,10 @@
-"""What studies take in the artefact store, what no study needs any more, and what is damaged.
+"""Keeping house: what takes space, what no study needs, what is damaged, and removing studies.
 
 A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
-succeeded (without parts that belong to no whole one), a log of a step, a file beside a source of a campaign.
-A running attempt writes files that the database does not know yet, so that only files without a change for
-`age` are ever removed. A step that produces what exists already makes it young, as a campaign does that is
-given a file again.
+succeeded (without parts that belong to no complete checkpoint), a log of a step, a file beside a source of a
+campaign. A running attempt writes files that the database does not know yet, so that only files without a
+change for `age` are ever removed. A step that produces an existing file again renews its time, as a campaign
+does that is given a file again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,29 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from sqlalchemy import Select, exists, select, union
+from sqlalchemy import Select, delete, exists, func, select, union
 from sqlalchemy.orm import Session
 
 from creamtea.contract.step import halves
 from creamtea.errors import InfrastructureError, InputError
+from creamtea.orders.rows import LIVE, lock_steps
+from creamtea.store.areas import AREAS, Entry, Kept, entries, remove
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.inventory import AREAS, Entry, Kept, entries, remove
-from creamtea.store.tables import Campaign, CampaignMedia, StepFile, StepRow, StudyRow, StudyStep
+from creamtea.store.queries import find_campaign, find_study
+from creamtea.store.tables import (
+    Assignment,
+    Campaign,
+    CampaignMedia,
+    Item,
+    Rater,
+    Rating,
+    StepFile,
+    StepInput,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
 from creamtea.wording import counted
 
 AGE = timedelta(hours=24)
@@ -34,7 +48,7 @@ AGE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Needed:
-    """What the database refers to."""
+    """The files and steps that the database refers to."""
 
     digests: frozenset[str]
     steps: frozenset[str]
@@ -65,7 +79,7 @@ class Needed:
 
 
 def needs_no_files(database: Database) -> bool:
-    """True where it refers to no output at all, so that `unneeded` could not tell whose store it is given."""
+    """Return True if the database refers to no output, so that `unneeded` could not recognise its store."""
     with database.session() as session:
         return not session.scalar(select(exists(union(*_digests()).subquery())))
 
@@ -75,7 +89,7 @@ def _digests() -> tuple[Select[str], Select[str]]:
 
 
 def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> list[Entry]:
-    """The files that no study needs, none of them changed during `age`.
+    """List the files that no study needs and that have not changed during `age`.
 
     InputError if the database knows none of the store's outputs: then one of the two is the wrong one.
     """
@@ -100,7 +114,7 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
 
 
 def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
-    """Parts of large checkpoints of one step, written by a save that did not end."""
+    """List parts of large checkpoints of one step that an interrupted save left behind."""
     names = {entry.path.partition(f"/{entry.owner}/")[2]: entry for entry in group}
     saved = store.checkpoints(group[0].owner)
 
@@ -114,7 +128,7 @@ def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
 
 
 def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE) -> list[Entry]:
-    """Delete what `unneeded` found; returns what has gone. What has changed in the meantime stays."""
+    """Delete what `unneeded` found, except files that have changed since; return what was deleted."""
     before = time.time() - age.total_seconds()
     return [entry for entry in garbage if remove(store, entry, before)]
 
@@ -126,8 +140,7 @@ def _by_owner(stored: Iterable[Entry]) -> list[list[Entry]]:
     return list(groups.values())
 
 
-# How many bytes the studies take in the artefact store (`creamtea du`).
-
+# ---------------------------------------------------------------- creamtea du
 
 MEDIA = "campaign"  # the kind of files beside sources
 
@@ -145,14 +158,17 @@ class Use:
 
 
 def usage(database: Database, store: ArtefactStore) -> list[Use]:
-    """What is in the store, largest first. A file that several steps have is counted once."""
+    """Return what is in the store, largest first; a file that several steps have is counted once."""
     stored = list(entries(store))
     with database.session() as session:
         owners = _owners(session)
     files: Counter[tuple[tuple[str, ...], str, str]] = Counter()
     sizes: Counter[tuple[tuple[str, ...], str, str]] = Counter()
     for entry in stored:
-        place = _place(entry, owners)
+        place: tuple[tuple[str, ...], str, str] = ((), "", "other")
+        if entry.area in AREAS and entry.owner in owners:
+            kind, studies = owners[entry.owner]
+            place = studies, kind, "media" if kind == MEDIA else AREAS[entry.area].part
         files[place] += 1
         sizes[place] += entry.size
     uses = [Use(*place, files[place], sizes[place]) for place in files]
@@ -189,22 +205,14 @@ def _owners(session: Session) -> Owners:
     return {owner: (kind, tuple(sorted(names[owner]))) for owner, kind in kinds.items()}
 
 
-def _place(entry: Entry, owners: Owners) -> tuple[tuple[str, ...], str, str]:
-    if entry.area in AREAS and entry.owner in owners:
-        kind, studies = owners[entry.owner]
-        return studies, kind, "media" if kind == MEDIA else AREAS[entry.area].part
-    return (), "", "other"
-
-
-# Whether the artefact store still holds what was stored in it (`creamtea db check`).
-
+# ---------------------------------------------------------------- creamtea db check
 
 MAX_AT_ONCE = 8  # objects that are read at a time
 
 
 @dataclass(frozen=True)
 class Fault:
-    """An object that the database refers to and that is not what was stored."""
+    """An object that the database refers to, and whose content is not what was stored."""
 
     path: str
     what: str  # "damaged" or "missing"
@@ -229,30 +237,27 @@ class _Object:
 def check_store(
     database: Database, store: ArtefactStore, report: Callable[[int, int], None] = lambda done, total: None
 ) -> StoreCheck:
-    """Read every object that the database refers to. `report` is called with the bytes read so far, and all.
+    """Read every object that the database refers to; InfrastructureError if the store cannot be read.
 
-    InfrastructureError if the store cannot be read.
+    `report` is called with the bytes read so far, and all bytes.
     """
     with database.session() as session:
         objects = _objects(session)
     total, done = sum(needed.size for needed in objects.values()), 0
     faults = []
     with ThreadPoolExecutor(min(MAX_AT_ONCE, os.cpu_count() or 1)) as readers:
-        for digest, found in zip(objects, readers.map(store.digest, objects), strict=True):
-            done += objects[digest].size
+        for (digest, needed), read in zip(objects.items(), readers.map(store.digest, objects), strict=True):
+            done += needed.size
             report(done, total)
-            if found != digest:
-                faults.append(_fault(store, digest, found, objects[digest]))
+            if read != digest:
+                what = "missing" if read is None else "damaged"
+                places, studies = tuple(sorted(needed.places)), tuple(sorted(needed.studies))
+                faults.append(Fault(store.object_path(digest), what, places, studies))
     return StoreCheck(len(objects), total, tuple(faults))
 
 
-def _fault(store: ArtefactStore, digest: str, found: str | None, needed: _Object) -> Fault:
-    what = "missing" if found is None else "damaged"
-    return Fault(store.object_path(digest), what, tuple(sorted(needed.places)), tuple(sorted(needed.studies)))
-
-
 def _objects(session: Session) -> dict[str, _Object]:
-    """What the database refers to, by digest."""
+    """Return the objects that the database refers to, by digest."""
     found: dict[str, _Object] = defaultdict(lambda: _Object(0, set(), set()))
     outputs = (
         select(StepFile.digest, StepFile.size, StepFile.name, StudyStep.node, StudyRow.name.label("study"))
@@ -278,7 +283,7 @@ def _objects(session: Session) -> dict[str, _Object]:
 
 
 def remedies(faults: Iterable[Fault]) -> list[str]:
-    """What to do about them, in sentences."""
+    """Say what to do about the faults, in sentences."""
     faults = list(faults)
     studies = sorted({study for fault in faults for study in fault.studies})
     lines = []
@@ -289,3 +294,89 @@ def remedies(faults: Iterable[Fault]) -> list[str]:
     if any(not fault.studies for fault in faults):
         lines.append("Put the others back from a backup.")
     return lines
+
+
+@dataclass(frozen=True)
+class Removed:
+    submissions: int
+    steps: int  # with their results; those that another study has stay
+
+
+def remove_study(database: Database, name: str, older: bool = False) -> Removed:
+    """Remove all submissions of a study, or those before the newest, and steps that no other study has.
+
+    Their files stay in the artefact store until `creamtea gc`. InputError for an unknown study, one that has
+    not ended, and one that a campaign rests on; with `older`, submissions with a campaign are kept.
+    """
+    with database.transaction() as session:
+        newest = find_study(session, name)
+        lock_steps(session)
+        chosen = select(StudyRow).where(StudyRow.name == name)
+        if older:
+            rests = exists().where(Campaign.study_id == StudyRow.id)
+            chosen = chosen.where(StudyRow.id != newest.id, StudyRow.state.not_in(LIVE), ~rests)
+        studies = {study.id: study for study in session.scalars(chosen)}
+        _check_removable(session, studies)
+        session.execute(delete(StudyRow).where(StudyRow.id.in_(studies)))  # their places with them
+        return Removed(len(studies), _drop_orphans(session))
+
+
+def _check_removable(session: Session, studies: dict[int, StudyRow]) -> None:
+    for study in studies.values():
+        if study.state in LIVE:
+            raise InputError(
+                f"study {study.name} is {study.state}: stop it with `creamtea cancel {study.name}` first"
+            )
+    campaigns = session.scalars(select(Campaign.name).where(Campaign.study_id.in_(studies))).all()
+    if campaigns:
+        name = next(iter(studies.values())).name
+        raise InputError(
+            f"study {name} is needed by {'campaign' if len(campaigns) == 1 else 'campaigns'} "
+            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: first remove "
+            "what is not needed with `creamtea campaign rm NAME`"
+        )
+
+
+@dataclass(frozen=True)
+class RemovedCampaign:
+    items: int
+    raters: int
+    answers: int  # of raters, each to an item
+
+
+def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
+    """Count what would be removed with a campaign; InputError if people may be rating it."""
+    if campaign.state == "launched":
+        raise InputError(
+            f"campaign {campaign.name} is launched, and people may be rating: end it with "
+            f"`creamtea campaign close {campaign.name}` first"
+        )
+    answered = select(func.count(Rating.assignment_id.distinct())).join(Assignment).join(Item)
+    return RemovedCampaign(
+        items=session.scalar(select(func.count(Item.id)).where(Item.campaign_id == campaign.id)) or 0,
+        raters=session.scalar(select(func.count(Rater.id)).where(Rater.campaign_id == campaign.id)) or 0,
+        answers=session.scalar(answered.where(Item.campaign_id == campaign.id)) or 0,
+    )
+
+
+def remove_campaign(database: Database, name: str) -> RemovedCampaign:
+    """Remove a draft or closed campaign with its items, links, log, and all that raters have left.
+
+    Files beside its sources stay in the artefact store until `creamtea gc`. InputError for an unknown
+    campaign and one that is launched.
+    """
+    with database.transaction() as session:
+        campaign = find_campaign(session, name, lock=True)
+        removed = what_it_holds(session, campaign)
+        session.execute(delete(Campaign).where(Campaign.id == campaign.id))  # all else with it
+        return removed
+
+
+def _drop_orphans(session: Session) -> int:
+    """Delete the steps without a place in any study, with their results; return how many."""
+    orphans = StepRow.key.not_in(select(StudyStep.step_key).distinct())
+    count = session.scalar(select(func.count()).where(orphans)) or 0
+    # a step's inputs are in every study that has the step, so that no other step reads an orphan
+    session.execute(delete(StepInput).where(StepInput.step_key.in_(select(StepRow.key).where(orphans))))
+    session.execute(delete(StepRow).where(orphans).execution_options(synchronize_session=False))
+    return count

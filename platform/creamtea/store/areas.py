@@ -1,8 +1,9 @@
-"""What an artefact store holds, and removing some of it while steps may be running."""
+"""What an artefact store holds, removing some of it while steps may be running, and the logs of attempts."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +27,10 @@ class Kept(Enum):
 
 @dataclass(frozen=True)
 class Area:
-    """`files`: what `creamtea gc` calls them; `part`: under what `creamtea du` counts those of a step."""
+    """A folder of the store.
+
+    `files`: what `creamtea gc` calls its files. `part`: the heading under which `creamtea du` counts them.
+    """
 
     files: str
     kept: Kept
@@ -58,9 +62,6 @@ AREAS = {
 }
 
 
-# When a file of any file system was last written.
-
-
 def modified_at(info: dict[str, Any]) -> float:
     """Return when a file was written, by fsspec's facts: seconds since 1970; infinite if unknown."""
     for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
@@ -70,9 +71,6 @@ def modified_at(info: dict[str, Any]) -> float:
             case int() | float() as seconds:
                 return float(seconds)
     return math.inf
-
-
-# What an artefact store holds, and removing some of it while steps may be running.
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def entries(store: ArtefactStore) -> Iterator[Entry]:
 
 
 def _unfinished_uploads(store: ArtefactStore) -> Iterator[Entry]:
-    """Uploads in parts that never ended, which S3 keeps out of sight and bills; of unknown size."""
+    """Yield uploads in parts that never ended, which S3 hides and bills; their size is unknown."""
     if not hasattr(store.fs, "list_multipart_uploads"):
         return
     bucket, prefix, _ = store.fs.split_path(store.base)
@@ -113,12 +111,12 @@ def _unfinished_uploads(store: ArtefactStore) -> Iterator[Entry]:
 
 
 def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
-    """Delete the file unless it was written since `before` (seconds since 1970); False: it stays.
+    """Delete the file unless it was written since `before` (seconds since 1970); False if it stays.
 
-    A step that produces an existing object again makes it young first. A file of a local root is therefore
-    moved away before its age is read: at this moment such a step has either made it young, and it is moved
-    back, or it finds the object gone and writes it anew. A remote store has no such move; there the step
-    would have to come between the reading of the age and the deletion, milliseconds later.
+    A step that produces an existing object again first renews its time. In a local root a file is therefore
+    moved away before its age is read: by then such a step has either renewed it, so that it is moved back, or
+    finds it gone and writes it again. A remote store has no such move; there the step would have to come
+    between the reading of the age and the deletion, milliseconds later.
     """
     with store.failures(entry.path), suppress(FileNotFoundError):
         if entry.area == UPLOADS:
@@ -127,20 +125,82 @@ def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
             store.fs.call_s3("abort_multipart_upload", **place)
             return True
         if store.local:
-            return _remove_local(Path(entry.path), Path(store.temporary()), before)
+            path, aside = Path(entry.path), Path(store.temporary())
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(aside)
+            if aside.stat().st_mtime >= before:
+                aside.replace(path)
+                return False
+            aside.unlink()
+            with suppress(OSError):  # the folder stays unless this was its last file
+                path.parent.rmdir()
+            return True
         if modified_at(store.fs.info(entry.path)) < before:
             store.fs.rm_file(entry.path)
             return True
     return False
 
 
-def _remove_local(path: Path, aside: Path, before: float) -> bool:
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    path.replace(aside)
-    if aside.stat().st_mtime >= before:
-        aside.replace(path)
-        return False
-    aside.unlink()
-    with suppress(OSError):  # the folder stays unless this was its last file
-        path.parent.rmdir()
-    return True
+# The logs of attempts: logs/<step key>/<fence>-<worker>.log, UTF-8 text. A claim raises a step's fence, so
+# that the last attempt has the largest. Worker 0 is the first of a group, or the only one.
+
+LOG_LIMIT = 1 << 20  # bytes of an attempt's log that are kept: its beginning and its end
+LOG_HEAD = 1 << 16  # bytes of its beginning
+
+_NAME = re.compile(r"(\d+)-(\d+)\.log$")
+
+
+@dataclass(frozen=True, order=True)
+class LogName:
+    fence: int
+    worker: int
+
+
+def write_log(store: ArtefactStore, key: str, name: LogName, content: bytes) -> None:
+    """Replace the attempt's log."""
+    path = _path(store, key, name)
+    with store.failures(path):
+        store.write(path, lambda place: store.fs.pipe_file(place, content), durable=False)
+
+
+def list_logs(store: ArtefactStore, key: str) -> list[LogName]:
+    """List the logs of a step's attempts, oldest first."""
+    folder = store.path_of("logs", key)
+    with store.failures(folder), suppress(FileNotFoundError):
+        matches = map(_NAME.search, store.fs.ls(folder, detail=False))
+        return sorted(LogName(int(match[1]), int(match[2])) for match in matches if match)
+    return []
+
+
+def read_log(store: ArtefactStore, key: str, name: LogName) -> str:
+    """Return what has been written of an attempt's log; empty if nothing."""
+    path = _path(store, key, name)
+    with store.failures(path), suppress(FileNotFoundError):
+        return bytes(store.fs.cat_file(path)).decode(errors="replace")
+    return ""
+
+
+def shorten_log(content: bytes, length: int) -> bytes:
+    """Return a log of `length` bytes as it is stored.
+
+    `content`: the whole log, or its first LOG_HEAD and last LOG_LIMIT - LOG_HEAD bytes.
+    """
+    if length <= LOG_LIMIT:
+        return content
+    gap = f"\n… {length - LOG_LIMIT:,} bytes are left out here …\n".encode()
+    return content[:LOG_HEAD] + gap + content[LOG_HEAD:]
+
+
+def new_text(shown: str, content: str) -> str:
+    """Return the part of a log's content that has not been shown; `shown` is the earlier content.
+
+    If the beginnings differ, a middle part was left out: then the text after the last shown lines is new.
+    """
+    if content.startswith(shown):
+        return content[len(shown) :]
+    _, overlap, after = content.rpartition(shown[-500:])
+    return after if overlap else content
+
+
+def _path(store: ArtefactStore, key: str, name: LogName) -> str:
+    return store.path_of("logs", key, f"{name.fence:06d}-{name.worker}.log")

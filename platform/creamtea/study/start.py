@@ -1,4 +1,8 @@
-"""From two text files to a first study: survey, text set aside, settings, timing, the file."""
+"""`creamtea init`: from two text files to a first study.
+
+It surveys the text, sets lines aside for development and test, chooses settings, times a few updates and
+writes the file.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,71 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+from numpy.typing import NDArray
+
 from creamtea.errors import InputError
 from creamtea.languages import ending
 from creamtea.methods.texts import LANGUAGE_CODE
-from creamtea.study.files import UnreadableFile, scan
+from creamtea.study.data_files import UnreadableFile, scan
+from creamtea.study.first_study import (
+    FirstStudy,
+    Pair,
+    Timing,
+    architecture,
+    own_cpus,
+    recipe_for,
+    study_text,
+    time_updates,
+)
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
-from creamtea.study.start import aside
-from creamtea.study.start.aside import Pair
-from creamtea.study.start.recipe import recipe_for
-from creamtea.study.start.text import FirstStudy, architecture, study_text
-from creamtea.study.start.timing import Timing, own_cpus, time_updates
 from creamtea.study.survey import Survey, bare, lines_of, survey
 from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise
+
+MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # of each set: a 15th of the pairs, within these
+
+
+def draw_lines(text: Survey, sets: list[str], seed: int) -> dict[str, NDArray[np.int64]]:
+    """Draw the lines (from 0) of each set.
+
+    Only pairs whose two sides are not empty and occur once in the text, ignoring case and punctuation, are
+    drawn: no sentence that is set aside stays in the training text. `text` is a survey by `bare` sentences.
+    InputError if there are too few such pairs.
+    """
+    once = np.ones(text.pairs, dtype=np.bool_)
+    for side in (text.source, text.target):
+        _, places, counts = np.unique(side.sentences, return_inverse=True, return_counts=True)
+        once &= (counts[places] == 1) & (side.sentences != hash(bare("")))
+    candidates = np.flatnonzero(once)
+    each = min(MAX_LINES, max(MIN_LINES, text.pairs // SHARE))
+    if each * len(sets) > len(candidates) // 2:
+        raise InputError(
+            f"only {len(candidates):,} of {counted(text.pairs, 'pair')} have sentences that occur once, "
+            f"which is too few to set aside {each * len(sets):,} of them: give --dev and --test, or more text"
+        )
+    drawn = np.random.default_rng(seed).choice(candidates, each * len(sets), replace=False)
+    return {name: np.sort(part) for name, part in zip(sets, np.split(drawn, len(sets)), strict=True)}
+
+
+def write_sets(
+    text: Pair, sets: dict[str, NDArray[np.int64]], folder: Path, suffixes: tuple[str, str]
+) -> None:
+    """Write `train` and each set into the folder, as NAME.SUFFIX; the text's own files are not changed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    of_line = {int(line): name for name, lines in sets.items() for line in lines}
+    for path, suffix in zip((text.source, text.target), suffixes, strict=True):
+        with ExitStack() as stack:
+            files = {
+                name: stack.enter_context(
+                    (folder / f"{name}.{suffix}").open("w", encoding="utf-8", newline="")
+                )
+                for name in ("train", *sets)
+            }
+            for number, line in enumerate(lines_of(path)):
+                files[of_line.get(number, "train")].write(line + "\n")
+
 
 MIN_PAIRS = 300
 SETS = ("dev", "test")
@@ -35,7 +90,7 @@ ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bit
 
 @dataclass(frozen=True)
 class InitOptions:
-    """What `creamtea init` was asked for. `given`: the pairs of dev and test that exist."""
+    """The options of `creamtea init`. `given`: the pairs of dev and test that exist."""
 
     train: Pair
     given: dict[str, Pair]
@@ -47,9 +102,11 @@ class InitOptions:
 
 
 def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
-    """Write the study, and its text set aside into a folder beside it. InputError before anything is written
-    if a file is bad, or if something would be overwritten. What ends it early, an interruption too, leaves
-    nothing of its own behind."""
+    """Write the study, and a folder beside it with the text set aside.
+
+    InputError, before anything is written, if a file is bad or something would be overwritten. If it ends
+    early, by an interruption too, it leaves nothing behind.
+    """
     pairs = {"train": options.train, **options.given}
     for name, pair in pairs.items():
         progress(f"reading {name}: {pair.source}, {pair.target}")
@@ -75,48 +132,38 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
             place = Path(stack.enter_context(TemporaryDirectory(dir=parent, prefix=".creamtea-init-")))
         why = ""
         if missing:
-            sets = aside.draw(text, missing, options.seed)
+            sets = draw_lines(text, missing, options.seed)
             progress(
                 f"setting aside {counted(sum(map(len, sets.values())), 'pair')} for {' and '.join(missing)}"
             )
             with _writing(options.output):
-                aside.write(options.train, sets, place / TEXT, languages)
+                write_sets(options.train, sets, place / TEXT, languages)
             train, folder = _pair("train", place / TEXT, languages), _data_folder(options)
             text = survey(train.source, train.target, bare, unspaced=unspaced, held_out=held_out)
             pairs |= {name: _pair(name, folder, languages) for name in ("train", *missing)}
-            why = _how_set_aside(missing, options.seed)
-        study = _first_study(options, languages, pairs, why, text)
+            why = (
+                f"\n    # `creamtea init` set {' and '.join(missing)} aside at random "
+                f"(seed {options.seed}):\n    # none of their sentences is in the training text."
+            )
+        study = FirstStudy(
+            name=study_name(options),
+            file=options.output,
+            root=_root(pairs, options.output),
+            languages=languages,
+            train=pairs["train"],
+            dev=pairs["dev"],
+            test=pairs["test"],
+            aside=why,
+            text=text,
+            recipe=recipe_for(text),
+            timing=Timing(own_cpus(), {}),
+        )
         if options.timed:
             progress("timing a few updates of this shape")
             study = replace(study, timing=time_updates(study.recipe, architecture(study.recipe), text))
         with _writing(options.output):
             _put(study, place, _data_folder(options))
     return study
-
-
-def _first_study(
-    options: InitOptions, languages: tuple[str, str], pairs: dict[str, Pair], why: str, text: Survey
-) -> FirstStudy:
-    return FirstStudy(
-        name=study_name(options),
-        file=options.output,
-        root=_root(pairs, options.output),
-        languages=languages,
-        train=pairs["train"],
-        dev=pairs["dev"],
-        test=pairs["test"],
-        aside=why,
-        text=text,
-        recipe=recipe_for(text),
-        timing=Timing(own_cpus(), {}),
-    )
-
-
-def _how_set_aside(sets: list[str], seed: int) -> str:
-    return (
-        f"\n    # `creamtea init` set {' and '.join(sets)} aside at random (seed {seed}):\n"
-        "    # none of their sentences is in the training text."
-    )
 
 
 def _pair(name: str, folder: Path, suffixes: tuple[str, str]) -> Pair:
@@ -129,7 +176,7 @@ def _data_folder(options: InitOptions) -> Path:
 
 @contextmanager
 def _writing(output: Path) -> Iterator[None]:
-    """An OSError while something is written becomes an InputError."""
+    """Turn an OSError while writing into an InputError."""
     try:
         yield
     except OSError as error:
@@ -140,8 +187,10 @@ def _writing(output: Path) -> Iterator[None]:
 
 
 def _put(study: FirstStudy, place: Path, folder: Path) -> None:
-    """Move the text that was set aside from `place` to its folder, and write the study, once it holds what it
-    promises. StudyErrors where it does not."""
+    """Move the text that was set aside from `place` to its folder, and write the study.
+
+    The study is loaded and planned first; StudyErrors if it is not valid.
+    """
     text, draft, before = place / TEXT, place / "study", place / "before"
     draft.write_text(study_text(study), encoding="utf-8")
     before.mkdir()
@@ -189,7 +238,7 @@ def _check(pair: Pair) -> None:
 
 
 def _languages(options: InitOptions) -> tuple[str, str]:
-    """As asked for, or by the ends of the files' names: train.en, train.en.gz."""
+    """Return the languages asked for, else those at the ends of the files' names: train.en, train.en.gz."""
     files = (options.train.source, options.train.target)
     names = ("source", "target")
     codes = []
@@ -205,8 +254,10 @@ def _languages(options: InitOptions) -> tuple[str, str]:
 
 
 def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list[str]) -> None:
-    """InputError if the study or the text that is set aside could not be written, or would overwrite text
-    that is read, or without --force anything."""
+    """Check that the study and the text set aside can be written.
+
+    InputError if they cannot, if they would overwrite a text that is read or, without --force, anything.
+    """
     read = [path for pair in pairs.values() for path in (pair.source, pair.target)]
     output = options.output
     for path in (output, *read):
@@ -231,7 +282,7 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
         for path in (path for path in written if path.exists()):
             if not path.is_file():
                 raise InputError(f"{path}: is not a file; move it, or name another study with --output")
-            if any(path.samefile(one) for one in read):
+            if any(path.samefile(text) for text in read):
                 raise InputError(
                     f"{path} would be overwritten, and is read: move it, or name another study with --output"
                 )
@@ -242,8 +293,7 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
 
 
 def study_name(options: InitOptions) -> str:
-    """As the file is called that was asked for; else as the text is, or its folder: not every study is
-    "study"."""
+    """Name the study after its file, or if that is "study", after the text or its folder."""
     name = _plain(options.output.stem)
     if name != "study":
         return name or "study"
@@ -254,14 +304,14 @@ def study_name(options: InitOptions) -> str:
 
 
 def _plain(text: str) -> str:
-    """As a study's name may be."""
+    """Make a valid name of a study from a text."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
     other = re.match(r"[^A-Za-z]", name) or name.lower() in ("true", "false", "null")  # as YAML reads them
     return f"study-{name}" if other else name
 
 
 def _root(pairs: dict[str, Pair], study: Path) -> Path:
-    """The study's own folder, if all files are below it, or the innermost one that holds them."""
+    """Return the study's folder if all files are below it, else the innermost folder that holds them."""
     paths = [path for pair in pairs.values() for path in (pair.source, pair.target)]
     files = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - links stay as they are
     here = Path(os.path.abspath(study.parent))  # noqa: PTH100

@@ -1,1 +1,0 @@
-"""A first study from two text files (`creamtea init`)."""

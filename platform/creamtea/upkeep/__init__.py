@@ -1,1 +1,0 @@
-"""Keeping house: what takes space, what no study needs, removing studies."""
