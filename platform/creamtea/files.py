@@ -226,7 +226,7 @@ UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeE
 
 
 def unpack(packed: Path, folder: Path) -> Path:
-    """Unpack into the new `folder`; return the folder in it if everything is in one, as in a zipped folder.
+    """Unpack into the new `folder`; if everything is in one folder, return that one.
 
     InputError if it is not a ZIP file, holds more than MAX_FILES files or unpacks to more than MAX_UNPACKED
     bytes (counted while writing: a ZIP file may lie about sizes), and for names that lead out of the folder,

@@ -344,7 +344,10 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
 
 
 def _guarded(place: str, findings: Findings, check: Callable[[], None]) -> None:
-    """Run a check; rows that it cannot compute with (a rating of an unknown system, say) are a difference."""
+    """Run a check; if its rows cannot be computed with, that is a difference.
+
+    An example is a rating of an unknown system.
+    """
     try:
         check()
     except CreamteaError as error:

@@ -32,8 +32,7 @@ PRESETS: dict[str, Block] = {
 
 
 class Architecture(Method):
-    """What a variant's model is built like. A preset names the sizes; what is written beside it overrides
-    it."""
+    """How a variant's model is built. A preset gives the sizes; keys written beside it override it."""
 
     # of training alone: models that differ in nothing else have the same weights to load
     DROPOUT: ClassVar[frozenset[str]] = frozenset({"dropout", "attention_dropout"})
@@ -55,8 +54,11 @@ def _unless(default: Any) -> Any:
 
 
 class Layered(Architecture):
-    """Encoder and decoder layers. By default they are pre-norm, and source, target and output embeddings are
-    one matrix. Marian's models (OPUS-MT) are post-norm with SiLU and `positions: halves`."""
+    """Encoder and decoder layers.
+
+    By default they are pre-norm, and source, target and output embeddings are one matrix. Marian's models
+    (OPUS-MT) are post-norm with SiLU and `positions: halves`.
+    """
 
     # sizes of a paper; keys written beside it override them: small (3+3 layers, width 128), base (6+6,
     # 512), big (6+6, 1024), deep (20+2 SSRU, 1024)
@@ -139,8 +141,10 @@ class SsruArchitecture(Layered):
 
 
 class RnnArchitecture(Architecture):
-    """Bidirectional LSTM encoder; LSTM decoder with attention and input feeding (Luong et al. 2015), as in
-    Peters and Martins (2021, sections 4.1 and 4.2). Embeddings are not tied."""
+    """Bidirectional LSTM encoder; LSTM decoder with attention and input feeding.
+
+    Luong et al. (2015), as in Peters and Martins (2021), sections 4.1 and 4.2. Embeddings are not tied.
+    """
 
     kind: Literal["rnn"]
     layers: Count = 2  # [layers] of the encoder, and of the decoder
@@ -185,10 +189,11 @@ ARCHITECTURES: Family[Any] = Family(
 
 
 class Nvs(Strict):
-    """Neural vocabulary selection head (Domhan et al. 2022, Eq. 3), gradients blocked before the encoder. The
-    translation model's weights are exactly those of a training without the head.
+    """Neural vocabulary selection head (Domhan et al. 2022, Eq. 3).
 
-    `auto_weight` x in place of `positive_weight`: x · n_neg / n_pos of each sentence (Appendix B).
+    Gradients are blocked before the encoder: the translation model's weights are exactly those of a training
+    without the head. `auto_weight` x replaces `positive_weight` by x · n_neg / n_pos of each sentence
+    (Appendix B).
     """
 
     # weight of a reference subword in the head's loss, where any other weighs 1

@@ -98,9 +98,11 @@ class SyntheticCorpus(Corpus):
 
 
 class PhrasebookCorpus(Corpus):
-    """Sentence pairs of a phrasebook, a text file of patterns and of the words that fill them, and the pairs
-    of text files beside them. A tenth of what may fill a pattern is held out of it: a development sentence
-    has such a filling, a training sentence none."""
+    """Sentence pairs made from a phrasebook, and the pairs of text files beside them.
+
+    A phrasebook is a text file of patterns and of words that fill them. A tenth of the fillings of each
+    pattern is held out: every development sentence has such a filling, no training sentence has one.
+    """
 
     kind: Literal["phrasebook"]
     file: str  # path of the phrasebook (format: workers/creamtea_workers/corpora/phrasebook.py)
@@ -146,8 +148,11 @@ IBM3 = StepKind(
 
 
 class Ibm3Corpus(Corpus):
-    """The source sentences of a corpus of files, translated by sampling an IBM-3 model whose tables were
-    counted in an alignment of that corpus' subwords (SCONES, Appendix B)."""
+    """The source sentences of a corpus of files with sampled translations.
+
+    They are sampled from an IBM-3 model whose tables are counted in an alignment of the corpus' subwords
+    (SCONES paper, Appendix B).
+    """
 
     kind: Literal["ibm3"]
     corpus: Name  # a corpus of files
@@ -245,8 +250,11 @@ def word_files(files: Sequence[File], lines: WordLines | None) -> TextPlan:
 
 
 class G2pCorpus(WordCorpus):
-    """Words and their phones in several languages (SIGMORPHON 2020, task 1): word TAB phones, with {language}
-    in the paths. A source is the language as one symbol and the word: "<ady>абан"."""
+    """Words and their phones in several languages (SIGMORPHON 2020, task 1).
+
+    A line is word TAB phones; paths contain {language}. A source is the language as one symbol and the word:
+    "<ady>абан".
+    """
 
     kind: Literal["g2p"]
     languages: LanguageList  # codes, which stand for {language} in the paths
@@ -275,13 +283,15 @@ class G2pCorpus(WordCorpus):
 
 
 class InflectionCorpus(WordCorpus):
-    """Lemmas and inflected forms (SIGMORPHON 2019, task 1): lemma TAB form TAB tags, of pairs of a language
-    with many words and one with few, with {pair}, {high} and {low} in the paths. A source is the language,
-    the lemma and the tags, "<zulu>hamba<V><PST>"; development words are of the languages with few.
+    """Lemmas and inflected forms (SIGMORPHON 2019, task 1).
+
+    A line is lemma TAB form TAB tags. Each pair has a language with many words and one with few; paths
+    contain {pair}, {high} and {low}. A source is the language, the lemma and the tags, "<zulu>hamba<V><PST>";
+    development words are of the languages with few words.
 
     `repeat` up-samples the words of the languages with few. `hallucinated` adds so many made-up words of each
-    of these languages: what a lemma and its form share is replaced by random characters (Anastasopoulos and
-    Neubig 2019).
+    of these languages: the characters that a lemma and its form share are replaced by random ones
+    (Anastasopoulos and Neubig 2019).
     """
 
     kind: Literal["inflection"]

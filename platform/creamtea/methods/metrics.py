@@ -132,8 +132,10 @@ class Bleu(Metric):
         return self if self.tokenize else self.model_copy(update={"tokenize": bleu_tokenizer(language)})
 
     def _unusual(self, lowercase: str) -> list[str]:
-        """List the settings that differ from sacreBLEU's defaults. `lowercase` names the one about letter
-        case."""
+        """List the settings that differ from sacreBLEU's defaults.
+
+        `lowercase`: the name of the setting about letter case.
+        """
         other = [self.tokenize] if self.tokenize not in (None, "13a") else []
         return [*filter(None, other), *[lowercase] * self.lowercase]
 
@@ -241,8 +243,11 @@ class Display(Strict):
 
 
 class Command(Metric):
-    """A program that scores segments in an environment of its own. `scorer` is what this machine calls it.
-    `model` is a path below --data, which the key pins by content, or a name that the program knows."""
+    """A program that scores segments in an environment of its own.
+
+    `scorer` is its name on this machine. `model` is a path below --data, which the key pins by content, or a
+    name that the program knows.
+    """
 
     kind: Literal["command"]
     scorer: Name  # what this machine's file of scorers calls the program
@@ -304,8 +309,11 @@ def _short(model: str) -> str:
 
 
 class OfWords(Metric):
-    """Metrics of words, each word right or wrong: computed for each language of a test set, and averaged
-    (Peters and Martins 2021, sections 4.1 and 4.2)."""
+    """Metrics of words, each of which is right or wrong.
+
+    They are computed for each language of a test set, and averaged (Peters and Martins 2021, sections 4.1 and
+    4.2).
+    """
 
     title: ClassVar[str]
     worker: ClassVar[str] = "creamtea_workers.metrics.words"
@@ -329,8 +337,10 @@ class Wer(OfWords):
 
 
 class Per(OfWords):
-    """Phone error rate: sum of the Levenshtein distances in tokens (what stands between blanks) over the sum
-    of the references' tokens."""
+    """Phone error rate: Levenshtein distances in tokens, relative to the references' tokens.
+
+    Both are summed first. Tokens are separated by blanks.
+    """
 
     kind: Literal["per"]
     title: ClassVar[str] = "PER"
@@ -362,8 +372,11 @@ METRICS: Family[Any] = Family("metric", Metric, "creamtea.methods.metrics", ("bu
 
 
 class Significance(Strict):
-    """Against the baseline: the paired bootstrap (Koehn 2004) and paired approximate randomisation (Riezler
-    and Maxwell 2005), both as in sacreBLEU."""
+    """Tests of differences from the baseline, both as in sacreBLEU.
+
+    They are the paired bootstrap (Koehn 2004) and paired approximate randomisation (Riezler and Maxwell
+    2005).
+    """
 
     samples: Annotated[int, Field(ge=100, le=10**6)] = 1000  # [samples] of the bootstrap
     trials: Annotated[int, Field(ge=100, le=10**7)] = 10000  # [trials] of the randomisation
@@ -392,9 +405,11 @@ class LatencyProtocol(Strict):
 
 
 class Latency(LatencyProtocol):
-    """Latency of systems, interleaved in one process. Every system's time is also given as a
-    percentage of each of `baselines`: name the full vocabulary in fp32 and in int8 there, since a speed-up
-    over fp32 alone may be one that int8 gives for nothing."""
+    """Latency of systems, interleaved in one process.
+
+    Every system's time is also given as a percentage of each of `baselines`. Name the full vocabulary in fp32
+    and in int8 there: a speed-up over fp32 alone may come from int8.
+    """
 
     test_set: Name  # a test set of the study
     systems: list[Name] | None = None  # systems that are timed; none named: every one

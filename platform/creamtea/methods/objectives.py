@@ -67,8 +67,10 @@ class Softmax(FenchelYoung):
 
 
 class Scones(Objective):
-    """SCONES (Stahlberg and Kumar 2022, Eq. 6): alpha weighs the negative labels. Label smoothing is that
-    of each binary label (Eqs. 11 and 12)."""
+    """SCONES (Stahlberg and Kumar 2022, Eq. 6): alpha weighs the negative labels.
+
+    Label smoothing applies to each binary label (Eqs. 11 and 12).
+    """
 
     kind: Literal["scones"]
     alpha: Factor = 0.5  # weight of the negative labels

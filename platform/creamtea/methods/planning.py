@@ -32,7 +32,10 @@ class HeldOut(Strict):
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file whose lines (None: all, else the first `lines`) a function reads; ValueError for a wrong one."""
+    """A file whose lines a function reads; it raises ValueError for a wrong line.
+
+    `lines`: only the first are read; None: all.
+    """
 
     file: File
     lines: int | None

@@ -77,8 +77,11 @@ class Greedy(Search):
 
 
 class Beam(Search):
-    """Beam search. The default divides scores by length, as Sockeye and others do: without that, beams prefer
-    short outputs. The studies of papers/ say 0.0, as their papers do."""
+    """Beam search.
+
+    By default scores are divided by length, as in Sockeye and others: without that, beams prefer short
+    outputs. The studies of papers/ use 0.0, as their papers do.
+    """
 
     kind: Literal["beam"]
     width: Annotated[int, Field(ge=1, le=1000)] = 4  # [hypotheses] kept at each step
@@ -125,9 +128,11 @@ class Beam(Search):
 
 
 class Exact(Search):
-    """Depth-first search for the best hypothesis of all that `max_length_ratio` allows (Stahlberg and Byrne
-    2019), from a beam search's score as the first bound. What it has not proved when a limit is reached is
-    reported as such."""
+    """Depth-first search for the best hypothesis of all that `max_length_ratio` allows.
+
+    A beam search's score is the first bound (Stahlberg and Byrne 2019). Translations that are not proved when
+    a limit is reached are reported as such.
+    """
 
     kind: Literal["exact"]
     max_states: Positive = 1_000_000  # [decoder states] per sentence at most (the SCONES paper's limit)
@@ -210,8 +215,10 @@ UTILITIES = {"chrf": "chrF", "bleu": "BLEU"}  # sentence-level, by their names i
 
 
 class Mbr(Sampling):
-    """Minimum Bayes risk over samples: the one with the highest mean utility against the others (Eikema and
-    Aziz 2020)."""
+    """Minimum Bayes risk over samples: the sample with the highest mean utility against the others.
+
+    Eikema and Aziz (2020).
+    """
 
     kind: Literal["mbr"]
     samples: Annotated[int, Field(ge=2, le=1000)] = 32  # [samples] drawn per sentence

@@ -61,8 +61,10 @@ class FullVocabulary(Selection):
 
 
 class LexiconSelection(Selection):
-    """Top-k target subwords per source subword of the study's alignment lexicon, union over the sentence.
-    With `frequent` also the most frequent subwords of the training targets, as in Marian's shortlists."""
+    """Top-k target subwords per source subword of the alignment lexicon, united over the sentence.
+
+    With `frequent` also the most frequent subwords of the training targets, as in Marian's shortlists.
+    """
 
     kind: Literal["lexicon"]
     k: Positive = 200  # [subwords] of the target per source subword

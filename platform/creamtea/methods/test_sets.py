@@ -77,12 +77,16 @@ class ItdsIdioms(Strict):
 
 
 class FilesTestSet(OfFile):
-    """`more_references` are further references, aligned like `target`, for the metrics that can use them; the
-    line of a segment without one is empty. Without `target` there are no references: metrics that need them
-    score nothing, and the outputs are compared by the other metrics, by people, and with each other.
-    `idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
-    per line, character offsets into the source and the reference. `target` may be a text instead: a
-    translation of the idiom that need not be in the reference."""
+    """Segments of line-aligned text files.
+
+    `more_references` are aligned like `target`, for the metrics that can use them; the line of a segment
+    without one is empty. Without `target` there are no references: the outputs are compared by metrics
+    without references, by people, and with each other.
+
+    `idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]} per
+    line, with character offsets into the source and the reference. `target` may instead be a text: a
+    translation of the idiom that need not be in the reference.
+    """
 
     kind: Literal["files"]
     # path of the reference; none: a test set without references
@@ -160,8 +164,10 @@ class SyntheticTestSet(MadeUpTestSet):
 
 
 class PhrasebookTestSet(MadeUpTestSet):
-    """Sentences of a phrasebook that are not in the corpus's text, each with a filling that its pattern has
-    nowhere in the training text. Their idioms are annotated."""
+    """Sentences of a phrasebook that are not in the corpus's text, with annotated idioms.
+
+    Each has a filling that its pattern has nowhere in the training text.
+    """
 
     kind: Literal["phrasebook"]
     corpus: Name  # a corpus of kind `phrasebook`
@@ -201,9 +207,11 @@ class Ibm3TestSet(OfFile):
 
 
 class WordTestSet(TestSet):
-    """Words in SIGMORPHON's tab-separated files, of which `limit` takes the first of each language. The
-    languages are groups: metrics are computed for each, and averaged. The first N of it are an equal share of
-    each language, and at least one."""
+    """Words in SIGMORPHON's tab-separated files; `limit` takes the first of each language.
+
+    The languages are groups: metrics are computed for each, and averaged. The first N words of a test set are
+    an equal share of each language, and at least one.
+    """
 
     file: str  # path, with the names in braces of its corpus
     limit: Positive | None = None  # [words] only the first of each language

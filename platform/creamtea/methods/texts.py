@@ -27,9 +27,10 @@ class Languages(Strict):
 
 
 class TextPair(Strict):
-    """Two line-aligned text files, plain or gzip, UTF-8; paths are taken relative to the study or to --data.
+    """Two line-aligned text files, plain or gzip, UTF-8.
 
-    `tokenized: moses` says that the files hold Moses' tokens and escapes: both are undone when they are read.
+    Paths are relative to the study or to --data. `tokenized: moses` says that the files hold Moses' tokens
+    and escapes: both are undone when they are read.
     """
 
     source: str  # path of the source text
@@ -48,7 +49,10 @@ DropReason = Literal["empty", "too_long", "ratio"]
 
 
 class Filters(Strict):
-    """Filters of training text. A development set loses only pairs with an empty side; a test set nothing."""
+    """Filters of training text.
+
+    A development set loses only pairs with an empty side; a test set loses nothing.
+    """
 
     # [words] on either side, split on white space; where a language has no blanks between words, 0.6 for each
     # character of Chinese and Japanese, 0.2 for each letter of Thai, Lao, Khmer and Burmese
@@ -88,8 +92,11 @@ SAMPLE = 1_000_000
 
 
 class Subwords(Strict):
-    """bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
-    all the symbols in the training text for each side (`source`, `target`)."""
+    """The subwords of a study.
+
+    bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
+    all the symbols in the training text for each side (`source`, `target`).
+    """
 
     # bpe and unigram: a joint SentencePiece model; characters: symbols of each side
     kind: Literal["bpe", "unigram", "characters"] = "bpe"

@@ -40,10 +40,12 @@ Start = Annotated[
 
 
 class Variant(Strict):
-    """What is trained. `start_from` names another variant whose trained weights (of the same seed) this one
-    is fine-tuned from, with its subwords: adaptation to another corpus. `alignment_corpus`: what its lexicon
-    is aligned on, by default its own corpus (NVS paper, Appendix A: the general corpus with the in-domain
-    text up-sampled)."""
+    """What is trained.
+
+    `start_from` names another variant from whose trained weights (of the same seed) this one is fine-tuned,
+    with its subwords: adaptation to another corpus. `alignment_corpus`: the corpus for its lexicon, by
+    default its own (NVS paper, Appendix A: the general corpus with the in-domain text up-sampled).
+    """
 
     corpus: Name  # a corpus of the study
     # a subword model of the study; none where it starts from an imported model, which has its own
@@ -62,12 +64,16 @@ class Variant(Strict):
 
 
 class System(Strict):
-    """What translates: a variant that the study trains; `model`, one that was trained elsewhere; or, from
-    anywhere, `outputs`, text files by test set with a line for each segment; or `reference`, the number of a
-    human reference of its test sets (1 is their `target`), which is rated like a system and scored against
-    the others. `test_sets`: what it translates,
-    by default all of the study's. `baseline`: what it is compared with, by default the study's, and
-    `more_baselines` besides."""
+    """What translates.
+
+    That is a `variant`, which the study trains; or a `model` that was trained elsewhere; or `outputs` from
+    anywhere, text files by test set with a line for each segment; or `reference`, the number of a human
+    reference of its test sets (1 is their `target`), which is rated like a system and scored against the
+    others.
+
+    `test_sets`: what it translates, by default all of the study's. `baseline`: the system that it is compared
+    with, by default the study's; `more_baselines`: further ones.
+    """
 
     # for editors; `creamtea.study.checks` says which of the four is wrong
     model_config = ConfigDict(
@@ -108,8 +114,11 @@ class System(Strict):
 
 
 class Track(Strict):
-    """Each training is a run, with its curves as they grow and the scores of what decodes with it. Keys and
-    addresses come from the library's own environment variables (`MLFLOW_TRACKING_URI`, `WANDB_API_KEY`)."""
+    """Where trainings are sent as they run.
+
+    Each training is a run, with its curves and the scores of its outputs. Keys and addresses come from the
+    library's own environment variables (`MLFLOW_TRACKING_URI`, `WANDB_API_KEY`).
+    """
 
     # the library, which an extra of the same name installs
     kind: Literal["tensorboard", "mlflow", "wandb"]
@@ -117,8 +126,11 @@ class Track(Strict):
 
 
 class Study(Strict):
-    """Every system translates every test set unless it names its own. Without a system that is trained here
-    there are no corpora, subwords and variants."""
+    """A study as a researcher writes it.
+
+    Every system translates every test set unless it names its own. Without a system that is trained here
+    there are no corpora, subwords and variants.
+    """
 
     name: Name  # under which results are kept and reports are asked for
     description: str = ""  # shown in reports
@@ -174,7 +186,7 @@ class Study(Strict):
         return start if isinstance(start, ImportedModel) else None
 
     def alignment_corpus(self, system: System) -> str:
-        """The corpus that a system's lexicon is aligned on; "" of an imported model that names none."""
+        """Return the corpus that a system's lexicon is aligned on; "" if an imported model names none."""
         if system.model is not None:
             return system.alignment_corpus or ""
         variant = self.variants[system.variant]

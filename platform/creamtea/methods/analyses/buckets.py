@@ -51,10 +51,12 @@ class BucketsParams(StepParams):
 
 
 class Buckets(Analysis):
-    """Scores of buckets of a test set: of short and long sentences, of those with rare words, with an idiom,
-    with a label of your own. A bucket's score is that of its segments' summed statistics, with a bootstrap
-    interval over them. A hard bucket is hard for every system: compare systems within a bucket. Words are
-    runs of letters and digits, whatever their case; in languages without blanks, single characters."""
+    """Scores of parts of a test set: short and long sentences, rare words, idioms, your own labels.
+
+    A bucket's score comes from its segments' summed statistics, with a bootstrap interval over the segments.
+    A hard bucket is hard for every system: compare systems within a bucket. Words are runs of letters and
+    digits, whatever their case; in languages without blanks, single characters.
+    """
 
     kind: Literal["buckets"]
     systems: list[Name] | None = None  # none given: all that translate the test set, but for references

@@ -25,9 +25,11 @@ class CalibrationParams(StepParams):
 
 
 class Calibration(OfFirstSentences):
-    """Expected calibration error of the most likely subword, teacher-forced (Peters and Martins 2021, Table
-    7). For SCONES of the largest σ, which is another quantity. Bars of the diagram are Wilson intervals over
-    positions."""
+    """Expected calibration error of the most likely subword, teacher-forced.
+
+    As in Peters and Martins (2021), Table 7. For SCONES it is that of the largest σ, which is another
+    quantity. Bars of the diagram are Wilson intervals over positions.
+    """
 
     kind: Literal["calibration"]
     bins: Annotated[int, Field(ge=2, le=100)] = 10  # of equal width, over the confidence
@@ -80,8 +82,10 @@ class SupportDensityParams(StepParams):
 
 
 class SupportDensity(OfFirstSentences):
-    """Mean share of the vocabulary with a probability above zero, teacher-forced (Peters and Martins 2021,
-    Table 6)."""
+    """Mean share of the vocabulary with a probability above zero, teacher-forced.
+
+    As in Peters and Martins (2021), Table 6.
+    """
 
     kind: Literal["support_density"]
 

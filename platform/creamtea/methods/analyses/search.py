@@ -90,8 +90,10 @@ def beam_settings(spec: OverBeams) -> list[RowSetting]:
 
 
 class BeamSizes(OverBeams):
-    """The beam-search curse: what a wider beam does to quality, length and empty outputs (SCONES, Figures 3
-    and 4)."""
+    """The beam-search curse: what a wider beam does to quality, length and empty outputs.
+
+    As in the SCONES paper, Figures 3 and 4.
+    """
 
     kind: Literal["beam_sizes"]
     widths: Annotated[list[Width], Field(min_length=1)] = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -166,8 +168,11 @@ OUTCOMES = TableLayout(
 
 
 class SearchErrors(OverBeams):
-    """How often a beam search misses the best translation of all, and what that translation is like (SCONES,
-    sections 4.3 and 4.4, Figures 5 to 7). Errors are counted over the sentences whose best is proved."""
+    """How often a beam search misses the best translation, and what that translation is like.
+
+    As in the SCONES paper, sections 4.3 and 4.4, Figures 5 to 7. Errors are counted over the sentences whose
+    best translation is proved.
+    """
 
     kind: Literal["search_errors"]
     widths: Annotated[list[Width], Field(min_length=1)] = [1, 4]  # [hypotheses] widths of the beams
@@ -258,8 +263,10 @@ def length_settings(spec: DepthLimited) -> list[RowSetting]:
 
 
 class DepthLimited(OfFirstSentences):
-    """How often a hypothesis of at most so many subwords outscores the beam's (Peters and Martins 2021, Table
-    5)."""
+    """How often a hypothesis of at most so many subwords outscores the beam's.
+
+    As in Peters and Martins (2021), Table 5.
+    """
 
     kind: Literal["depth_limited"]
     # [subwords] lengths up to which hypotheses are searched
@@ -308,8 +315,11 @@ class EmptyStringParams(InPrecision):
 
 
 class EmptyString(Analysis):
-    """How often the model prefers the empty string to the system's output (Peters and Martins 2021, Table 4,
-    which is of outputs that are not empty), and by how much (as SCONES, Figure 6, of exact search)."""
+    """How often, and by how much, the model prefers the empty string to the system's output.
+
+    Peters and Martins (2021), Table 4, count outputs that are not empty. The difference is that of the SCONES
+    paper, Figure 6, which is of exact search.
+    """
 
     kind: Literal["empty_string"]
     # systems that are analysed; none named: every one with the full vocabulary that searches

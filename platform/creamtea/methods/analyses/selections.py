@@ -142,8 +142,11 @@ def context_settings(spec: NvsContext) -> list[RowSetting]:
 
 
 class NvsContext(OfVariants):
-    """Segments of which all subwords of the idioms' translations are selected: from the sentence, from each
-    source word alone, and in one way only (NVS paper, Table 6)."""
+    """Segments whose idioms' translations have all their subwords selected by NVS.
+
+    They are selected from the sentence, from each source word alone, and in one way only (NVS paper, Table
+    6).
+    """
 
     kind: Literal["nvs_context"]
     # of NVS, at which both contexts are measured

@@ -172,7 +172,7 @@ class Texts(Builder):
         return self.encode_in(model, corpus)
 
     def encode_in(self, model: ImportedModel, corpus: str) -> str:
-        """A corpus in the subwords of a model from elsewhere, which has been looked at."""
+        """Encode a corpus in the subwords of a model from elsewhere, whose folder has been checked."""
         return self.add(
             ENCODE,
             f"{corpus}@{model.marian}",
