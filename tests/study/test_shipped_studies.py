@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from marian_folders import make_folder
 from typer.main import get_command
 
 from creamtea.cli.main import app
@@ -84,6 +85,8 @@ def stand_ins(spec: Any) -> dict[str, str]:
         paths = [spec[key] for key in ("train", "dev", "high", "low", "file") if key in spec]
         names = [filled(path, parts) for path in paths for parts in languages_of(spec)]
         return dict.fromkeys(names, WORDS[spec["kind"]])
+    if "marian" in spec:
+        found[spec["marian"]] = ""  # a folder
     for key in ("source", "target", "idioms", "info", "table", "file"):
         name = spec.get(key)
         if isinstance(name, str):
@@ -103,6 +106,9 @@ def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:
     texts = stand_ins({key: value for key, value in loaded.spec.items() if key != "languages"})
     for name, text in texts.items():
         path = root / name
+        if not text:
+            make_folder(path)
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     steps = plan(loaded.study, root, loaded.errors).steps
