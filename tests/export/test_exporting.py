@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import builtins
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import step_files
 import torch
 from step_context import Context
 
+from creamtea.contract.export import ExportFacts
 from creamtea.errors import InputError
 from creamtea.steps.systems import DECODE
 from creamtea_workers.export import load, weights
@@ -63,7 +65,7 @@ def step(root: Path, subwords: Path, models: list[Path], **params: Any) -> Conte
     return Context(DECODE, {**usual, **params}, folders)
 
 
-def exported(context: Context, to: str, folder: Path, quantization: str | None = None) -> dict[str, Any]:
+def exported(context: Context, to: str, folder: Path, quantization: str | None = None) -> ExportFacts:
     folder.mkdir()
     return export(context, to, folder, None, quantization)
 
@@ -81,7 +83,7 @@ def test_a_transformer_of_other_settings_is_the_same_in_ctranslate2(
     sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 32}
     model = lively_model(tmp_path, subwords, architecture={"kind": "transformer", **sizes, **settings})
     made = exported(step(tmp_path, subwords, [model]), "ctranslate2", tmp_path / "out")
-    assert made["proof"]["differences"] == ()
+    assert made.proof.differences == ()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -91,7 +93,7 @@ def test_greedy_outputs_are_identical(tmp_path: Path, subwords: Path, to: str, o
     made = exported(step(tmp_path, subwords, [model]), to, tmp_path / "out")
     compared = LINES if to == "safetensors" else [line for line in LINES if line]
     counts = {"sentences": len(compared), "left_out": len(LINES) - len(compared)}
-    assert made["proof"] == {**counts, "differences": (), "identical": len(compared)}
+    assert asdict(made.proof) == {**counts, "differences": (), "identical": len(compared)}
 
 
 def test_int8_is_a_quarter_of_the_size_and_what_it_changes_is_counted(tmp_path: Path, subwords: Path) -> None:
@@ -103,19 +105,19 @@ def test_int8_is_a_quarter_of_the_size_and_what_it_changes_is_counted(tmp_path: 
     positions = 4 * wide["width"] * POSITIONS  # bytes: a table that stays as it is
     sizes = [(tmp_path / name / "model.bin").stat().st_size - positions for name in ("full", "small")]
     assert sizes[1] < 0.3 * sizes[0]
-    assert (full["quantization"], small["quantization"]) == (None, "int8")
-    proof = small["proof"]
-    assert proof["identical"] + len(proof["differences"]) == proof["sentences"] > 0
+    assert (full.quantization, small.quantization) == (None, "int8")
+    proof = small.proof
+    assert proof.identical + len(proof.differences) == proof.sentences > 0
 
 
 def test_beams_of_a_system_are_compared(tmp_path: Path, subwords: Path) -> None:
     model = lively_model(tmp_path, subwords)
     beam = {"kind": "beam", "width": 3, "length_normalization": 0.5}
     context = step(tmp_path, subwords, [model], search=beam)
-    found = exported(context, "ctranslate2", tmp_path / "out")["beam"]
-    assert found["search"] == "beam 3 / length^0.5"
-    assert found["identical"] + len(found["differences"]) == found["sentences"] == 12
-    assert exported(context, "safetensors", tmp_path / "own")["beam"] is None
+    found = exported(context, "ctranslate2", tmp_path / "out").beam
+    assert found.search == "beam 3 / length^0.5"
+    assert found.identical + len(found.differences) == found.sentences == 12
+    assert exported(context, "safetensors", tmp_path / "own").beam is None
 
 
 @pytest.mark.parametrize("normalization", [0.0, 1.0])
@@ -123,8 +125,8 @@ def test_a_beam_of_one_is_greedy_in_both(tmp_path: Path, subwords: Path, normali
     """The longest sentences have limits of their own in the batch."""
     model = lively_model(tmp_path, subwords)
     beam = {"kind": "beam", "width": 1, "length_normalization": normalization}
-    found = exported(step(tmp_path, subwords, [model], search=beam), "ctranslate2", tmp_path / "out")["beam"]
-    assert found["identical"] == found["sentences"] == 12
+    found = exported(step(tmp_path, subwords, [model], search=beam), "ctranslate2", tmp_path / "out").beam
+    assert found.identical == found.sentences == 12
 
 
 @pytest.mark.parametrize(("end", "ends"), [(1000.0, "at once"), (-1000.0, "never")])
@@ -133,8 +135,8 @@ def test_empty_and_endless_outputs_too(tmp_path: Path, subwords: Path, end: floa
     model = lively_model(tmp_path, subwords, end=end)
     search = {"kind": "greedy", "max_length_ratio": 3.5}
     made = exported(step(tmp_path, subwords, [model], search=search), "ctranslate2", tmp_path / "out")
-    assert made["proof"]["identical"] == len([line for line in LINES if line])
-    assert made["max_length_ratio"] == 3.5
+    assert made.proof.identical == len([line for line in LINES if line])
+    assert made.max_length_ratio == 3.5
 
 
 def test_a_difference_is_found_with_its_place(
@@ -149,9 +151,9 @@ def test_a_difference_is_found_with_its_place(
     save_model(spoilt, other, config)
     save = weights.save
     monkeypatch.setattr(weights, "save", lambda trained, *rest: save(spoilt, *rest))
-    proof = exported(step(tmp_path, subwords, [model]), "safetensors", tmp_path / "out")["proof"]
-    assert 0 < len(proof["differences"]) == proof["sentences"] - proof["identical"]
-    assert all(0 < difference["gap"] < 9.01 for difference in proof["differences"])
+    proof = exported(step(tmp_path, subwords, [model]), "safetensors", tmp_path / "out").proof
+    assert 0 < len(proof.differences) == proof.sentences - proof.identical
+    assert all(0 < difference.gap < 9.01 for difference in proof.differences)
 
 
 def test_the_loader_translates_lines(tmp_path: Path, subwords: Path) -> None:
@@ -184,8 +186,8 @@ def test_what_ctranslate2_cannot_express_is_refused_and_left_to_safetensors(
         with pytest.raises(InputError, match=f"{reason}.*--to safetensors"):
             exported(context, "ctranslate2", root / "refused")
         assert not any((root / "refused").iterdir())
-        proof = exported(context, "safetensors", root / "out")["proof"]
-        assert proof["identical"] == proof["sentences"]
+        proof = exported(context, "safetensors", root / "out").proof
+        assert proof.identical == proof.sentences
 
 
 def test_a_proof_of_nothing_is_refused(tmp_path: Path, subwords: Path) -> None:

@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from creamtea.files import check_new, unpacked
 from creamtea.wording import counted
 
 if TYPE_CHECKING:
+    from creamtea.contract.export import ExportFacts
     from creamtea.methods.searches import Search
 
 
@@ -281,22 +282,22 @@ def export(
         place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))
         with opened(step.task, store) as context:
             exporting = load_module("creamtea_workers.export.exporting", context.cpus)
-            made = exporting.export(context, to, place, sentences, quantize)
+            made: ExportFacts = exporting.export(context, to, place, sentences, quantize)
         proved_on = f"test set {step.node.labels['test_set']}" if proof is None else f"the file {proof.name}"
         done = Export(to, step.node, proved_on, made)
         (place / "README.md").write_text(model_card(database, done, name), encoding="utf-8")
         folder.mkdir(exist_ok=True)
         for file in place.iterdir():
             shutil.move(file, folder / file.name)
-    differences = done.proof["differences"]
+    differences = made.proof.differences
     if as_json:
-        say(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
+        say(json.dumps({"folder": str(folder), "node": step.node.name, **asdict(made)}, ensure_ascii=False))
     else:
-        also = f"; {beam_words(done)}" if made["beam"] else ""
+        also = f"; {beam_words(made.beam)}" if made.beam else ""
         say(f"{folder}: {step.node.name} for {to}; {proof_words(done)}{also}")
     if differences and not quantize:
         say(
-            f"creamtea: {len(differences):,} of {done.proof['sentences']:,} outputs differ from creamtea's; "
+            f"creamtea: {len(differences):,} of {made.proof.sentences:,} outputs differ from creamtea's; "
             f"{difference_words(differences[0])}. {folder}/README.md lists the first {SHOWN}",
             err=True,
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import creamtea
+from creamtea.contract.export import BeamProof, Difference, ExportFacts
 from creamtea.languages import language
 from creamtea.orders.submission import spec_of
 from creamtea.report.cells import Measured, StudyResults, read_cell
@@ -80,39 +81,32 @@ INSTALL = {
 
 @dataclass(frozen=True)
 class Export:
-    """What was written: `made` is what `creamtea_workers.export.exporting.export` returns."""
+    """An exported model, its system, and what the export gave back."""
 
     to: str
     node: Node  # of the step whose model it is
     proved_on: str  # "test set newstest", "the file held-out.en"
-    made: Mapping[str, Any]
-
-    @property
-    def proof(self) -> Mapping[str, Any]:
-        proof: Mapping[str, Any] = self.made["proof"]
-        return proof
+    facts: ExportFacts
 
 
 def proof_words(export: Export) -> str:
     """Say how many outputs are identical: "1,000 of 1,000 outputs on test set test are identical"."""
-    proof = export.proof
-    words = f"{proof['identical']:,} of {proof['sentences']:,} outputs on {export.proved_on} are identical"
-    left_out = f"; {proof['left_out']:,} that are empty or too long for {PROGRAMS[export.to]} are left out"
-    return words + (left_out if proof["left_out"] else "")
+    proof = export.facts.proof
+    words = f"{proof.identical:,} of {proof.sentences:,} outputs on {export.proved_on} are identical"
+    left_out = f"; {proof.left_out:,} that are empty or too long for {PROGRAMS[export.to]} are left out"
+    return words + (left_out if proof.left_out else "")
 
 
-def beam_words(export: Export) -> str:
+def beam_words(beam: BeamProof) -> str:
     """Say the same of beam search: "with beam 4, 995 of 1,000 outputs are identical"."""
-    beam = export.made["beam"]
-    return f"with {beam['search']}, {beam['identical']:,} of {beam['sentences']:,} outputs are identical"
+    return f"with {beam.search}, {beam.identical:,} of {beam.sentences:,} outputs are identical"
 
 
-def difference_words(difference: Mapping[str, Any]) -> str:
+def difference_words(difference: Difference) -> str:
     """Say where two outputs differ: "line 12: from subword 3 on; the logits … are 0.000001 apart"."""
-    gap = difference["gap"]
     return (
-        f"line {difference['line']}: from subword {difference['position'] + 1} on; the logits of the two "
-        f"subwords are {abs(gap):.2g} apart"
+        f"line {difference.line}: from subword {difference.position + 1} on; the logits of the two subwords "
+        f"are {abs(difference.gap):.2g} apart"
     )
 
 
@@ -156,9 +150,9 @@ def _front_matter(to: str, languages: Sequence[str]) -> str:
 
 def _snippet(export: Export) -> str:
     return SNIPPETS[export.to].format(
-        ratio=export.made["max_length_ratio"],
-        compute_type=export.made["quantization"] or "float32",
-        subwords=tuple(export.made["subwords"]),
+        ratio=export.facts.max_length_ratio,
+        compute_type=export.facts.quantization or "float32",
+        subwords=export.facts.subwords,
         example='"A sentence."',
     )
 
@@ -178,8 +172,8 @@ def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[
             Fact("variant", f"{labels['variant']}: {describe_variant(spec, labels['variant'])}"),
             Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
             Fact("architecture", built),
-            Fact("parameters", f"{export.made['parameters']:,}"),
-            Fact("vocabulary", f"{export.made['vocabulary_size']:,} target symbols"),
+            Fact("parameters", f"{export.facts.parameters:,}"),
+            Fact("vocabulary", f"{export.facts.vocabulary_size:,} target symbols"),
             Fact("seed", labels["seed"]),
             Fact(
                 "written by",
@@ -191,17 +185,17 @@ def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[
 
 
 def _precision(export: Export) -> str:
-    return str(export.made["quantization"] or "fp32")
+    return export.facts.quantization or "fp32"
 
 
 def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
     system = results.spec.systems[export.node.labels["system"]]
     variant = results.spec.variants[system.variant]
-    if by_map := export.made["map"]:
+    if by_map := export.facts.map:
         yield (
-            f"The system's vocabulary selection ({by_map['selection']}) is in vmap.txt, which CTranslate2 "
+            f"The system's vocabulary selection ({by_map.selection}) is in vmap.txt, which CTranslate2 "
             "reads with `use_vmap=True`; of a batch it takes the union. One sentence at a time, "
-            f"{by_map['identical']:,} of {by_map['sentences']:,} outputs are creamtea's."
+            f"{by_map.identical:,} of {by_map.sentences:,} outputs are creamtea's."
         )
     elif system.selection.selects:
         yield (
@@ -212,7 +206,7 @@ def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
         kept = "is not in this model" if export.to == "ctranslate2" else "is among the weights, and unused"
         yield f"The head for neural vocabulary selection {kept}."
     if system.search.kind != "greedy":
-        measured = "and measured with its beam" if export.made["beam"] else "and not with this search"
+        measured = "and measured with its beam" if export.facts.beam else "and not with this search"
         yield (
             f"Not exported: the system's search ({system.search.describe()}). The model is compared below "
             f"with greedy search, {measured}."
@@ -292,7 +286,7 @@ def _proof(export: Export) -> Iterator[Block]:
         f"{proof_words(export)}: creamtea's greedy search in the study's model, and {program}'s in this one, "
         f"{both}, over the whole vocabulary, on the machine that exported."
     ]
-    differences = [difference_words(difference) for difference in export.proof["differences"]]
+    differences = [difference_words(difference) for difference in export.facts.proof.differences]
     if differences and precision != "fp32":
         notes.append(
             f"{precision} rounds weights and activations, so that other words win where two are nearly as "
@@ -300,9 +294,9 @@ def _proof(export: Export) -> Iterator[Block]:
         )
     else:
         notes += differences[:SHOWN]
-    if export.made["beam"]:
+    if beam := export.facts.beam:
         notes.append(
-            f"By beam search, {beam_words(export)}: of the same width and length normalisation in both. "
+            f"By beam search, {beam_words(beam)}: of the same width and length normalisation in both. "
             f"{program} replaces a finished hypothesis by another, which creamtea does not, and it scores "
             "by softmax whatever the objective, so that outputs may differ."
         )

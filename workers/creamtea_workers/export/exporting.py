@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+import torch
+
+from creamtea.contract.export import BeamProof, Difference, ExportFacts, MapProof, Proof
 from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
@@ -19,21 +21,23 @@ from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordTexts, TextModel, load_text_model, text_model_file
 from creamtea_workers.export import to_ctranslate2, weights
-from creamtea_workers.export.proof import Proof, Translate, prove
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
+from creamtea_workers.models.interface import BOS, EOS, TranslationModel, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
 from creamtea_workers.search.base import length_limit
-from creamtea_workers.search.translator import Sources, Translator, lexicon_file, translate_all
+from creamtea_workers.search.translator import Sources, Translator, lexicon_file, source_batch, translate_all
 from creamtea_workers.selection.alignment import LexiconSelector, build
 from creamtea_workers.selection.base import SelectionResources, Selector
 from creamtea_workers.selection.full import FullSelector
 
 BATCH = 64  # sentences of `in_batches`
 FULL = FullSelector()
+Ids = Sequence[int]
+Translate = Callable[[Sources], list[list[int]]]  # sources and outputs are subwords without </s>
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class _Exported:
 
     greedy: Translate
     fits: Callable[[int], bool]  # whether it takes a source of so many subwords
-    subwords: Sequence[str] = ()  # files of the SentencePiece models of source and target, for CTranslate2
+    subwords: tuple[str, ...] = ()  # files of the SentencePiece models of source and target, for CTranslate2
     beam: Callable[[Beam], Translate] | None = None  # where its beam search is not our own
     selected: Translate | None = None  # greedy, in the lexicon's vocabulary
 
@@ -67,15 +71,13 @@ def export(
     folder: Path,
     lines: Sequence[str] | None,
     quantization: str | None = None,
-) -> dict[str, Any]:
-    """Write the model of a decode step into an existing folder, as "ctranslate2" or "safetensors", and
-    translate `lines` (None: the sources of the step's test set) with both: on the CPU, by greedy search over
-    the whole vocabulary, ours in fp32 and the written one in fp32 or its `quantization` (CTranslate2's
-    "int8"). The numbers that a model card gives; `proof` is a `Proof`, and `beam`, of a system with a beam
-    search that is written for CTranslate2, likewise of both programs' beams, with its `search`; `map`, of a
-    system with a lexicon, of greedy search in the lexicon's vocabulary and CTranslate2's map. InputError
-    where no sentence can be compared, and, before anything is written, where the format cannot express the
-    model.
+) -> ExportFacts:
+    """Write the model of a decode step into an existing folder, and prove that it translates alike.
+
+    `to`: "ctranslate2" or "safetensors". `lines`: what both models translate, on the CPU; by default the
+    sources of the step's test set. creamtea's weights are in fp32, the written ones in fp32 or their
+    `quantization` (CTranslate2's "int8"). InputError if no sentence can be compared and, before anything is
+    written, if the format cannot express the model.
     """
     prepare_torch(context.cpus)
     trained = _only_model(context)
@@ -101,32 +103,20 @@ def export(
         ours = Translator(prepared, objective, selector, build_search(search))
         return prove(prepared, partial(translate_all, ours), exported, sources, theirs.fits)
 
-    proof = proved(Greedy(max_length_ratio=ratio), theirs.greedy)
+    greedy = Greedy(max_length_ratio=ratio)
+    proof = proved(greedy, theirs.greedy)
     if not proof.sentences:
         raise InputError(
             f"all {proof.left_out:,} sentences are empty or too long to be compared: give others with --proof"
         )
-    search, beam = context.params.search, None
+    search, beam, by_map = context.params.search, None, None
     if theirs.beam is not None and isinstance(search, Beam) and search.ranks_by_length:
-        beam = {"search": search.describe(), **_numbers(proved(search, theirs.beam(search)))}
-    by_map = None
+        beam = BeamProof(**vars(proved(search, theirs.beam(search))), search=search.describe())
     if theirs.selected is not None and lexicon is not None:
-        proof_of_map = proved(Greedy(max_length_ratio=ratio), theirs.selected, lexicon)
-        by_map = {"selection": selection.describe(), **_numbers(proof_of_map)}
-    return {
-        "parameters": parameters,
-        "vocabulary_size": config.vocabulary_size,
-        "max_length_ratio": ratio,
-        "quantization": quantization,
-        "subwords": theirs.subwords,
-        "proof": _numbers(proof),
-        "beam": beam,
-        "map": by_map,
-    }
-
-
-def _numbers(proof: Proof) -> dict[str, Any]:
-    return {**asdict(proof), "identical": proof.identical}
+        by_map = MapProof(**vars(proved(greedy, theirs.selected, lexicon)), selection=selection.describe())
+    return ExportFacts(
+        parameters, config.vocabulary_size, ratio, quantization, theirs.subwords, proof, beam, by_map
+    )
 
 
 def _only_model(context: StepContext[DecodeParams]) -> Path:
@@ -148,9 +138,9 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
     assert isinstance(subwords, SubwordTexts)
     names = to_ctranslate2.token_names(subwords)
     to_ctranslate2.save(model, names, folder, source.quantization)
-    files = [source.subwords_file.name] * 2
+    files: tuple[str, ...] = (source.subwords_file.name,) * 2
     if isinstance(subwords, MarianSubwords):
-        files = subwords.write_models(folder)
+        files = tuple(subwords.write_models(folder))
     else:
         shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
     if source.lexicon is not None:
@@ -185,9 +175,45 @@ def _to_safetensors(source: _Source, folder: Path) -> _Exported:
 
 
 def in_batches(work: Translate, sources: Sources) -> list[list[int]]:
-    """What `work` makes of each source, in the order of the sources, by batches of similar lengths."""
+    """Translate by batches of similar lengths; return the outputs in the order of the sources."""
     lengths = [len(source) for source in sources]
     results: dict[int, list[int]] = {}
     for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH):
         results.update(zip(part, work([sources[n] for n in part]), strict=True))
     return [results[n] for n in range(len(sources))]
+
+
+# ---------------------------------------------------------------- the proof
+
+
+def prove(
+    model: TranslationModel,
+    ours: Translate,
+    theirs: Translate,
+    sources: Sources,
+    fits: Callable[[int], bool],
+) -> Proof:
+    """Compare outputs of two programs for the sources that the exported model reads.
+
+    `model` is that of `ours`. `fits` says whether the exported model reads a source of so many subwords.
+    """
+    lines = [n for n, source in enumerate(sources) if fits(len(source))]
+    compared = [sources[n] for n in lines]
+    differences = tuple(
+        _difference(model, line + 1, source, own, other)
+        for line, source, own, other in zip(lines, compared, ours(compared), theirs(compared), strict=True)
+        if own != other
+    )
+    identical = len(lines) - len(differences)
+    return Proof(len(lines), len(sources) - len(lines), identical, differences)
+
+
+@torch.inference_mode()
+def _difference(model: TranslationModel, line: int, source: Ids, own: Ids, other: Ids) -> Difference:
+    first, second = [*own, EOS], [*other, EOS]
+    position = next(n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    device = model.output_weight.device
+    memory = model.encode(source_batch([source], device))
+    prefix = torch.tensor([[BOS, *own[:position]]], device=device)
+    logits = output_logits(model, model.decode(memory, prefix)[0, -1])  # (V,)
+    return Difference(line, position, float(logits[first[position]] - logits[second[position]]))
