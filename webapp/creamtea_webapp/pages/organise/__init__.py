@@ -1,6 +1,6 @@
 """The organiser's pages: campaigns, their raters and their logs.
 
-The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`,
+The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`, `?programme=NAME`,
 `?campaign=ID`, with `&view=raters`, `&view=raters&rater=ID`, `&view=ahead` or `&view=log`. Every page and
 every callback asks for its right (`creamtea.access.rights`).
 """
@@ -14,14 +14,24 @@ from creamtea.access.sessions import Identity
 from creamtea.store.rows import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for
-from creamtea_webapp.pages.organise import ahead, campaign, importing, listing, log, new, rater, raters
+from creamtea_webapp.pages.organise import (
+    ahead,
+    campaign,
+    importing,
+    listing,
+    log,
+    new,
+    programme,
+    rater,
+    raters,
+)
 from creamtea_webapp.pages.organise.shared import missing
 
 
 def is_asked_for(who: Identity) -> bool:
     """Whether the address asks for one of these pages. Organisers of a single campaign have no others."""
-    asked = "campaign" in st.query_params or "campaigns" in st.query_params
-    return asked or rights.standing(who) == rights.ONE_CAMPAIGN
+    asked = {"campaign", "campaigns", "programme"} & set(st.query_params)
+    return bool(asked) or rights.standing(who) == rights.ONE_CAMPAIGN
 
 
 def page() -> None:
@@ -35,6 +45,8 @@ def page() -> None:
         _campaign_page(asked)
     elif "campaign" in st.query_params:
         missing()
+    elif "programme" in st.query_params:
+        programme.page()
     else:
         pages = {"new": new.page, "import": importing.page}
         pages.get(st.query_params.get("campaigns", ""), listing.page)()

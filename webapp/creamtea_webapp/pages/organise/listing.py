@@ -17,6 +17,7 @@ HEADS = ("campaign", "state", "item ratings", "raters", "protocol", "of", "syste
 
 def page() -> None:
     session.require(rights.CREATE_CAMPAIGN)  # only who may see them all
+    found = campaigns.summaries(session.database())
     rows: list[list[Cell]] = [
         [
             render(TEMPLATE, "link", campaign=campaign),
@@ -27,9 +28,10 @@ def page() -> None:
             render(SHARED, "source", campaign=campaign, linked=True),
             render("studies.html", "systems", systems=campaign.systems),
         ]
-        for campaign in reversed(campaigns.summaries(session.database()))
+        for campaign in reversed(found)
     ]
-    show(TEMPLATE, "head")
+    programmes = dict.fromkeys(campaign.programme for campaign in found if campaign.programme)
+    show(TEMPLATE, "head", programmes=list(programmes))
     show_notice()
     if rows:
         show_list("campaigns", HEADS, rows, words=[0, 1, 2, 4, 5])
