@@ -111,6 +111,15 @@ BAD = {
         "study.yaml:18: systems.greedy.selection.frequent: found 200, of 100 subwords, "
         "allowed at most the size of the vocabulary",
     ),
+    "the perplexity of SCONES": (
+        (
+            "objective: {kind: scones, alpha: 0.5}",
+            "objective: {kind: scones, alpha: 0.5}\n    training: {select_by: perplexity}",
+        ),
+        "study.yaml:17: variants.scones.training.select_by: found perplexity of SCONES α=0.5: "
+        "its scores need not sum to 1: a model that accepts all words is best, "
+        "allowed loss, or a metric of translations",
+    ),
     "GNMT's length penalty to the power of 0": (
         (
             GREEDY,

@@ -103,7 +103,7 @@ def test_errors_are_means_over_languages() -> None:
     assert word_errors(["", "", ""], replace(words, select_by="loss")) is None
 
 
-@pytest.mark.parametrize("select_by", ["per", "levenshtein", "bleu"])
+@pytest.mark.parametrize("select_by", ["per", "levenshtein", "bleu", "perplexity"])
 def test_the_best_model_is_the_best_by_the_metric(select_by: Any, tmp_path: Path) -> None:
     params = parameters({**SHORT, "learning_rate": 0.01, "warmup": 4, "select_by": select_by})
     held_out = replace(development(reversals(20, 5, seed=9)), select_by=select_by)
@@ -114,7 +114,8 @@ def test_the_best_model_is_the_best_by_the_metric(select_by: Any, tmp_path: Path
     best = max(found) if select_by == "bleu" else min(found)
     assert len(found) == 6
     evaluation = evaluate(outcome.model, loop.objective, held_out, torch.device("cpu"))
-    value = evaluation.bleu if select_by == "bleu" else evaluation.errors
+    values = {"bleu": evaluation.bleu, "perplexity": evaluation.perplexity}
+    value = values.get(select_by, evaluation.errors)
     assert value == pytest.approx(best)
     assert outcome.evaluation.rank(select_by) == pytest.approx(-best if select_by == "bleu" else best)
 

@@ -22,6 +22,8 @@ class Objective(Method):
 
     # what a reader must know of its largest token score as a confidence; empty if it is a probability
     confidence_note: ClassVar[str] = ""
+    # why a development text's perplexity says nothing; empty if it does
+    perplexity_note: ClassVar[str] = ""
 
     def initial_logits(self, vocabulary_size: int) -> float:
         """Return the standard deviation of a Transformer's logits before training."""
@@ -81,6 +83,7 @@ class Scones(Objective):
         "of the largest σ, which SCONES trains as the probability of one binary question: a different "
         "quantity from the largest probability of a distribution"
     )
+    perplexity_note: ClassVar[str] = "its scores need not sum to 1: a model that accepts all words is best"
 
     def describe(self) -> str:
         smoothing = f" λ={self.label_smoothing:g}" if self.label_smoothing else ""
@@ -100,6 +103,7 @@ class Entmax(FenchelYoung):
     initial_scale: Factor | None = None
     title: ClassVar[str] = "sparse entmax loss"
     worker: ClassVar[str] = "creamtea_workers.objectives.entmax"
+    perplexity_note: ClassVar[str] = "one reference token with probability 0 makes it infinite"
 
     def describe(self) -> str:
         return f"{self.alpha:g}-entmax{self.smoothing_words()}"

@@ -9,7 +9,7 @@ from pydantic import Field
 from creamtea.document.values import BelowOne, Factor, Positive, Strict
 
 Keep = Literal["best", "last"]
-SelectBy = Literal["loss", "bleu", "per", "levenshtein"]
+SelectBy = Literal["loss", "perplexity", "bleu", "per", "levenshtein"]
 
 
 class Training(Strict):
@@ -38,7 +38,8 @@ class Training(Strict):
     max_updates: Positive = 100000  # [updates] after which training ends
     max_epochs: Positive | None = None  # [epochs] after which training ends; none: no such limit
     validate_every: Positive | None = None  # [updates] between validations; none: once per epoch
-    # what is better: the development loss, or greedy translations of the development set by a metric
+    # what is better: the development loss; perplexity, which is without label smoothing; or greedy
+    # translations of the development set by a metric
     select_by: Annotated[SelectBy, Field(exclude_if=lambda chosen: chosen == "loss")] = "loss"
     patience: Positive = 5  # [validations] in a row without a better one, after which training ends
     # the checkpoints that count as best: by `select_by`, or the newest (fixed number of epochs)

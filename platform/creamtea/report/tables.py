@@ -85,6 +85,9 @@ _BLEU = Column(
 )
 DEVELOPMENT: dict[SelectBy, Column] = {
     "loss": _BLEU,
+    "perplexity": Column(
+        "dev_perplexity", "dev perplexity", 2, "lower", note="per target subword, without label smoothing"
+    ),
     "bleu": _BLEU,
     "per": Column("dev_per", "dev PER", 2, "lower", note=_OF_DEVELOPMENT),
     "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2, "lower", note=_OF_DEVELOPMENT),

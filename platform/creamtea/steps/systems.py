@@ -73,6 +73,7 @@ TRAIN = StepKind(
         "dev_loss": "per target subword; with `freeze`, the NVS head's per sentence",
         "dev_bleu": "greedy, of the first development sentences, or of all with `select_by`; not with "
         "`freeze`",
+        "dev_perplexity": "per target subword, without label smoothing, with `select_by: perplexity`",
         "dev_per": "greedy, mean over languages, with `select_by: per`",
         "dev_levenshtein": "greedy, mean over languages, with `select_by: levenshtein`",
         "updates": "of the optimiser",

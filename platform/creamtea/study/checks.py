@@ -239,6 +239,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_start(path, name, variant, study)
         yield from _check_imported(path, name, variant, study)
         yield from _check_freeze(path, training, variant, study)
+        yield from _check_selection(path, training, variant)
     yield from shared.values()
 
 
@@ -352,6 +353,13 @@ def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -
     if training and training.bpe_dropout:
         place = (*path, "training", "bpe_dropout")
         yield Mistake(place, "bpe_dropout in the subwords of an imported model", "0")
+
+
+def _check_selection(path: KeyPath, training: Training | None, variant: Block) -> Iterator[Mistake]:
+    objective: Objective | None = parsed(Objective, variant.get("objective"))
+    if training and training.select_by == "perplexity" and objective and objective.perplexity_note:
+        found = f"perplexity of {objective.describe()}: {objective.perplexity_note}"
+        yield Mistake((*path, "training", "select_by"), found, "loss, or a metric of translations")
 
 
 def _check_freeze(

@@ -100,13 +100,13 @@ def sampled_pairs(
 def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: TrainParams) -> Development:
     """Load the development text, with references of its first sentences.
 
-    If a metric of these selects the model, it has references of all sentences.
+    If a metric of translations selects the model, it has references of all sentences.
     """
     references = read_lines(corpus / "dev.tgt")
     sources = read_lines(corpus / "dev.src")[:EXAMPLES]
     groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()
     select_by = params.training.select_by
-    some = references[:BLEU_SENTENCES] if select_by == "loss" else references
+    some = references[:BLEU_SENTENCES] if select_by in ("loss", "perplexity") else references
     return Development(
         Pairs.load(encoded, "dev"), some, subwords, select_by, groups, sources, params.tokenize
     )
@@ -115,9 +115,10 @@ def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: Tr
 def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> list[MetricRow]:
     position, select_by = outcome.position, development.select_by
     bleu = {"sentences": len(development.references), "search": "greedy", "tokenize": development.tokenize}
-    errors = outcome.evaluation.errors
+    errors, perplexity = outcome.evaluation.errors, outcome.evaluation.perplexity
     return [
         *([] if errors is None else [MetricRow(f"dev_{select_by}", errors)]),
+        *([MetricRow("dev_perplexity", perplexity)] if select_by == "perplexity" else []),
         MetricRow("dev_loss", outcome.evaluation.loss),
         MetricRow("dev_bleu", None, note="the translation model is frozen")
         if math.isnan(outcome.evaluation.bleu)

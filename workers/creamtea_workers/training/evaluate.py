@@ -70,7 +70,8 @@ class Evaluation:
 
     def rank(self, select_by: SelectBy) -> float:
         """What models are selected by; lower is better."""
-        value = {"loss": self.loss, "bleu": -self.bleu}.get(select_by, self.errors)
+        ranks = {"loss": self.loss, "perplexity": self.perplexity, "bleu": -self.bleu}
+        value = ranks.get(select_by, self.errors)
         assert value is not None
         return value
 
