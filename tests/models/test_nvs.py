@@ -23,7 +23,7 @@ def memory(*lengths: int) -> Memory:
 
 def written_out(head: NvsHead, encoded: Memory) -> Tensor:
     """Eq. 3 before the sigmoid, sentence by sentence."""
-    rows = zip(encoded.hidden.detach(), encoded.mask, strict=True)
+    rows = zip(encoded.hidden, encoded.mask, strict=True)
     return torch.stack([(hidden[mask] @ head.weight.T + head.bias).amax(0) for hidden, mask in rows])
 
 
@@ -40,6 +40,20 @@ def test_logits_and_gradients(chunk: int, monkeypatch: pytest.MonkeyPatch) -> No
     theirs = torch.autograd.grad((expected * weights).sum(), parameters)
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("chunk", [1, 500, 2**22])
+def test_gradients_into_the_encoder(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvs, "CHUNK", chunk)
+    torch.manual_seed(1)
+    head, encoded = NvsHead(VOCABULARY, WIDTH, detach=False).double(), memory(5, 2, 7)
+    weights = torch.randn(3, VOCABULARY, dtype=torch.float64)
+    inputs = [encoded.hidden, *head.parameters()]
+    ours = torch.autograd.grad((head(encoded) * weights).sum(), inputs)
+    theirs = torch.autograd.grad((written_out(head, encoded) * weights).sum(), inputs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+    assert not ours[0][1, 2:].any()  # padding
 
 
 def test_gradients_stop_before_the_encoder() -> None:

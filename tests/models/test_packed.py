@@ -104,6 +104,13 @@ def test_shapes_without_kernels_are_padded(changes: dict[str, Any]) -> None:
     assert can_pack(transformer())
 
 
+@pytest.mark.parametrize("detach", [True, False])
+def test_a_head_that_trains_the_encoder_has_no_packed_passes(detach: bool) -> None:
+    model = transformer()
+    model.nvs = NvsHead(VOCABULARY, 16, detach)
+    assert can_pack(model) == detach
+
+
 def test_a_packed_batch_holds_every_subword_and_short_padding() -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(1, 100, size=(300, 2))

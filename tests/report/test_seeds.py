@@ -114,6 +114,17 @@ def test_a_head_for_selection_changes_no_translation_model(
     assert bounds_of_lucky_seeds(filled, fill, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
 
 
+def test_a_head_that_trains_the_encoder_makes_another_translation_model(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    three["variants"]["joint"] = {**three["variants"]["softmax"], "nvs": {"detach": False}}
+    three["systems"]["scones-greedy"] = {"variant": "joint"}
+    low, high = bounds_of_lucky_seeds(filled, fill, three, "scones-greedy")
+    assert low is not None
+    assert high is not None
+    assert high - low > 10
+
+
 def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(
     filled: Database, fill: Fill, three: dict[str, Any]
 ) -> None:

@@ -229,6 +229,13 @@ def test_a_latency_run_has_one_lexicon(write_opus: Write, write: Write) -> None:
             "variants.first.training.select_by: found bleu, which no head changes",
         ),
         (
+            (
+                "objective: {kind: scones}",
+                "objective: {kind: softmax}, nvs: {detach: false}, training: {freeze: translation}",
+            ),
+            "variants.first.nvs.detach: found false with `freeze: translation`",
+        ),
+        (
             ("first: {variant: first}", "first: {variant: first, alignment_corpus: news}"),
             "systems.first.alignment_corpus: found one beside a variant",
         ),

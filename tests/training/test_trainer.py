@@ -182,6 +182,22 @@ def test_an_nvs_head_changes_no_other_weight(tmp_path: Path, training: dict[str,
     assert head["nvs.bias"].abs().max() > 0  # it has learnt
 
 
+def test_an_nvs_head_that_is_not_detached_trains_the_encoder_alone(tmp_path: Path) -> None:
+    """After one update: later ones change the decoder, too, by way of what it reads."""
+    pairs, one = reversals(60, 5, seed=1), {"max_updates": 1, "clip": 1000.0, "autocast": "none"}
+    states = []
+    for name, detach in (("blocked", True), ("joint", False)):
+        params = parameters({**SHORT, **one}, nvs={"positive_weight": 100.0, "detach": detach})
+        loop = trainer(params, pairs, tmp_path / name)
+        loop.plan_of(0)
+        loop.accumulate(loop.next_members())
+        states.append({key: weight.grad for key, weight in loop.model.named_parameters()})
+    blocked, joint = states
+    differing = {key for key in blocked if not torch.equal(blocked[key], joint[key])}
+    shared = {"embedding.weight"}  # of source and target
+    assert differing - shared == {key for key in blocked if key.startswith("encoder")}
+
+
 def test_a_finished_training_only_averages_again(tmp_path: Path) -> None:
     pairs = reversals(60, 5, seed=1)
     first = trainer(parameters(SHORT), pairs, tmp_path).run()

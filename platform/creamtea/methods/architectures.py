@@ -191,9 +191,9 @@ ARCHITECTURES: Family[Any] = Family(
 class Nvs(Strict):
     """Neural vocabulary selection head (Domhan et al. 2022, Eq. 3).
 
-    Gradients are blocked before the encoder: the translation model's weights are exactly those of a training
-    without the head. `auto_weight` x replaces `positive_weight` by x · n_neg / n_pos of each sentence
-    (Appendix B).
+    By default gradients are blocked before the encoder (section 4.1): the translation model's weights are
+    exactly those of a training without the head. `auto_weight` x replaces `positive_weight` by
+    x · n_neg / n_pos of each sentence (Appendix B).
     """
 
     # weight of a reference subword in the head's loss, where any other weighs 1
@@ -202,3 +202,5 @@ class Nvs(Strict):
     # sentence
     auto_weight: Factor | None = None
     clip: Factor = 1.0  # largest norm of the head's own gradient
+    # the head's gradient is blocked before the encoder; false: it trains the encoder, too
+    detach: Annotated[bool, _unless(True)] = True

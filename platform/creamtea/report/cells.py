@@ -345,11 +345,13 @@ def scores_by_model(results: StudyResults, system: str, test_set: str, metric: M
 def model_of(results: StudyResults, variant: str, seed: int) -> str:
     """Return a digest of the training that made a variant's model, or the model that it was fine-tuned from.
 
-    An NVS head does not count: its gradient reaches no other weight, so variants with and without it
-    translate with the same model of each seed.
+    An NVS head does not count unless it trains the encoder: its gradient reaches no other weight, so variants
+    with and without it translate with the same model of each seed.
     """
     trained = results.of("train", variant=results.spec.root_of(variant), seed=seed)[0].node
-    params = {name: value for name, value in trained.params.items() if name != "nvs"}
+    params = dict(trained.params)
+    if (params["nvs"] or {}).get("detach", True):
+        params["nvs"] = None
     inputs = [(row.role, row.position, row.input_key) for row in results.inputs.get(trained.key, ())]
     return digest([params, inputs])
 

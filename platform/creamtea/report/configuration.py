@@ -40,7 +40,8 @@ def describe_training(study: Study, name: str) -> Iterator[str]:
     if study.imported_by(name) is None:
         yield describe_architecture(spec.architecture)
     if spec.nvs is not None:
-        yield "NVS head" + (" alone" if training.freeze else "")
+        part = " alone" if training.freeze else "" if spec.nvs.detach else " that trains the encoder"
+        yield f"NVS head{part}"
     if spec.start_from is not None:
         yield f"adapted from {describe_start(spec.start_from)}"
     yield f"text: {spec.corpus}" + (f", subwords {spec.subwords}" if spec.subwords else "")

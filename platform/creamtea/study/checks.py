@@ -239,7 +239,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_start(path, name, variant, study)
         yield from _check_imported(path, name, variant, study)
         yield from _check_freeze(path, training, variant, study)
-        yield from _check_selection(path, training, variant)
+        yield from _check_select_by(path, training, variant)
     yield from shared.values()
 
 
@@ -355,7 +355,7 @@ def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -
         yield Mistake(place, "bpe_dropout in the subwords of an imported model", "0")
 
 
-def _check_selection(path: KeyPath, training: Training | None, variant: Block) -> Iterator[Mistake]:
+def _check_select_by(path: KeyPath, training: Training | None, variant: Block) -> Iterator[Mistake]:
     objective: Objective | None = parsed(Objective, variant.get("objective"))
     if training and training.select_by == "perplexity" and objective and objective.perplexity_note:
         found = f"perplexity of {objective.describe()}: {objective.perplexity_note}"
@@ -373,6 +373,9 @@ def _check_freeze(
         yield Mistake(place, "translation without an NVS head to train", "it beside `nvs: {}`")
     if variant.get("start_from") is None:
         yield Mistake(place, "translation of a new model", "it with `start_from`, a trained model")
+    if isinstance(head := variant.get("nvs"), dict) and head.get("detach") is False:
+        found = "false with `freeze: translation`, which leaves the encoder as it is"
+        yield Mistake((*path, "nvs", "detach"), found, "true, or no `freeze`")
     if training.select_by != "loss":
         found = f"{training.select_by}, which no head changes"
         yield Mistake((*path, "training", "select_by"), found, "loss with `freeze`, the head's own")

@@ -17,11 +17,13 @@ LOWEST = -6e4
 class NvsHead(nn.Module):
     """z = σ(maxpool(W H + b)), Eq. 3, as logits: the maximum of logits is the logit of the maximum.
 
-    Every source position votes, EOS included and padding excluded. Gradients stop before the encoder.
+    Every source position votes, EOS included and padding excluded. With `detach` gradients stop before the
+    encoder (section 4.1).
     """
 
-    def __init__(self, vocabulary_size: int, width: int) -> None:
+    def __init__(self, vocabulary_size: int, width: int, detach: bool = True) -> None:
         super().__init__()
+        self.detach = detach
         self.weight = nn.Parameter(torch.empty(vocabulary_size, width))
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
         # a generator of its own, so that the model's weights and dropout are those of a model without a head
@@ -29,15 +31,17 @@ class NvsHead(nn.Module):
         nn.init.normal_(self.weight, std=width**-0.5, generator=generator)
 
     def forward(self, memory: Memory) -> Tensor:
-        """(B, V) logits, fp32 (fp64 of fp64), differentiable in the head's own parameters only."""
-        return MaxVote.apply(memory.hidden.detach(), memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        """(B, V) logits, fp32 (fp64 of fp64)."""
+        hidden = memory.hidden.detach() if self.detach else memory.hidden
+        return MaxVote.apply(hidden, memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
 
 
 class MaxVote(torch.autograd.Function):
     """max over positions s of (W h_s + b): logits are computed for a few sentences at a time, and only the
     winning position is kept, so that the memory needed is B × V, not B × S × V.
 
-    Backward: ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)}, an embedding bag over the encoder's rows.
+    Backward: ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)}, an embedding bag over the encoder's rows, and
+    ∂/∂h_bs = Σ_v g_bv [winner(b, v) = s] W_v.
     """
 
     @staticmethod
@@ -66,7 +70,16 @@ class MaxVote(torch.autograd.Function):
         table = hidden.reshape(-1, width).to(weight.dtype)
         share = gradient.to(weight.dtype).t().contiguous()
         grad_weight = F.embedding_bag(rows.t().contiguous(), table, mode="sum", per_sample_weights=share)
-        return None, None, grad_weight, gradient.sum(0).to(weight.dtype)
+        grad_hidden = None
+        if ctx.needs_input_grad[0]:
+            grad_hidden = torch.empty_like(hidden)
+            chunk = max(1, CHUNK // (length * weight.shape[0]))
+            for first in range(0, batch, chunk):
+                part = slice(first, first + chunk)
+                votes = weight.new_zeros(len(winner[part]), length, weight.shape[0])  # (b, S, V)
+                votes.scatter_(1, winner[part, None], gradient[part, None].to(weight.dtype))
+                grad_hidden[part] = votes @ weight
+        return grad_hidden, None, grad_weight, gradient.sum(0).to(weight.dtype)
 
 
 def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:

@@ -116,7 +116,7 @@ class Rnn(Model):
         self.gate_weights = WEIGHTS[size.attention]
         self.output = nn.Parameter(torch.empty(vocabulary_size, size.width))
         self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self.nvs = None if nvs is None else NvsHead(vocabulary_size, 2 * size.width)
+        self.nvs = None if nvs is None else NvsHead(vocabulary_size, 2 * size.width, nvs.detach)
         self.recorder = Recorder()
         self.initialise()
 

@@ -182,7 +182,7 @@ class Transformer(Model):
         self.encoder_norm = nn.LayerNorm(size.width) if size.norm == "pre" else None
         self.decoder = nn.ModuleList(DecoderLayer(size) for _ in range(size.decoder_layers))
         self.decoder_norm = nn.LayerNorm(size.width) if size.norm == "pre" else None
-        self.nvs = None if nvs is None else NvsHead(vocabulary_size, size.width)
+        self.nvs = None if nvs is None else NvsHead(vocabulary_size, size.width, nvs.detach)
         self.initialise()
 
     def initialise(self) -> None:

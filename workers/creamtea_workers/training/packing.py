@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from creamtea_workers.corpora.batches import PackedBatch
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.interface import PAD, Memory
+from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.packed import Lengths, Packing
 from creamtea_workers.models.recorded import Recorder
 from creamtea_workers.models.transformer import Transformer
@@ -25,6 +26,8 @@ def can_pack(model: Model) -> bool:
         return False
     if model.size.norm == "post" or model.size.positions == "learned":
         return False  # the residual stream would be in bf16; a gradient would have to reach the table
+    if isinstance(model.nvs, NvsHead) and not model.nvs.detach:
+        return False  # recorded passes give the encoder's output without a gradient
     width = model.output_weight.shape[1] // model.heads
     return width % HEADS_WIDTH == 0 and width <= 256
 
