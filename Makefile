@@ -16,14 +16,12 @@ help:  ## list the targets
 
 # The demo's human evaluation: made and launched once, a new link for a rater each time.
 CAMPAIGN := $(BIN)/creamtea campaign
-DEMO_SYSTEMS := softmax-greedy,softmax-lexicon,softmax-nvs,scones-greedy
 
 demo: $(VENV)/installed  ## run the demo study, print its report and serve it (SERVE=0: do not serve)
 	$(BIN)/creamtea run $(STUDY)
 ifeq ($(STUDY),studies/demo.yaml)
 	@$(CAMPAIGN) status demo --json 2>/dev/null | grep -qE '"state": "(launched|closed)"' || \
-	  { $(CAMPAIGN) create demo --replace --study demo --test-set test --systems $(DEMO_SYSTEMS) \
-	      --items 30 --set raters.instructions=studies/demo-instructions.md && $(CAMPAIGN) launch demo; }
+	  { $(CAMPAIGN) create $(STUDY) --replace && $(CAMPAIGN) launch demo; }
 	@echo "a link for a rater, once the server runs:"
 	@$(CAMPAIGN) link demo --rater demo-rater --url http://127.0.0.1:$(PORT)
 	@echo "a link for the organiser:"

@@ -109,6 +109,13 @@ class Document:
                 allowed = one_of(others, name, what=f"an entry of {section}, or a new one with all it needs")
                 yield Mistake(path, f"{shown(name)}, not in the study", allowed, settled=True)
 
+    def part(self, path: KeyPath, data: dict[str, Any]) -> Document:
+        """Return the block at `path` as a document of its own. `data`: what it says, and what it inherits."""
+        inside = {
+            place[len(path) :]: where for place, where in self.places.items() if place[: len(path)] == path
+        }
+        return Document(self.name, data, inside)
+
     def place(self, path: KeyPath) -> Place:
         """Return the place of a value, or of the innermost block around it that the file has."""
         while path and path not in self.places:

@@ -123,6 +123,8 @@ def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
         return f"list of {count if least else ''}{value_words(value['items'], blocks, links)}"
     if value.get("type") == "object" and ("additionalProperties" in value or "patternProperties" in value):
         inner = value.get("additionalProperties") or next(iter(value["patternProperties"].values()))
+        if inner is True:
+            return "block"
         return f"by name: {value_words(inner, blocks, links)}"
     if value.get("format") == FILE:
         return "file"

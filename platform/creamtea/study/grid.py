@@ -29,7 +29,7 @@ GRID_KEYS = {
     "variants": ("objective", "architecture", "nvs", "training"),
     "systems": ("selection", "search", "precision"),
 }
-# lists of names in `systems`, `latency` and `analyses`, and the section that they name
+# lists of names in `systems`, `latency`, `analyses` and `campaigns`, and the section that they name
 NAME_LISTS = {
     "systems": "systems",
     "baselines": "systems",
@@ -192,7 +192,7 @@ def _expand_names(result: Expansion) -> None:
     latency = result.data.get("latency")
     if isinstance(latency, dict):
         result.data["latency"] = _with_members(result, ("latency",), latency)
-    for section in ("systems", "analyses"):
+    for section in ("systems", "analyses", "campaigns"):
         entries = result.data.get(section)
         if isinstance(entries, dict):
             result.data[section] = {

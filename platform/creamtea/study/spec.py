@@ -6,7 +6,7 @@ grids are expanded (`creamtea.study.loader`), so every parameter here is a singl
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -150,6 +150,9 @@ class Study(Strict):
     resources: dict[str, StepResources] = {}  # of a kind of step: what its steps need
     # where trainings are sent as they run, beside creamtea's own pages; no result depends on it
     track: Track | None = Field(default=None, exclude_if=lambda track: track is None)
+    # human evaluations of its outputs, each as in a campaign file (campaign.md), without `name` and `study`;
+    # `creamtea campaign create FILE` makes drafts of them
+    campaigns: dict[Name, dict[str, Any]] = Field(default={}, exclude_if=lambda campaigns: not campaigns)
 
     @model_validator(mode="after")
     def _metrics_for_target(self) -> Study:

@@ -12,7 +12,7 @@ import typer
 from creamtea.cli.campaign.shared import names, show
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
-from creamtea.document.document import Document
+from creamtea.document.document import Document, read_document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.files import replacing
@@ -24,6 +24,7 @@ from creamtea.human.making.campaign_file import (
     commented,
     load_campaign,
 )
+from creamtea.human.making.campaigns import CampaignRequest, CampaignSummary
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignDocument
 from creamtea.human.protocols import find_protocol
 from creamtea.store.queries import find_study
@@ -38,7 +39,7 @@ SCHEMA = """Example: `creamtea campaign schema > campaign.schema.json`, and as f
 `# yaml-language-server: $schema=campaign.schema.json`
 """
 CREATE = (
-    "Examples: `creamtea campaign create first.yaml` · "
+    "Examples: `creamtea campaign create first.yaml` · `creamtea campaign create study.yaml` · "
     "`creamtea campaign create second --study demo --test-set test "
     "--systems softmax-greedy,softmax-beam4,scones-greedy,entmax-greedy --items 100 --ratings 2` · "
     "`creamtea campaign create odd --study demo --test-set test --systems softmax-greedy,softmax-lexicon "
@@ -124,7 +125,11 @@ def schema() -> None:
 
 def create(
     campaign: Annotated[
-        str, typer.Argument(metavar="FILE|NAME", help="A campaign file (.yaml), or a new campaign's name.")
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="A campaign file (.yaml), a study with `campaigns:`, or a new campaign's name.",
+        ),
     ],
     study: Annotated[str | None, typer.Option(help="The study whose outputs are rated.")] = None,
     test_set: Annotated[str | None, typer.Option(help="One of its test sets.")] = None,
@@ -146,10 +151,10 @@ def create(
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
     A campaign file says everything about it; the options are a short way for some of its keys, and `--set`
-    sets any. Contrastive direct assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6
-    in steps of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same; post-edit
-    one, to be corrected. In esa, cesa and mqm raters mark errors. See `preview` for hours and power, then
-    `launch`.
+    sets any. Of a study's file, all campaigns under `campaigns:` are created, or none. Contrastive direct
+    assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps of 0.2; da and da-sqm
+    one output, 0 to 100; preference two, the better or the same; post-edit one, to be corrected. In esa, cesa
+    and mqm raters mark errors. See `preview` for hours and power, then `launch`.
     """
     from creamtea.human.making.preview import preview  # scipy.stats takes a second
 
@@ -163,34 +168,64 @@ def create(
         "seed": seed,
     }
     given = [f"{key}={json.dumps(value)}" for key, value in short.items() if value is not None]
-    loaded = _load(campaign, [*given, *(override or [])])
-    name = loaded.campaign.name
+    asked = _load(campaign, given, override or [])
+    made: list[CampaignSummary] = []
+    lines: list[str] = []
     # a campaign on files may be the first thing in a database
-    opened = existing_database if loaded.campaign.study else opened_database
-    with opened() as database, loaded.naming_places():
-        request = loaded.request(database, artefact_store())
-        made = campaigns.create_campaign(database, name, request, replace=replace)
-        doubt = preview(database, name).doubt
+    opened = existing_database if all(loaded.campaign.study for loaded in asked) else opened_database
+    with opened() as database:
+        requests = {}
+        for loaded in asked:
+            with loaded.naming_places():
+                requests[loaded.campaign.name] = loaded.request(database, artefact_store())
+        with database.transaction() as session:
+            for loaded in asked:
+                name = loaded.campaign.name
+                with loaded.naming_places():
+                    campaigns.store_campaign(session, database, name, requests[name], replace=replace)
+        for name, request in requests.items():
+            draft = campaigns.summary(database, name)
+            made.append(draft)
+            lines += _about(draft, request, preview(database, name).doubt)
+    show(json_output, made if len(made) > 1 else made[0], lines)
+
+
+def _about(draft: CampaignSummary, request: CampaignRequest, doubt: str | None) -> list[str]:
     every_system = (
-        find_protocol(request.protocol).max_outputs >= len(made.systems)
-        and request.settings.block_size(len(made.systems)) is None
+        find_protocol(request.protocol).max_outputs >= len(draft.systems)
+        and request.settings.block_size(len(draft.systems)) is None
     )
     shown = "×" if every_system else "of"  # an item has an output of each system, or of some
-    kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in made.kinds.items())
-    lines = (
-        f"campaign {name}: {counted(made.items, 'item')} {shown} {len(made.systems)} systems ({kinds})"
-        + (f" on {counted(made.pages, 'page')}" if made.pages != made.items else "")
-        + ", a draft",
+    kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in draft.kinds.items())
+    items = f"{counted(draft.items, 'item')} {shown} {len(draft.systems)} systems ({kinds})"
+    pages = f" on {counted(draft.pages, 'page')}" if draft.pages != draft.items else ""
+    name = quote(draft.name)
+    return [
+        f"campaign {draft.name}: {items}{pages}, a draft",
         *(f"note: {notice}" for notice in (request.texts.notices if request.texts else ())),
         *([doubt] if doubt else []),
-        f"next: creamtea campaign preview {quote(name)}, then creamtea campaign launch {quote(name)}",
-    )
-    show(json_output, made, lines)
+        f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}",
+    ]
 
 
-def _load(campaign: str, overrides: list[str]) -> LoadedCampaign:
-    """The campaign of a file, or of options alone."""
+def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedCampaign]:
+    """Load the campaign of a file, those of a study's file, or the campaign of options alone."""
     path = Path(campaign)
-    if path.suffix in (".yaml", ".yml", ".json"):
-        return load_campaign(path, overrides)
-    return check_campaign(Document("the options", {"name": campaign}), Folder(Path()), overrides)
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        document = Document("the options", {"name": campaign})
+        return [check_campaign(document, Folder(Path()), [*short, *overrides])]
+    if not isinstance(read_document(path, kind="a campaign (.yaml)").data.get("systems"), dict):
+        return [load_campaign(path, [*short, *overrides])]
+    if short:
+        raise InputError(
+            f"{campaign} is a study: options are of one campaign; set a key of one of the study's by "
+            "--set campaigns.NAME.sample.items=50"
+        )
+    from creamtea.study.loader import load_study
+
+    if not (found := load_study(path, overrides).campaigns):
+        raise InputError(
+            f"{campaign} is a study without campaigns: write them under `campaigns:`, or write a campaign "
+            f"file with `creamtea campaign init`"
+        )
+    return list(found.values())

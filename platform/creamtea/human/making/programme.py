@@ -102,15 +102,12 @@ def _direction(document: Document, direction: str) -> Document:
             data[key] |= value
         else:
             data[key] = value
-    places |= {
-        path[2:]: place
-        for path, place in document.places.items()
-        if path[:2] == (DIRECTIONS, direction) and len(path) > 2
-    }
     data["name"] = campaign_name(str(document.data["name"]), direction)
     if isinstance(texts := data.get("texts"), dict):
         texts.setdefault("languages", direction)
-    return Document(document.name, data, places)
+    part = document.part((DIRECTIONS, direction), data)
+    part.places = places | part.places
+    return part
 
 
 def campaign_name(programme: str, direction: str) -> str:
