@@ -101,7 +101,7 @@ def test_a_studys_campaigns_are_checked_with_the_study(creamtea: Any, tmp_path: 
     study = tmp_path / "study.yaml"
     study.write_text(STUDY.replace("[plain, scones]", "[plain, scone]").replace("read.md", "gone.md"))
     refused = creamtea("validate", str(study)).stderr
-    assert 'study.yaml:18: systems: found "scone", allowed one of systems: plain, beam, scones' in refused
+    assert 'study.yaml:18: systems: found "scone", allowed one of plain, beam, scones' in refused
     assert "(did you mean scones?)" in refused
     assert "study.yaml:14: raters.instructions: " in refused
     study.write_text(STUDY.partition("campaigns:")[0])

@@ -14,18 +14,18 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
+from creamtea.cli.study_files import whole_schema
 from creamtea.document.document import read_document
 from creamtea.errors import InputError
 from creamtea.study.grid import expand
 from creamtea.study.loader import load_study
-from creamtea.study.schema import study_schema
 
 STUDIES = sorted((Path(__file__).parents[2] / "studies").rglob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
 def validator() -> Draft202012Validator:
-    schema = study_schema()
+    schema = whole_schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
@@ -48,6 +48,7 @@ def blocks(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             "systems",
             "test_sets",
             "analyses",
+            "campaigns",
         )
         if not named and path[-1:] != ("resources",):
             yield path
@@ -152,7 +153,7 @@ def test_it_agrees_with_the_loader(
 
 
 def test_keys_are_described() -> None:
-    schema = study_schema()
+    schema = whole_schema()
     training = schema["$defs"]["Training"]["properties"]
     assert training["warmup"]["description"].startswith("updates: ")
     assert "peak" in training["learning_rate"]["description"]
@@ -161,4 +162,4 @@ def test_keys_are_described() -> None:
 
 def test_the_command_prints_it() -> None:
     done = CliRunner().invoke(app, ["schema"])
-    assert json.loads(done.stdout) == study_schema()
+    assert json.loads(done.stdout) == whole_schema()

@@ -159,6 +159,7 @@ def validate(
     folder = None if no_files else workplace.data_folder(study, data)
     try:
         loaded = load_study(study, override or [])
+        workplace.load_campaigns(loaded)
         planned = plan(loaded.study, folder, loaded.errors)
     except InputError as error:
         if not as_json:
@@ -252,6 +253,23 @@ def schema() -> None:
 
     It has the methods of the plug-ins that are installed here, too.
     """
-    from creamtea.study.schema import study_schema
+    say(json.dumps(whole_schema(), ensure_ascii=False, indent=1))
 
-    say(json.dumps(study_schema(), ensure_ascii=False, indent=1))
+
+def whole_schema() -> dict[str, Any]:
+    """Return the schema of a study file with that of its campaigns, which studies do not know."""
+    from creamtea.human.making.settings import CampaignDocument
+    from creamtea.study.schema import schema_of, study_schema
+
+    schema = study_schema()
+    text = json.dumps(schema_of(CampaignDocument, ""))
+    campaign = json.loads(text.replace("#/$defs/", "#/$defs/Campaign."))
+    schema["$defs"] |= {f"Campaign.{name}": block for name, block in campaign["$defs"].items()}
+    block = {key: campaign[key] for key in ("type", "properties", "additionalProperties")}
+    for implied in ("name", "study", "texts"):
+        del block["properties"][implied]
+    block["required"] = [key for key in campaign["required"] if key in block["properties"]]
+    schema["properties"]["campaigns"]["patternProperties"] = dict.fromkeys(
+        schema["properties"]["campaigns"]["patternProperties"], block
+    )
+    return schema

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli.printing import say
-from creamtea.document.mistakes import StudyWarning
+from creamtea.document.mistakes import Mistake, StudyErrors, StudyWarning, one_of, shown
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.files import scratch_folder
 from creamtea.settings import Settings
@@ -23,7 +24,9 @@ from creamtea.store.rows import row_id
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor
+    from creamtea.human.making.campaign_file import LoadedCampaign
     from creamtea.orders.submission import Submission
+    from creamtea.study.loader import LoadedStudy
 
 EXECUTORS = ("ray", "inline")
 
@@ -158,12 +161,47 @@ def submit_study(
     from creamtea.study.warnings import warnings_of
 
     loaded = load_study(path, overrides or [])
+    load_campaigns(loaded)
     root = data_folder(path, data)
     planned = plan(loaded.study, root, loaded.errors)
     warnings = tuple(warnings_of(loaded.study, planned, root, loaded.place_of))
     show_warnings(warnings)
     submission = submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
     return replace(submission, warnings=warnings)
+
+
+def load_campaigns(loaded: LoadedStudy) -> dict[str, LoadedCampaign]:
+    """Check a study's campaigns as campaign files. StudyErrors with every mistake in them."""
+    if not loaded.study.campaigns:
+        return {}
+    from creamtea.human.making.campaign_file import Folder, check_campaign  # few studies have campaigns
+
+    study, data = loaded.study, loaded.expansion.data["campaigns"]
+    there: dict[str, Collection[str]] = {"test_set": study.test_sets, "systems": study.systems}
+    found: dict[str, LoadedCampaign] = {}
+    lines: list[str] = []
+    for name, own in data.items():
+        content = {**copy.deepcopy(own), "name": name, "study": study.name}
+        part = loaded.document.part(("campaigns", name), content)
+        part.mistakes += (
+            Mistake((key,), "", "leave it out: it follows from the study")
+            for key in ("name", "study", "texts")
+            if key in own
+        )
+        for key, known in there.items():
+            entries = own.get(key) if isinstance(own.get(key), list) else [own.get(key)]
+            part.mistakes += (
+                Mistake((key,), shown(entry), one_of(known, entry))
+                for entry in entries
+                if isinstance(entry, str) and entry not in known
+            )
+        try:
+            found[name] = check_campaign(part, Folder(loaded.path.parent))
+        except StudyErrors as error:
+            lines += error.lines
+    if lines:
+        raise StudyErrors(lines, loaded.document.name)
+    return found
 
 
 def show_warnings(warnings: Sequence[StudyWarning]) -> None:

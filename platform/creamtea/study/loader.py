@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -18,17 +17,12 @@ from creamtea.document.mistakes import (
     StudyErrors,
     dotted,
     mistakes_of_pydantic,
-    one_of,
-    shown,
 )
 from creamtea.document.raw import RawStudy
 from creamtea.document.strict_json import digest
 from creamtea.study.checks import check
 from creamtea.study.grid import Expansion, expand
 from creamtea.study.spec import Study
-
-if TYPE_CHECKING:
-    from creamtea.human.making.campaign_file import LoadedCampaign
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,6 @@ class LoadedStudy:
     config_hash: str  # sha256 of the canonical spec
     document: Document
     expansion: Expansion
-    campaigns: dict[str, LoadedCampaign]
 
     def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
         """Return mistakes found later (missing files, say), with their places in the file."""
@@ -75,49 +68,10 @@ def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> Loa
         repeats = any(mistake.path[:length] in settled for length in range(len(mistake.path) + 1))
         if mistake.settled or not repeats:
             mistakes.append(mistake)
-    campaigns, lines = _load_campaigns(document, expansion, path.parent, uploads=() if name else None)
-    if study is None or mistakes or lines:
-        raise _errors(document, mistakes, lines)
+    if study is None or mistakes:
+        raise _errors(document, mistakes)
     spec = study.model_dump(mode="json")
-    return LoadedStudy(study, spec, path, digest(spec), document, expansion, campaigns)
-
-
-def _load_campaigns(
-    document: Document, expansion: Expansion, folder: Path, uploads: Collection[str] | None
-) -> tuple[dict[str, LoadedCampaign], list[str]]:
-    """Check the study's campaigns as campaign files; return them, and the lines of all mistakes.
-
-    `uploads`: the only files that a campaign may name (None: any, relative to `folder`).
-    """
-    blocks = expansion.data.get("campaigns")
-    if not blocks or not isinstance(blocks, dict):
-        return {}, []
-    from creamtea.human.making.campaign_file import Folder, check_campaign  # few studies have campaigns
-
-    found: dict[str, LoadedCampaign] = {}
-    lines: list[str] = []
-    for name, own in blocks.items():
-        if not isinstance(own, dict):
-            continue  # the study's model says so
-        data = {**copy.deepcopy(own), "name": name, "study": expansion.data.get("name")}
-        part = document.part(("campaigns", name), data)
-        part.mistakes += (
-            Mistake((key,), "", "leave it out: it follows from the study")
-            for key in ("name", "study", "texts")
-            if key in own
-        )
-        for key, section in (("test_set", "test_sets"), ("systems", "systems")):
-            known = expansion.data.get(section)
-            names = own.get(key) if isinstance(own.get(key), list) else [own.get(key)]
-            for entry in names or ():
-                if isinstance(entry, str) and isinstance(known, dict) and entry not in known:
-                    allowed = one_of(list(known), entry, what=f"one of {section}")
-                    part.mistakes.append(Mistake((key,), shown(entry), allowed))
-        try:
-            found[name] = check_campaign(part, Folder(folder, uploads))
-        except StudyErrors as error:
-            lines += error.lines
-    return found, lines
+    return LoadedStudy(study, spec, path, digest(spec), document, expansion)
 
 
 def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mistake]:
@@ -125,8 +79,8 @@ def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mista
     return [replace(mistake, path=expansion.origin(mistake.path)) for mistake in mistakes]
 
 
-def _errors(document: Document, mistakes: Sequence[Mistake], more: Sequence[str] = ()) -> StudyErrors:
-    """Order mistakes as in the file; list once what the members of a grid share. `more`: lines after them."""
+def _errors(document: Document, mistakes: Sequence[Mistake]) -> StudyErrors:
+    """Order mistakes as in the file; list once what the members of a grid share."""
 
     def place(mistake: Mistake) -> Place:
         return mistake.place or document.place(mistake.path)
@@ -137,4 +91,4 @@ def _errors(document: Document, mistakes: Sequence[Mistake], more: Sequence[str]
         line: str = mistake.line(where)
         said = (mistake.path[-1:], mistake.found, mistake.allowed)
         lines.setdefault(line if where.column is None else (where, where.column, *said), line)
-    return StudyErrors([*lines.values(), *more], document.name)
+    return StudyErrors(list(lines.values()), document.name)

@@ -11,7 +11,13 @@ import typer
 
 from creamtea.cli.campaign.shared import names, show
 from creamtea.cli.printing import say
-from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
+from creamtea.cli.workplace import (
+    AsJson,
+    artefact_store,
+    existing_database,
+    load_campaigns,
+    opened_database,
+)
 from creamtea.document.document import Document, read_document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
@@ -223,7 +229,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
         )
     from creamtea.study.loader import load_study
 
-    if not (found := load_study(path, overrides).campaigns):
+    if not (found := load_campaigns(load_study(path, overrides))):
         raise InputError(
             f"{campaign} is a study without campaigns: write them under `campaigns:`, or write a campaign "
             f"file with `creamtea campaign init`"
