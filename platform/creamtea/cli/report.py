@@ -32,6 +32,7 @@ from creamtea.wording import counted
 
 if TYPE_CHECKING:
     from creamtea.orders.submission import Submission
+    from creamtea.report.across_studies import CompareRequest
     from creamtea.store.database import Database
 
 REPORT_EXAMPLES = (
@@ -301,7 +302,7 @@ def _build_comparison(database: Database, names: Sequence[str], baseline: str | 
 
     store, tests = workplace.artefact_store(), 0
 
-    def test(asked: dict[str, Any]) -> Mapping[str, Any]:
+    def test(asked: CompareRequest) -> Mapping[str, Any]:
         nonlocal tests
         tests += 1
         progress.update(f"testing differences: {tests}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -15,17 +15,16 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
-from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace
 from creamtea.cli.following import Patience, nobody
 from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InputError
 from creamtea.orders.controllers import live_controller
-from creamtea.orders.rows import UNFINISHED, pause_left
+from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.report.terminal import make_console
 from creamtea.store.areas import LogName, list_logs, new_text, read_log
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import ArtefactStore, Progress
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
 
@@ -44,6 +43,58 @@ STATUS_EXAMPLES = """Examples:
 """
 
 
+@dataclass(frozen=True)
+class StudyLine:
+    id: int
+    study: str
+    state: str
+    steps: dict[str, int]  # by state
+    unavailable: int
+    created_at: str
+    finished_at: str | None
+
+
+@dataclass(frozen=True)
+class StepLine:
+    node: str  # its place in the study
+    key: str
+    kind: str
+    state: str
+    outcome: str
+    attempts: int
+    pause_left: float | None  # [s] until a step that failed is tried again
+    progress: Progress | None
+    seconds: float | None
+    where: str | None  # the machine
+    error_kind: str | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class AllStudies:
+    studies: list[StudyLine]
+    controller: str | None  # the one that is running
+
+    @property
+    def unfinished(self) -> bool:
+        return any(study.state in LIVE for study in self.studies)
+
+
+@dataclass(frozen=True)
+class OneStudy:
+    id: int
+    study: str
+    state: str
+    created_at: str
+    finished_at: str | None
+    steps: list[StepLine]
+    controller: str | None  # the one that is running
+
+    @property
+    def unfinished(self) -> bool:
+        return self.state in LIVE
+
+
 def status(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing until the study has ended.")] = False,
@@ -51,138 +102,124 @@ def status(
 ) -> None:
     """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
     with workplace.existing_database() as database:
+        shown = _read_status(database, name)
         if as_json:
-            say(json.dumps(_facts(database, name), ensure_ascii=False))
+            say(json.dumps(asdict(shown), ensure_ascii=False))
             return
         console = make_console()
-        facts = _facts(database, name)
         if not watch:
-            console.print(_drawn(facts))
+            console.print(_drawn(shown))
             return
         patience = Patience()
-        with Live(_drawn(facts), console=console, auto_refresh=False) as live:
-            while _unfinished(facts):
-                patience.check(facts["controller"] is not None, nobody())
+        with Live(_drawn(shown), console=console, auto_refresh=False) as live:
+            while shown.unfinished:
+                patience.check(shown.controller is not None, nobody())
                 time.sleep(REFRESH)
-                facts = _facts(database, name)
-                live.update(_drawn(facts), refresh=True)
+                shown = _read_status(database, name)
+                live.update(_drawn(shown), refresh=True)
 
 
-def _facts(database: Database, name: str | None) -> dict[str, Any]:
+def _read_status(database: Database, name: str | None) -> AllStudies | OneStudy:
     with database.session() as session:
-        if name is not None:
-            return _study(session, database.now(session), name) | {"controller": _controller(database)}
-        studies = [
-            {
-                "id": study.id,
-                "study": study.name,
-                "state": study.state,
-                "steps": study.steps,
-                "unavailable": study.unavailable,
-                "created_at": study.created_at.isoformat(),
-                "finished_at": study.finished_at and study.finished_at.isoformat(),
-            }
-            for study in list_studies(session)
-        ]
-        return {"studies": studies, "controller": _controller(database)}
+        running = live_controller(database)
+        controller = None if running is None else str(running)
+        if name is None:
+            lines = [
+                StudyLine(
+                    study.id,
+                    study.name,
+                    study.state,
+                    study.steps,
+                    study.unavailable,
+                    study.created_at.isoformat(),
+                    study.finished_at.isoformat() if study.finished_at else None,
+                )
+                for study in list_studies(session)
+            ]
+            return AllStudies(lines, controller)
+        store, now = workplace.artefact_store(writable=False), database.now(session)
+        found = find_study(session, name)
+        return OneStudy(
+            found.id,
+            found.name,
+            found.state,
+            found.created_at.isoformat(),
+            found.finished_at.isoformat() if found.finished_at else None,
+            [_step_line(node, now, store) for node in study_nodes(session, found.id)],
+            controller,
+        )
 
 
-def _controller(database: Database) -> str | None:
-    live = live_controller(database)
-    return None if live is None else str(live)
-
-
-def _study(session: Session, now: datetime, name: str) -> dict[str, Any]:
-    store = workplace.artefact_store(writable=False)
-    study = find_study(session, name)
-    return {
-        "id": study.id,
-        "study": study.name,
-        "state": study.state,
-        "created_at": study.created_at.isoformat(),
-        "finished_at": study.finished_at and study.finished_at.isoformat(),
-        "steps": [_step(node, now, store) for node in study_nodes(session, study.id)],
-    }
-
-
-def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
+def _step_line(node: Node, now: datetime, store: ArtefactStore) -> StepLine:
     seconds = None
     if node.started_at is not None and node.state in ("running", "succeeded", "failed", "cancelled"):
         seconds = round(((node.finished_at or now) - node.started_at).total_seconds(), 1)
-    progress = store.read_progress(node.key, node.fence) if node.state == "running" else None
-    return {
-        "node": node.name,
-        "key": node.key,
-        "kind": node.kind,
-        "state": node.state,
-        "outcome": node.outcome,
-        "attempts": node.attempts,
-        "pause_left": round(pause_left(node.not_before, now), 1) if node.state == "ready" else None,
-        "progress": progress and asdict(progress),
-        "seconds": seconds,
-        "where": node.facts.get("node"),
-        "error_kind": node.error_kind,
-        "error": node.error,
-    }
+    return StepLine(
+        node=node.name,
+        key=node.key,
+        kind=node.kind,
+        state=node.state,
+        outcome=node.outcome,
+        attempts=node.attempts,
+        pause_left=round(pause_left(node.not_before, now), 1) if node.state == "ready" else None,
+        progress=store.read_progress(node.key, node.fence) if node.state == "running" else None,
+        seconds=seconds,
+        where=node.facts.get("node"),
+        error_kind=node.error_kind,
+        error=node.error,
+    )
 
 
-def _unfinished(facts: dict[str, Any]) -> bool:
-    states = [study["state"] for study in facts["studies"]] if "studies" in facts else [facts["state"]]
-    return any(state in ("queued", "running") for state in states)
+def _drawn(shown: AllStudies | OneStudy) -> RenderableType:
+    return _studies_table(shown) if isinstance(shown, AllStudies) else _steps_table(shown)
 
 
-def _drawn(facts: dict[str, Any]) -> RenderableType:
-    return _studies_table(facts) if "studies" in facts else _steps_table(facts)
-
-
-def _studies_table(facts: dict[str, Any]) -> RenderableType:
-    if not facts["studies"]:
+def _studies_table(shown: AllStudies) -> RenderableType:
+    if not shown.studies:
         return Text("no studies yet; `creamtea run STUDY.yaml` runs one")
     table = Table("id", "study", "state", "done", "failed", "unavailable", "submitted (UTC)", highlight=False)
-    for study in facts["studies"]:
-        steps = study["steps"]
+    for study in shown.studies:
         table.add_row(
-            str(study["id"]),
-            escape(study["study"]),
-            _styled(study["state"]),
-            f"{steps.get('succeeded', 0)}/{sum(steps.values())}",
-            str(steps.get("failed", 0) - study["unavailable"]),
-            str(study["unavailable"]),
-            study["created_at"][:16].replace("T", " "),
+            str(study.id),
+            escape(study.study),
+            _styled(study.state),
+            f"{study.steps.get('succeeded', 0)}/{sum(study.steps.values())}",
+            str(study.steps.get("failed", 0) - study.unavailable),
+            str(study.unavailable),
+            study.created_at[:16].replace("T", " "),
         )
-    live = facts["controller"] or "none; `creamtea submit` or `creamtea controller` starts one"
+    live = shown.controller or "none; `creamtea submit` or `creamtea controller` starts one"
     return Group(table, Text(f"controller: {live}"))
 
 
-def _steps_table(facts: dict[str, Any]) -> RenderableType:
+def _steps_table(shown: OneStudy) -> RenderableType:
     table = Table(Column("step", no_wrap=True), "state", "attempts", "progress", "seconds", "error")
-    for step in facts["steps"]:
+    for step in shown.steps:
         table.add_row(
-            escape(step["node"]),
-            _styled(step["outcome"]),
-            str(step["attempts"]),
+            escape(step.node),
+            _styled(step.outcome),
+            str(step.attempts),
             escape(_progress(step)),
-            "" if step["seconds"] is None else f"{step['seconds']:.1f}",
+            "" if step.seconds is None else f"{step.seconds:.1f}",
             escape(_error(step)),
         )
-    missing = [Text(nobody(), "yellow")] if _unfinished(facts) and facts["controller"] is None else []
-    return Group(Text(f"{facts['study']} (submission {facts['id']}): {facts['state']}"), table, *missing)
+    missing = [Text(nobody(), "yellow")] if shown.unfinished and shown.controller is None else []
+    return Group(Text(f"{shown.study} (submission {shown.id}): {shown.state}"), table, *missing)
 
 
-def _progress(step: dict[str, Any]) -> str:
-    if step["pause_left"]:
-        return f"tried again in {step['pause_left']:.0f} s"
-    if (progress := step["progress"]) is None:
+def _progress(step: StepLine) -> str:
+    if step.progress is None:
+        return f"tried again in {step.pause_left:.0f} s" if step.pause_left else ""
+    done, total = step.progress.done, step.progress.total
+    share = f"{100 * done / total:.0f} % " if total else ""
+    return f"{share}{step.progress.message}".strip()
+
+
+def _error(step: StepLine) -> str:
+    if step.state == "succeeded" or not step.error:
         return ""
-    share = f"{100 * progress['done'] / progress['total']:.0f} % " if progress["total"] else ""
-    return f"{share}{progress['message']}".strip()
-
-
-def _error(step: dict[str, Any]) -> str:
-    if step["state"] == "succeeded" or not step["error"]:
-        return ""
-    kind = f"{step['error_kind']}: " if step["outcome"] == "failed" else ""
-    return f"{kind}{step['error'].splitlines()[0]}"
+    kind = f"{step.error_kind}: " if step.outcome == "failed" else ""
+    return f"{kind}{step.error.splitlines()[0]}"
 
 
 def _styled(state: str) -> Text:

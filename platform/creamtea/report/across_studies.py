@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy.orm import Session
 
@@ -85,7 +85,11 @@ class Tested:
     scores: Scores | None  # by the model that they are of; None where one is missing
 
 
-Comparison = dict[str, Any]  # `params` and `inputs` of a step of kind `compare`
+class CompareRequest(TypedDict):
+    """A step of kind `compare` that no study has, as JSON (`creamtea.engine.pairing`)."""
+
+    params: dict[str, Any]
+    inputs: dict[str, list[str]]  # keys of steps, by role
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Compared:
     tested: dict[tuple[str, str], Tested]  # by row and column
     low: frozenset[str]  # rows whose BLEU is near zero
 
-    def comparisons(self, baseline: str) -> dict[tuple[str, str], Comparison]:
+    def comparisons(self, baseline: str) -> dict[tuple[str, str], CompareRequest]:
         """Return the comparisons to run, by row and column, for each other row against this one."""
         return {
             (row, column): {
@@ -206,7 +210,7 @@ def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None
 def comparison_report(
     session: Session,
     studies: Sequence[StudyRow],
-    run: Callable[[Comparison], Mapping[str, Any]],
+    run: Callable[[CompareRequest], Mapping[str, Any]],
     baseline: str | None = None,
 ) -> Document:
     """Compare the studies on each test set that all of them have, with every difference tested.
