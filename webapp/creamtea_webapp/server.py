@@ -154,7 +154,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
         "server.maxUploadSize": 100,  # MB, for imported ratings; the gate lets only organisers upload
         "browser.gatherUsageStats": False,
         "global.minCachedMessageSize": 1000.0,  # bytes: what does not change, as styles, is sent once
-        # not all objects looked through after each run, half of its cost: Python does so when many are new
+        # no garbage collection after each run, which is half of its cost: Python collects when it needs to
         "runner.postScriptGC": False,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "none",  # a traceback could tell a rater the names of systems

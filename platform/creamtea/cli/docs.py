@@ -21,7 +21,7 @@ from creamtea.errors import InputError
 from creamtea.settings import LOOPBACK
 
 PORT = 8502
-BUILT = Path("build", "site")  # of a checkout
+BUILT = Path("build", "site")  # below the root of a checkout
 PACKAGE = Path(__file__).resolve().parents[1]
 
 DOCS_EXAMPLES = "Examples: `creamtea docs` · `creamtea docs --port 0 --no-browser`"

@@ -137,7 +137,7 @@ class PlainLines:
 
     def __init__(self, counts: StepCounts) -> None:
         self._counts = counts
-        self._next: dict[str, tuple[float, float]] = {}  # when, and how long after the one before
+        self._next: dict[str, tuple[float, float]] = {}  # when the next line is due, and the pause before it
         self._started = time.monotonic()
 
     def __call__(self, event: events.EngineEvent) -> None:
@@ -199,7 +199,7 @@ def first_line(text: str) -> str:
 
 
 POLL_SECONDS = 1.0
-MISSING_SECONDS = 30.0  # without any controller, after which waiting is given up
+MISSING_SECONDS = 30.0  # that waiting goes on without any controller
 
 
 def nobody() -> str:
@@ -326,7 +326,7 @@ class StudyOutcome:
     study: str
     study_id: int
     state: str
-    steps: dict[str, int]  # by outcome: state, and of what failed whether it is unavailable or was not run
+    steps: dict[str, int]  # by outcome: the state; for failed steps also "unavailable" or "not run"
     failed: list[StepProblem]
     unavailable: list[StepProblem]
     left_out: list[StepProblem]  # not run, because an earlier step failed

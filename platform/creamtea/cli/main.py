@@ -169,12 +169,12 @@ def lazy_group(entries: dict[str, Entry]) -> type[TyperGroup]:
     return LazyGroup
 
 
-# What a command imports has very many objects, among which Python would look for garbage again and again.
+# A command imports very many objects: by default Python would search them for garbage again and again.
 gc.set_threshold(10_000, 10, 10)
 
 TRACEBACK = "--traceback"
 STDOUT = 1  # its file descriptor
-CLOSED_PIPE = 141  # 128 + SIGPIPE, as of tools that the signal ends
+CLOSED_PIPE = 141  # 128 + SIGPIPE, as tools return that the signal ends
 
 COMMANDS = {
     "init": Entry("study_files:init"),
@@ -212,7 +212,7 @@ COMMANDS = {
 }
 
 NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-# what a path that somebody named may be, and `Path.exists` raises for, instead of being there or not
+# `Path.exists` raises these errors for wrong paths instead of returning False
 WRONG_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOTDIR)
 
 app = typer.Typer(
@@ -246,14 +246,14 @@ def options(
 
 
 def main() -> None:
-    if sys.stdout is None:  # closed by who started it, who wants nothing of it
+    if sys.stdout is None:  # whoever started this process closed it, and wants no output
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
     try:
         _run()
-    except BrokenPipeError:  # of a message
+    except BrokenPipeError:  # raised by a message
         _end(CLOSED_PIPE)
     except SystemExit as ended:
-        # Typer and Rich make 1 of it
+        # Typer and Rich turn a broken pipe into code 1
         _end(CLOSED_PIPE if isinstance(ended.__context__, BrokenPipeError) else ended.code)
 
 
@@ -267,7 +267,7 @@ def _end(code: int | str | None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
         code = 1
     if code == CLOSED_PIPE:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # for what Python writes out at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # so that Python can flush at its end
     inline = sys.modules.get("creamtea.engine.executors.inline")
     if inline is not None and isinstance(code, int):
         inline.leave_running_steps(code)

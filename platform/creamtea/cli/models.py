@@ -46,7 +46,7 @@ def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lamb
             raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None
 
 
-MAX_SYMBOLS = 10  # symbols of a warning
+MAX_SYMBOLS = 10  # that a warning lists
 TRANSLATE_EXAMPLES = """Examples:
 
 `creamtea translate demo softmax-beam4`

@@ -43,7 +43,7 @@ REPORT_EXAMPLES = (
     "`creamtea report --paper scones` · `creamtea report --paper scones --table 3`"
 )
 
-PAGE_BEGINNING = 1000  # bytes, in which a page says that it is one, after blanks
+PAGE_BEGINNING = 1000  # bytes in which an HTML page declares itself, after blanks
 
 HtmlFile = Annotated[
     Path | None,
@@ -280,7 +280,7 @@ def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> N
 def _replace(target: Path, page: Callable[[], str]) -> None:
     """Write `target` in one step; OSError before the page is made."""
     if target.exists():
-        with target.open("a"):  # as an unwritable file would refuse to be written
+        with target.open("a"):  # raises if the file is not writable
             pass
     with replacing(target) as partial, partial.open("x", encoding="utf-8") as sink:
         sink.write(page())
@@ -470,7 +470,7 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     while True:
         live = live_controller(database)
         if live is None:
-            with suppress(AnotherController):  # one that began at the same moment
+            with suppress(AnotherController):  # another controller began at the same moment
                 return control(database, store, workplace.make_executor("inline", None), queue, quiet=quiet)
         elif live.study_id is None:
             submission = queue()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Stop(Event):
-    number = 0  # of the signal that has set it
+    number = 0  # of the signal that set it
 
     def pause(self, outage: Outage, seconds: float) -> bool:
         """Wait for the database; False if this is set."""
@@ -148,7 +148,7 @@ def control(
     try:
         lease = leases.hold(database, executor.address, queue_it)
     except leases.AnotherController:
-        if submission is not None:  # one took over while the study was planned
+        if submission is not None:  # another controller took over while the study was planned
             cancel(database, submission.study_id)
         raise
     assert submission is not None
@@ -159,7 +159,7 @@ def control(
         interrupted = stop.is_set()
     except KeyboardInterrupt:
         interrupted = True
-    except InputError:  # of the executor
+    except InputError:  # the executor cannot start
         cancel(database, submission.study_id)
         raise
     if interrupted and cancel(database, submission.study_id):
@@ -172,8 +172,8 @@ def control(
     return submission
 
 
-START_SECONDS = 30.0  # that a new controller has to take the lease
-LOG_TAIL = 2000  # characters of its log that are shown if it does not
+START_SECONDS = 30.0  # for a new controller to take the lease
+LOG_TAIL = 2000  # characters of the log to show if it does not start
 
 SUBMIT_EXAMPLES = """Examples:
 
@@ -319,7 +319,7 @@ def retry(
         if live is None and study.state in LIVE:
             raise InputError(f"study {name} is {study.state}, so it cannot be retried; but {nobody()}")
         if live is None or live.study_id is not None:
-            runs_steps.check()  # before anything is queued, or what failed, and why, would be gone
+            runs_steps.check()  # first: queuing would delete what failed, and why
 
             def queue() -> Submission:
                 return requeue(database, store, study.id, make_anew=make_anew)
@@ -411,7 +411,7 @@ def controller(
                     Controller(database, store, runs_steps, display).run(
                         until=stop.is_set, until_idle=until_idle
                     )
-                except AnotherController:  # that stood by as well
+                except AnotherController:  # another standby controller was faster
                     continue
                 if not stop.is_set() and state.all_ended(database):
                     return  # otherwise a study was queued while the lease was released

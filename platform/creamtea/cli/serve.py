@@ -129,7 +129,7 @@ def _greet(secret: str | None, url: str, host: str) -> None:
         )
     with opened_database() as database:
         launched = [campaign.name for campaign in summaries(database) if campaign.state == "launched"]
-    if launched:  # raters see nothing of the others
+    if launched:  # raters cannot see campaigns in other states
         say(
             f"A link for a rater: creamtea campaign link {quote(launched[-1])} --rater NAME "
             f"--url {quote(url)}\n"

@@ -28,7 +28,7 @@ from creamtea.wording import counted
 
 Size = Literal["paper", "ours"]
 Kind = Literal["table", "figure"]
-Direction = Literal["", "higher", "lower", "alike"]  # of the first value that a claim compares
+Direction = Literal["", "higher", "lower", "alike"]  # of a claim's first value
 Names = dict[str, str]
 
 _NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
@@ -117,8 +117,8 @@ class OfSystem(Strict):
     test_set: str
     system: str | list[str]
     metric: str
-    percent_of: str = ""  # a latency as a percentage of this system's
-    per_second: bool = False  # milliseconds per sentence as sentences per second
+    percent_of: str = ""  # show a latency as a percentage of this system's
+    per_second: bool = False  # show milliseconds per sentence as sentences per second
     chosen_on: str = ""
     choice: dict[str, str] = {}  # show which system was chosen, in these words
 
@@ -180,7 +180,7 @@ class Claim(Strict):
     the two are alike.
     """
 
-    rows: list[str] = []  # all where none is named, but the one that they are compared with
+    rows: list[str] = []  # default: all rows except `against`
     columns: list[str] = []
     against: str = ""  # a row
     against_column: str = ""
@@ -207,7 +207,7 @@ class Drawing(Strict):
     members: list[str]
     analysis: str = ""
     title: str
-    curves: list[Curve] = []  # drawn among ours
+    curves: list[Curve] = []  # drawn with our curves
 
 
 class Exhibit(Strict):
@@ -225,7 +225,7 @@ class Exhibit(Strict):
     sources: list[Source] = []
     claims: list[Claim] = []
     drawings: list[Drawing] = []
-    differs: list[str] = []  # what is another quantity here than in the paper
+    differs: list[str] = []  # which quantities differ from the paper's
     missing: str = ""  # what none of our studies measures, and why
 
     @property
@@ -326,7 +326,7 @@ def _read(path: Path, model: type[Model]) -> Model:
 
 SIZES: Mapping[Size, str] = {"paper": "at the paper's size", "ours": "at our size"}
 MAX_DEPTH = 5  # of names within names
-NO_VALUES = ("", "-", "–")  # printed where a table has no value
+NO_VALUES = ("", "-", "–")  # printed in a table for no value
 
 
 @dataclass(frozen=True)

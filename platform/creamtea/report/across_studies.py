@@ -32,7 +32,7 @@ from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
 from creamtea.store.tables import StudyRow
 
-ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # what a comparison leaves
+ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # the fields of a comparison's row
 COMPARED = ("quality", "recall", "outputs")  # groups of columns; times of different runs cannot be compared
 ABOUT = (
     "Only what is the same in all of these studies: the sentences and the references of the test set. "
@@ -52,7 +52,7 @@ class OfStudy:
     """A study, and its name for the test set."""
 
     number: int
-    name: str  # as rows show it: with its number where two have one name
+    name: str  # as rows show it: with its number if two studies share a name
     test_set: str
 
 
@@ -67,7 +67,7 @@ def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str,
     for study in studies:
         shown = study.name if names.count(study.name) == 1 else f"{study.name} #{study.id}"
         for node in study_nodes(session, study.id, "test_set"):
-            if "test_set" in node.labels:  # not the first sentences of one, for an analysis
+            if "test_set" in node.labels:  # an analysis has test sets without this label
                 of_study = OfStudy(study.id, shown, str(node.labels["test_set"]))
                 by_key.setdefault(node.key, {}).setdefault(study.id, of_study)
     return {key: list(of_study.values()) for key, of_study in by_key.items() if len(of_study) == len(studies)}
@@ -82,7 +82,7 @@ class Tested:
 
     params: dict[str, Any]
     keys: tuple[str, ...]
-    scores: Scores | None  # by the model that they are of; None where one is missing
+    scores: Scores | None  # by model; None if one is missing
 
 
 class CompareRequest(TypedDict):

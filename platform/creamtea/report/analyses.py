@@ -103,7 +103,7 @@ def _subwords_cell(subwords: list[str], shown: int, count: int) -> Cell:
     return Cell("absent", f"not among the {shown} that were listed, those with the most subwords", words="—")
 
 
-BASELINES, SETTINGS = "baselines", "settings"  # ends of the keys of tables of differences
+BASELINES, SETTINGS = "baselines", "settings"  # the keys of tables of differences end in these
 Rows = Sequence[tuple[RowSetting, Row]]
 
 NOT_COMPARED = (
@@ -297,7 +297,7 @@ class AnalysisResults:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     notes: tuple[Notes, ...] = ()
-    segments: int | None = None  # of the test set that are analysed, or of the smallest bucket with a score
+    segments: int | None = None  # that are analysed, or that the smallest scored bucket has
 
 
 def build_analyses(results: StudyResults) -> tuple[AnalysisResults, ...]:

@@ -16,7 +16,7 @@ from creamtea.report.vega import GREY, Styles, styles_of_parts
 from creamtea.stats.estimate import wilson_interval
 from creamtea.store.queries import CurvePoint
 
-MANY_ROWS = 9  # of a table that a page shows when asked for
+MANY_ROWS = 9  # from which on a page folds a table
 Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
 
 
@@ -80,8 +80,8 @@ def _column(measure: Measure, setting: RowSetting) -> Column:
 
 MAX_TICKS = 12
 LARGE = 10_000
-Rows = Sequence[tuple[RowSetting, Row]]  # of a table
-Points = Mapping[str, Mapping[str, Sequence[CurvePoint]]]  # of steps: key, series
+Rows = Sequence[tuple[RowSetting, Row]]  # the rows of a table
+Points = Mapping[str, Mapping[str, Sequence[CurvePoint]]]  # by step key and series
 Mark = dict[str, Any]
 
 

@@ -196,7 +196,7 @@ class _Answer:
         parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
         sentence = f"Fastest: {', '.join(names)} ({'; '.join([shown(fastest), *parts])})"
         best, *_ = self.scored or [fastest]
-        chosen = next((row for row in self.scored if row in tied), None)  # the best of the fastest
+        chosen = next((row for row in self.scored if row in tied), None)  # the best of the fastest systems
         delta = None if chosen in (None, best) else self._delta(chosen, best)
         if chosen is not None and delta is not None and self.metric is not None:
             has = "its quality is" if len(tied) == 1 else f"the quality of {chosen.name} is"
@@ -220,7 +220,7 @@ def _tested(delta: Delta, column: Column) -> str:
     """Format a difference: "+1.2 BLEU [0.4, 2.0] (significant)"."""
     sign = "+" if (delta.value or 0.0) > 0 else "−" if (delta.value or 0.0) < 0 else "±"
     low, high = delta.bounds
-    # the note says why, where the systems are not told apart
+    # a note already says why the systems are not told apart
     unmarked = "" if delta.note else "(not significant)"
     verdict = "(significant)" if delta.significant else unmarked
     size = f"{sign}{text.number(abs(delta.value or 0.0), column)} {column.title}"
@@ -255,7 +255,7 @@ def _agreement(table: Table) -> Iterator[str]:
         (row for row in table.rows if (cell := cells[row.name]) and cell.value is not None),
         key=lambda row: -(row.cells[agreement.key].value or 0.0),
     )
-    if len(rows) < 3:  # of two systems either agrees as much as the other
+    if len(rows) < 3:  # two systems agree equally with each other
         return
     most, least = (
         f"{row.name} ({text.value(row.cells[agreement.key], agreement)} chrF2)" for row in (rows[0], rows[-1])

@@ -35,7 +35,7 @@ from creamtea.store.tables import StepInput
 from creamtea.study.spec import Study
 from creamtea.wording import counted
 
-BEFORE = {"seed": "seed", "baseline": "against"}  # a word before a label's value
+BEFORE = {"seed": "seed", "baseline": "against"}  # words before a label's value
 
 
 def step_title(node: Node) -> str:
@@ -52,12 +52,12 @@ def step_title(node: Node) -> str:
         for name in names
         if name is not None
         and isinstance(node.labels.get(name), str | int)
-        and node.labels[name] != node.kind  # an analysis that is called as its kind
+        and node.labels[name] != node.kind  # an analysis named like its kind
     ]
     return ": ".join(filter(None, [node.kind.replace("_", " "), ", ".join(words)]))
 
 
-# which state a cell without a value takes from several seeds: the one that most needs looking at
+# if seeds have no value for different reasons, the cell takes the first of these states
 _GRAVITY = ("failed", "unavailable", "cancelled", "running", "pending", "absent")
 
 
@@ -114,7 +114,7 @@ class StudyResults:
 class Idioms:
     """The idioms of a test set."""
 
-    count: int | None  # of all occurrences; None until the test set has been prepared
+    count: int | None  # occurrences; None until the test set is prepared
     distinct: int | None  # None until a recall has been measured
     by_words: bool  # recall is measured from the idioms' own words, too (not in version 0.1.0)
 
@@ -143,7 +143,7 @@ def idioms_of(results: StudyResults, test_set: str) -> Idioms:
     ]
     return Idioms(
         count,
-        distinct=max(distinct, default=None),  # an aligner finds some of them nowhere in the references
+        distinct=max(distinct, default=None),  # an aligner does not find all idioms in the references
         by_words=count != 0
         and any("idiom_words" in metric.subject for step in measured for metric in step.metrics),
     )
@@ -273,13 +273,13 @@ def tested_delta(row: MetricValue) -> Delta:
         p_values={
             test: PValue(row.detail[key])
             for test, key in (("bootstrap", "p_two_sided"), ("randomization", "p_randomization"))
-            if key in row.detail  # the second since version 2 of the step
+            if key in row.detail  # randomisation exists since version 2 of the step
         },
         p_sacrebleu=row.detail["p_value"],
     )
 
 
-# states of a comparison whose step has not ended for good: a study that is run again makes it
+# states of comparisons that another run of the study makes
 COMING = ("pending", "running", "failed", "cancelled")
 
 
@@ -322,7 +322,7 @@ WITH_SEEDS = (
 )
 SEEDS_ALLOW = ", and so is p “with seeds”"
 
-ENSEMBLE = "ensemble"  # in the place of a model
+ENSEMBLE = "ensemble"  # stands for the digest of a model
 
 
 def scores_by_model(results: StudyResults, system: str, test_set: str, metric: Metric) -> Scores | None:
@@ -372,9 +372,9 @@ def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> 
     return delta if spread is None else delta.with_seeds(spread)
 
 
-# of BLEU: translations of other sentences of the same text have as much
+# BLEU that translations of other sentences of the same text reach
 NEAR_ZERO = 2.0
-MUCH_IN_COMMON = 30.0  # of chrF: outputs of models that have learnt nothing have less than 20
+MUCH_IN_COMMON = 30.0  # chrF; untrained models reach less than 20
 NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
 NOT_TRANSLATED = "the system does not translate this test set"
 ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"

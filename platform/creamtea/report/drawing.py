@@ -17,7 +17,7 @@ from creamtea.report.model import Figure, Spec
 from creamtea.report.vega import vega_lite
 
 WIDTH = 520  # pixels
-INLINE_WIDTH = 420  # of a figure inside a page, which is scaled from a phone's width to 34rem
+INLINE_WIDTH = 420  # pixels of a figure inside a page, which scales from a phone's width to 34rem
 PNG_SCALE = 2.0
 VEGA_LITE = "6.1"
 _TAGS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath", "title"}
@@ -38,7 +38,7 @@ _ATTRIBUTES = {
         "id",
     ),
 }
-# what XML cannot hold, and halves of surrogate pairs
+# characters that XML cannot hold, and halves of surrogate pairs
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 

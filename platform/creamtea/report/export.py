@@ -28,7 +28,7 @@ def to_values(value: Any) -> Any:
         named = {field.name: to_values(getattr(value, field.name)) for field in dataclasses.fields(value)}
         if isinstance(value, Figure):
             named["spec"] = to_values(vega_lite(value)) if value.rows else None
-            del named["rows"]  # they are the specification's data
+            del named["rows"]  # the specification contains them
         return {"type": type(value).__name__.lower(), **named} if isinstance(value, Block) else named
     if isinstance(value, dict):
         return {str(key): to_values(item) for key, item in value.items()}
@@ -67,7 +67,7 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
         return {}
 
     def draw(kind: str) -> bytes:
-        from creamtea.report import drawing  # it takes a second to load
+        from creamtea.report import drawing  # takes a second to load
 
         return drawing.png(block) if kind == "png" else drawing.svg(block).encode()
 

@@ -81,7 +81,7 @@ LEARNING_TITLES = {
     "dev_perplexity": "development perplexity",
     "learning_rate": "learning rate",
 }
-OBJECTIVE_LOSSES = ("dev_loss", "train_loss")  # of another scale for each objective
+OBJECTIVE_LOSSES = ("dev_loss", "train_loss")  # their scale differs between objectives
 RECALL_SCOPES = {"idiom_words": "idiom", "idiom": "idiom in context", "sentence": "sentence"}
 
 
@@ -388,7 +388,7 @@ def learning_figures(
 
 
 def _why_without(series: str, recorded: Collection[str]) -> str:
-    # written at the same validations as the loss, but where it is infinite, which no point can be
+    # perplexity has the same points as the loss, unless it is infinite
     if series == "dev_perplexity" and "dev_loss" in recorded:
         return "infinite: a reference has probability 0"
     return "no points yet"

@@ -65,7 +65,7 @@ class Timed:
     sentences: int
     repetitions: int
     threads: int
-    capture_seconds: float  # of all systems; 0 on a processor
+    capture_seconds: float  # all systems together; 0 without a GPU
 
     @property
     def unit(self) -> str:
@@ -80,7 +80,7 @@ def _timed(results: StudyResults) -> Timed | None:
     rows = [metric for run in results.of("latency") for metric in run.metrics]
     detail = next((row.detail for row in rows if "sentences" in row.detail), {})
     captures = [row.detail.get("capture_seconds", 0.0) for row in rows if row.name == "latency_p50"]
-    # what version 0.1.0 has stored are single sentences; a batch never held more than there were
+    # version 0.1.0 timed single sentences; a batch holds at most all sentences
     sentences = detail.get("sentences", asked.sentences)
     return Timed(
         min(detail.get("batch_size", asked.batch_size), sentences),

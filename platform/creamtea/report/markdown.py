@@ -27,7 +27,7 @@ from creamtea.report.model import (
 )
 
 _EMPTY_LINE = re.compile(r"\n\s*\n")
-# what a paragraph must not begin with, or be: an item of a list, a line
+# a paragraph must not begin like a list item, or look like a rule
 _MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-[- ]*$))")
 
 

@@ -15,7 +15,7 @@ from creamtea.contract.step import Column
 from creamtea.document.mistakes import StudyWarning
 from creamtea.stats.seeds import Spread, p_with_seeds, widened
 
-CONTENTS_LEVELS = 2  # of headings in a table of contents
+CONTENTS_LEVELS = 2  # levels of headings in a table of contents
 
 # ---------------------------------------------------------------- cells
 
@@ -24,7 +24,7 @@ ONE_SEED = (
     "not marked: one side has a single seed, the other several, and how much other seeds of the first would "
     "differ is not known"
 )
-UNMARKED = (SEEDS_MISSING, ONE_SEED)  # notes of differences that no p-value can mark
+UNMARKED = (SEEDS_MISSING, ONE_SEED)  # differences with these notes are never marked
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Delta:
     p_sacrebleu: float | None = None  # of the bootstrap, as sacreBLEU prints it
     p_seeds: float | None = None  # with seeds
     p_seeds_corrected: float | None = None
-    significant: bool = False  # all corrected p-values that there are lie below SIGNIFICANT
+    significant: bool = False  # all its corrected p-values are below SIGNIFICANT
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
@@ -119,11 +119,11 @@ class Cell:
     low: float | None = None  # 95 % interval; of several seeds the mean of their bounds
     high: float | None = None
     deviation: float | None = None  # sample standard deviation over seeds
-    seeds: int = 0  # that the value is made of
-    percents: dict[str, Percent] = field(default_factory=dict)  # of each baseline of the latency, in order
+    seeds: int = 0  # that have a value
+    percents: dict[str, Percent] = field(default_factory=dict)  # by baseline of the latency, in order
     delta: Delta | None = None
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
-    by_definition: bool = False  # whatever the system does: nobody is best at it
+    by_definition: bool = False  # the same whatever the system does, so never marked as best
 
 
 # ---------------------------------------------------------------- blocks
@@ -133,7 +133,7 @@ class Cell:
 class Row:
     name: str  # of a system, a variant, a rater …
     cells: dict[str, Cell]  # by column key
-    setting: str = ""  # tells apart the rows of one name: "beam 4"
+    setting: str = ""  # tells rows with the same name apart: "beam 4"
     description: str = ""  # what a system decodes with
     baseline: bool = False  # compared with nothing in this table
     against: str = ""  # what it is compared with
@@ -144,8 +144,8 @@ class ColumnGroup:
     """Columns that a reader shows and hides together."""
 
     title: str
-    one_of: str  # groups that have this in common are shown one at a time; "" for a group of its own
-    shown: bool  # before anybody has chosen
+    one_of: str  # of groups that share this word, one is shown at a time; "" if it shares none
+    shown: bool  # initially
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     about: str = ""
-    folded: bool = False  # on a page, shown when asked for
+    folded: bool = False  # on a page, hidden until opened
 
     def groups(self) -> list[ColumnGroup]:
         """Return the groups of the columns, in their order; empty if there is nothing to choose."""
@@ -181,7 +181,7 @@ class Figure:
     rows: tuple[dict[str, Any], ...]  # its data, a row per point; empty where there is nothing to draw
     missing: tuple[str, ...] = ()  # what is not drawn, and why: "scones (pending)"
     about: str = ""
-    choice: tuple[str, ...] = ()  # what to choose to see it, where it is one of several
+    choice: tuple[str, ...] = ()  # the options that show it, if it belongs to a choice
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Choice:
 
     key: str
     title: str
-    names: tuple[str, ...]  # of what is chosen: ("Metric",)
+    names: tuple[str, ...]  # what a reader chooses: ("Metric",)
     figures: tuple[Figure, ...]  # their `choice` has a value for each name
     absent: str  # why there are none
 
@@ -268,7 +268,7 @@ class Section:
     blocks: tuple[Block, ...]
     about: str = ""
     facts: tuple[str, ...] = ()  # beside the heading: "2,000 segments"
-    test_set: str = ""  # that all of it belongs to
+    test_set: str = ""  # the test set that all of it is about
     folded: bool = False
 
 
@@ -297,7 +297,7 @@ class Document:
 
     kind: str  # "study", "campaign" or "paper"
     name: str
-    number: int  # of the study or the campaign in the database; of the table or figure in its paper
+    number: int  # in the database, or in its paper
     state: str
     about: str
     facts: tuple[Fact, ...]
@@ -387,7 +387,7 @@ def _of_test_set(section: Section, test_set: str) -> Section | None:
 
 def column_meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
     """Explain columns by title: their signatures, or what they measure. Empty if no column says it."""
-    explained: dict[tuple[str, bool], dict[str, None]] = {}  # tables may have columns of one title
+    explained: dict[tuple[str, bool], dict[str, None]] = {}  # two tables may use one title
     for column in columns:
         if words := column.signature or column.note:
             explained.setdefault((column.title, bool(column.signature)), {})[words] = None

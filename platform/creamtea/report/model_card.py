@@ -139,7 +139,7 @@ def model_card(database: Database, export: Export, study: str) -> str:
 
 
 def _front_matter(to: str, languages: Sequence[str]) -> str:
-    # in quotation marks, as YAML takes Norwegian, `no`, for false
+    # quoted, because YAML reads `no`, Norwegian, as false
     listed = "".join(f"\n- {json.dumps(code)}" for code in dict.fromkeys(languages))
     library = PROGRAMS[to].lower()
     return (

@@ -59,7 +59,7 @@ class Line:
     name: str
     text: str | None
     language: str
-    # the text in pieces, marked where it differs or has an idiom; empty where nothing could be marked
+    # pieces of the text, marked where it differs or has an idiom; empty if nothing can be marked
     pieces: Sequence[Piece] = ()
     score: str = ""
     own: bool = False
@@ -79,7 +79,7 @@ def translations(session: Session, study: int, table: Table, test_set: str) -> T
     spec = find_study(session, study).spec
     nodes = [node for node in study_nodes(session, study) if node.state == "succeeded"]
     here = [node for node in nodes if node.labels.get("test_set") == test_set]
-    decodes: dict[str, tuple[Any, str]] = {}  # with the seed, None for outputs that are given
+    decodes: dict[str, tuple[Any, str]] = {}  # seed (None for given outputs) and step key
     scores: dict[str, dict[str, str]] = {}
     for node in here:
         if node.kind in OUTPUTS:
@@ -220,7 +220,7 @@ def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]
 
 
 NGRAMS = "ngrams"
-MAX_NGRAMS = 6  # of those that a system has more often, and of those that it has less often
+MAX_NGRAMS = 6  # in either direction
 ABOUT_NGRAMS = (
     f"Words and phrases of up to {LONGEST} words (characters, where a script has no blanks) that one of two "
     "systems has in significantly more segments than the other: exact sign test over segments (McNemar "
@@ -256,7 +256,7 @@ def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Sectio
     def outputs_of(system: str) -> list[tuple[int, list[str]]]:
         if system not in outputs:
             steps = results.outputs(system, test_set)
-            is_there = steps and steps[0].node.state == "succeeded"  # of the first seed, whatever others have
+            is_there = steps and steps[0].node.state == "succeeded"  # only the first seed counts
             language = spec.languages.target
             outputs[system] = _words_of_outputs(session, steps[0].node.key, language) if is_there else []
         return outputs[system]
@@ -265,10 +265,10 @@ def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Sectio
     for system in (name for name in spec.systems_on(test_set) if spec.compared(name)):
         baseline = spec.baseline_of(system)
         if system in low and baseline in low:
-            continue  # what both get wrong tells nothing of either, as with the marks of a significance
+            continue  # both translate next to nothing, so differences mean nothing
         ours, theirs = outputs_of(system), outputs_of(baseline)
         if not ours or [index for index, _ in ours] != [index for index, _ in theirs]:
-            continue  # one of them has not translated all of it yet
+            continue  # one of them has not translated every segment
         found = characteristic_ngrams([own for _, own in ours], [own for _, own in theirs])
         if found:
             tables.append(_ngrams_table(system, baseline, found))

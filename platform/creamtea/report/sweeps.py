@@ -85,7 +85,7 @@ def _variant(study: Study, name: str) -> dict[str, Any]:
     return {
         **variant.model_dump(mode="json", exclude={"seeds"}),
         "start_from": start,
-        # texts that are sampled have numbers of their own: the temperature
+        # sampled corpora have numbers, too: the temperature
         "corpus": corpus.model_dump(mode="json") if corpus.sampled else variant.corpus,
     }
 
@@ -125,7 +125,7 @@ def _shared(sequences: list[list[str]]) -> list[str]:
 
 OF_A_CORPUS = "variant.corpus."
 LOGARITHMIC_FROM = 30.0  # the largest value over the smallest, both above 0
-Member = tuple[float, str, Cell]  # the number, what it is of, and what is drawn
+Member = tuple[float, str, Cell]  # number, name of the system or variant, cell
 
 
 def sweep_choice(
@@ -201,7 +201,7 @@ def analysis_over_parameter(
     }
     if not cells:
         return None
-    # by what is analysed: each once, however many systems decode with it
+    # by what is analysed: once, even if several systems decode with it
     members: dict[tuple[str, ...], tuple[str, list[Member]]] = {}
     for group in sweep.groups:
         for setting in dict.fromkeys(setting for _, setting in cells):

@@ -49,7 +49,7 @@ class PrintingConsole(Console):
 
 def make_console() -> PrintingConsole:
     """Open the terminal; for a file or a pipe, a console of WIDTH columns, which holds a whole table."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # in a terminal that has no ± or λ a report is still read
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack ± and λ
         sys.stdout.reconfigure(errors="replace")
     console = PrintingConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -165,8 +165,8 @@ class _Printer:
         self.console.print(Text.assemble(*parts))
 
 
-WIDE = 36  # characters of a line of words in a cell, but for longer words
-HEADING = 12  # characters of a line of a heading, but for longer words
+WIDE = 36  # characters per line of a cell; longer words are not broken
+HEADING = 12  # characters per line of a heading; longer words are not broken
 STATE_STYLES = {
     "failed": "bold red",
     "unavailable": "yellow",

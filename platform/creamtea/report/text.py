@@ -21,7 +21,7 @@ STATE_WORDS = {  # of cells without a value
     "absent": "none",  # not part of the study, or nothing to measure
 }
 
-ENDED_WITHOUT = ("failed", "unavailable", "cancelled")  # of a step: for good, and with nothing to show
+ENDED_WITHOUT = ("failed", "unavailable", "cancelled")  # final states of steps without a result
 
 _PERCENT = Column("percent", "percent", 0)
 
@@ -32,7 +32,7 @@ _PERCENT = Column("percent", "percent", 0)
 def number(value: float, column: Column) -> str:
     """Format a value in the column's scale and digits, with thousands apart: "34.2", "1,204", "98.5"."""
     shown = f"{value * column.scale:,.{column.digits}f}"
-    if not shown.strip("-0."):  # a small negative number would be "−0.00", and look different from zero
+    if not shown.strip("-0."):  # or a small negative number would show as "−0.00"
         shown = shown.lstrip("-")
     return shown.replace("-", "−")
 
@@ -93,7 +93,7 @@ def _p_value(p: float) -> str:
     if p < 0.001:
         return "<0.001"
     last_digit = "0.001" if p < 0.1 else "0.01"
-    # of the digits that Python prints: 0.29 * 100 is less than 29
+    # from the digits that Python prints, since 0.29 * 100 is less than 29
     return f"={Decimal(str(p)).quantize(Decimal(last_digit), ROUND_DOWN)}"
 
 
@@ -126,7 +126,7 @@ class ShownCell:
 
 def shown(cell: Cell, column: Column) -> ShownCell:
     details = (deviation(cell, column), interval(cell.low, cell.high, column), *percents(cell))
-    # a score without a value has said why: its difference, which has none either, need not
+    # if neither score nor difference has a value, the score's reason is enough
     delta = cell.delta if cell.value is not None or (cell.delta and cell.delta.value is not None) else None
     return ShownCell(
         value=value(cell, column),

@@ -25,7 +25,7 @@ from creamtea.study.spec import Study
 
 WIDTH, HEIGHT = 250.0, 320.0  # pixels between the axes, on a phone
 LETTER, LINE = 6.4, 12.0  # pixels of a letter, and of a line of text
-LETTERS = 17  # of a line of a label: with its gap it fits into half the width
+LETTERS = 17  # letters per line of a label: with its gap it fits into half the width
 GAP = 8.0  # pixels between a point and its label
 MARK = 4.0  # pixels from the middle of a point to its edge
 LIFTS = (-9.0, 12.0, -22.0, 25.0, -35.0, 38.0, -48.0, 51.0)  # offsets to try, in this order
@@ -116,10 +116,10 @@ SHAPES = (
     *("triangle-down", "triangle-right", "triangle-left"),
 )
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
-GREY = "#808080"  # of what is not a system
+GREY = "#808080"  # for curves and marks that are not systems
 ROW = 34  # pixels of a figure's row that has a name
-LONG_NAME = 18  # letters, of which two do not fit side by side on a phone
-NAME_LINE = 22  # letters of a line of a name at an axis or in a legend
+LONG_NAME = 18  # letters; two longer names do not fit side by side on a phone
+NAME_LINE = 22  # letters per line of a name at an axis or in a legend
 
 
 class Style(NamedTuple):

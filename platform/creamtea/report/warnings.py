@@ -30,9 +30,9 @@ from creamtea.study.warnings import (
 from creamtea.study.warnings import MIN_WORDS as MIN_SUBWORDS
 from creamtea.wording import counted
 
-EMPTY_OUTPUTS = 0.01  # share of a system's outputs
+EMPTY_OUTPUTS = 0.01  # share of outputs from which on a system is warned of
 MIN_LENGTH, MAX_LENGTH = 0.9, 1.1  # of the references'
-STILL_IMPROVING = 0.01  # of the best validation before: what the last one must have gained
+STILL_IMPROVING = 0.01  # relative gain of the last validation over the best before
 
 
 def result_warnings(
@@ -112,7 +112,7 @@ def _vocabularies(results: StudyResults) -> Iterator[StudyWarning]:
         if subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
             learnt = results.of("subwords", corpus=corpus, subwords=name)
             characters = [step.node.facts["characters"] for step in learnt if "characters" in step.node.facts]
-            alphabet = next(iter(characters), None)  # steps of earlier versions have not counted them
+            alphabet = next(iter(characters), None)  # earlier versions did not count them
             what = f"subwords of {corpus}"
             yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, what, alphabet)
 

@@ -38,10 +38,10 @@ MAX_BARS = 2000  # of a timeline
 class RunningStep:
     name: str  # its place in the study
     title: str
-    share: float | None  # of 1; None where the step has not said anything yet
+    share: float | None  # from 0 to 1; None until the step reports
     message: str
     seconds: float  # so far
-    seconds_left: float | None  # if it goes on like this
+    seconds_left: float | None  # at the present speed
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate
 from creamtea.wording import counted
 
-MIN_GROUPS_ALPHA = 10  # for an interval of α: of fewer it covers less than 90 %
+MIN_GROUPS_ALPHA = 10  # groups for an interval of α: with fewer it covers less than 90 %
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None) -> Al
     if float(np.ptp(table[known])) <= ROUNDING * float(np.abs(table[known]).max()):
         return alpha(reason=f"all {ratings} ratings are equal: no disagreement to expect by chance")
 
-    # what a unit adds to the sums that α is a function of: (units, 4)
+    # what each unit adds to the sums that determine α: (units, 4)
     filled = np.where(known, table - np.nanmean(table), 0.0)  # centred: keeps the digits of D_e
     many, total, squares = known.sum(axis=1).astype(np.float64), filled.sum(axis=1), (filled**2).sum(axis=1)
     within = 2 * (many * squares - total**2) / (many - 1)
@@ -97,7 +97,7 @@ def _interval_alpha(sums: Array) -> Array:
     """Compute α from sums (…, 4) of count, total, squares and within; NaN if all ratings are equal."""
     n, total, squares, within = np.moveaxis(sums, -1, 0)
     spread = n * squares - total**2
-    spread = np.where(spread > ROUNDING * n * squares, spread, np.nan)  # of equal ratings rounding is left
+    spread = np.where(spread > ROUNDING * n * squares, spread, np.nan)  # equal ratings leave only rounding
     expected = 2 * spread / (n * (n - 1))
     alpha: Array = 1 - within / n / expected
     return alpha
@@ -207,7 +207,7 @@ def one_rating_each(*keys: ArrayLike, value: ArrayLike) -> tuple[list[NDArray[np
 # Outputs of one item, and items of one document, are not independent: intervals are over what goes together.
 
 
-MIN_GROUPS_CORRELATION = 4  # for its interval: as Fisher's, which has n − 3 in its denominator
+MIN_GROUPS_CORRELATION = 4  # groups for an interval, as for Fisher's, which divides by n − 3
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
     np.add.at(sums, of_group, parts)
     n, of_a, of_b, aa, bb, ab = (parts.sum(axis=0) - sums).T
     spread = np.stack([aa - of_a**2 / n, bb - of_b**2 / n])
-    none = spread <= ROUNDING * np.array([[a @ a], [b @ b]])  # of equal values rounding is left
+    none = spread <= ROUNDING * np.array([[a @ a], [b @ b]])  # equal values leave only rounding
     spread[none] = np.nan
     without = (ab - of_a * of_b / n) / np.sqrt(spread.prod(axis=0))
     if not (np.abs(without) < 1 - ROUNDING).all() or abs(r) >= 1 - ROUNDING:

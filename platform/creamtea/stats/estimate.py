@@ -287,11 +287,9 @@ def cluster_mean(totals: ArrayLike, sizes: ArrayLike, cluster: str = "cluster") 
 # The interval of a share: k of n, or of cases that come in clusters.
 
 
-_MAX_CASES_PER_CLUSTER = 5.0  # effective ones, where a cluster outweighs the others
+_MAX_CASES_PER_CLUSTER = 5.0  # effective cases per cluster if one outweighs the others
 
-_MIN_EFFECTIVE_CASES = (
-    1e-6  # with fewer the interval is that from 0 to 1 but for rounding, or for an underflow
-)
+_MIN_EFFECTIVE_CASES = 1e-6  # with fewer, the interval is (0, 1) up to rounding
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:

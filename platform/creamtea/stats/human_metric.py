@@ -121,9 +121,9 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
     order = np.argsort(size, kind="stable")
     size, tied, ordered = size[order], np.cumsum(tied[order]), ordered[order]
     accuracy = tied + ordered.sum() - np.cumsum(ordered)  # the pairs so far called equal
-    last = np.append(size[1:] > size[:-1], True)  # a threshold takes all pairs of its size
+    last = np.append(size[1:] > size[:-1], True)  # a threshold includes all pairs of its size
     accuracies = accuracy[last]
-    if size[0] > 0.0:  # else even a threshold of 0 calls some equal
+    if size[0] > 0.0:  # otherwise a threshold of 0 calls some pairs equal
         accuracies = np.append(float(ordered.sum()), accuracies)
     return Estimate(float(accuracies[int(np.argmax(accuracies >= accuracies.max() - ROUNDING))]))
 

@@ -154,7 +154,7 @@ def signed_rank(differences: Array) -> TestResult:
         return TestResult(reason=f"no difference on any of the {n} items")
     tied = zeros > 0 or len(np.unique(np.abs(differences))) < n
     if tied and n <= _MAX_EXACT_TIED:
-        # scipy's value by its definition: its own enumeration takes seconds
+        # the same value as scipy's, whose own enumeration takes seconds
         ranks = np.sign(differences) * scipy.stats.rankdata(np.abs(differences))
         statistic = min(float(ranks[ranks > 0].sum()), float(-ranks[ranks < 0].sum()))
         return TestResult(sign_flip(ranks).p_value, statistic)
@@ -180,7 +180,7 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
     observed = float(differing.sum())
     threshold = abs(observed) - ROUNDING * float(np.abs(differing).sum())  # ties count
     if n <= _MAX_EXACT:
-        sums = np.array([differing[0]])  # the other half of the patterns are these with all signs turned
+        sums = np.array([differing[0]])  # the other half of the patterns has all signs reversed
         for value in differing[1:]:
             sums = np.concatenate([sums + value, sums - value])
         return TestResult(float(np.mean(np.abs(sums) >= threshold)), observed)

@@ -52,7 +52,7 @@ def power_of(items: int, difference: float, deviation: float, alpha: float = ALP
     shift = abs(difference) * math.sqrt(items) / deviation
     critical = float(scipy.special.stdtrit(items - 1, 1 - alpha / 2))
     power = _chance_above(critical, items - 1, shift)
-    if shift < 5:  # above, the wrong side is out of reach (and scipy's tail is NaN)
+    if shift < 5:  # above, the wrong side has no probability (and scipy's tail is NaN)
         power += float(scipy.special.nctdtr(items - 1, shift, -critical))
     return min(1.0, power)
 

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array
 from creamtea.stats.resampling import SEED
 
-OWN_OUTPUT = 3.0  # how many ratings of the segment's other outputs one of the same output is worth
-SHRINKAGE = 2.0  # ratings that say "as usual" on each segment
-DECIMALS = 9  # so that equal expectations stay equal, in whatever order their sums were made
+OWN_OUTPUT = 3.0  # weight of a rating of the same output, in ratings of the segment's other outputs
+SHRINKAGE = 2.0  # prior ratings of "as usual" on each segment
+DECIMALS = 9  # so that equal expectations stay equal whatever the order of summation
 Integers = NDArray[np.int64]
 
 
@@ -53,7 +53,7 @@ def expected_scores(
     predictions = {}
     for each, start, end in zip(raters, *bounds, strict=True):
         of_rater = by_rater[start:end]
-        counted = of_rater[counts[of_rater]]  # of the sums, which are the others' without these
+        counted = of_rater[counts[of_rater]]  # the sums of the others are without these
         number = all_of_system[0] - np.bincount(what[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
             usual = (all_of_system[1] - _sums(what[counted], z[counted], systems)) / number
@@ -183,7 +183,7 @@ def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: boo
     if not known.any():
         return Reading(1.0, 1.0, 0.0)
     z = np.where(known, (table - table[1:].mean(axis=0)) / np.where(known, deviation, 1.0), 0.0)
-    signed = z[:, 0] + z[:, 2]  # a reversed scale repeats itself as well as another
+    signed = z[:, 0] + z[:, 2]  # a rater with a reversed scale repeats scores like any other
     together = z.sum(axis=1)
     return Reading(
         _share(together),

@@ -44,7 +44,7 @@ def spread_of_difference(system: Mapping[str, float], baseline: Mapping[str, flo
     if not parts or min(map(len, parts)) < 2:
         return None
     spread = together([spread_of_mean(math.sqrt(variance(part)), len(part)) for part in parts])
-    # of two seeds against more, Welch's t gives up to 12 % false alarms: two may differ too little by chance
+    # with two seeds against more, Welch's t gives up to 12 % false alarms: two may be close by chance
     return Spread(spread.square, 1) if min(map(len, parts)) == 2 < max(map(len, parts)) else spread
 
 

@@ -199,7 +199,7 @@ def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int
     if estimate.value is None or estimate.standard_error is None:
         return None
     units = comparison.items if comparison.documents is None else comparison.documents
-    deviation = estimate.standard_error * math.sqrt(units)  # of one, including its weight
+    deviation = estimate.standard_error * math.sqrt(units)  # deviation of one unit, including its weight
     candidates = (
         items_needed(estimate.value, deviation, POWER, ALPHA / comparisons),
         items_for_equivalence(estimate.value, delta, deviation, POWER, ALPHA),

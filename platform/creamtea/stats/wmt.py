@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array
 from creamtea.stats.paired import SIGNIFICANT
 
-RESAMPLES = 100  # of the bootstrap, as WMT 2026 has it
+RESAMPLES = 100  # bootstrap samples, as in WMT 2026
 RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repeat, of a bad reference
 
 
@@ -100,7 +100,7 @@ class WmtSystem:
 
     position: int
     raw: float | None = None  # points; None for a system without ratings, which has no rank either
-    z: float | None = None  # None, too, where scores count as they are
+    z: float | None = None  # None if scores are not standardised
     segments: int = 0
     wins: int = 0
     beaten: tuple[int, ...] = ()  # positions of the systems that it wins against

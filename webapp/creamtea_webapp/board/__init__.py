@@ -26,7 +26,7 @@ from creamtea_webapp.gate.middleware import UNTIL_THEN, publish
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
-# one module for the browser, in this order; the widgets of the protocol stand before the last
+# joined into one module in this order; a protocol's widgets come before the last
 SCRIPTS = (
     *("texts.js", "media.js", "widget.js", "slider.js", "choice.js", "edit.js"),
     *("marking.js", "errors.js", "panel.js", "spans.js"),
@@ -49,7 +49,7 @@ class Notice:
 class BoardState:
     """What the board shows beside the page itself."""
 
-    number: int  # of its first item, from 1
+    number: int  # number of its first item, from 1
     notice: Notice
     revising: bool = False  # an item that was saved before
     earlier: bool = False  # whether there are items to go back to

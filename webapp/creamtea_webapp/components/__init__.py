@@ -18,7 +18,7 @@ from creamtea.report.text import anchor
 from creamtea_webapp.markup import show
 
 HERE = Path(__file__).parent
-SHORT = 6  # rows that nobody has to sort or filter
+SHORT = 6  # rows up to which a list needs no sorting or filter
 Cell = str | tuple[str, float | str]  # text or HTML of a template, and what to sort by if it is not that
 
 

@@ -20,7 +20,7 @@ PER_PAGE = 4
 MAX_OPEN_FILES = 2**16
 RESERVED = 256  # descriptors for files, the database and sockets that are about to be closed
 BACKLOG = 128  # sockets that are accepted at once, before any of them can be closed
-REQUEST_SECONDS = 20.0  # for a request's headers and body to arrive, or to pause between two parts of them
+REQUEST_SECONDS = 20.0  # for headers and body to arrive, or between two parts of them
 # Bytes of a browser's message: a board's answer holds what a rater wrote, a page's form a study of 1 MB.
 # Files are uploaded by HTTP.
 MAX_MESSAGE = 4 * 2**20
@@ -120,7 +120,7 @@ class BoundedProtocol(H11Protocol):
             self._deadline = None
 
     def _end_slow_request(self) -> None:
-        if self.flow.read_paused:  # the page has not read what has arrived
+        if self.flow.read_paused:  # the app has not read what has arrived
             self._expect_request()
         else:
             self.transport.abort()

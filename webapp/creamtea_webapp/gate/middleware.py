@@ -277,7 +277,7 @@ def cookie_of(scope: Scope, suffix: str = "") -> str | None:
     """Return a request's session secret; with `suffix`, the value of another cookie of the gate."""
     name = session.cookie_name() + suffix
     for header in Headers(scope=scope).getlist("cookie"):
-        # as browsers write them: another application of this host may set what SimpleCookie gives up at
+        # as browsers do: SimpleCookie gives up at cookies that other applications of this host may set
         cookies = cookie_parser(header)
         if name in cookies:
             return cookies[name]

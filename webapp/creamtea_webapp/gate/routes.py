@@ -53,7 +53,7 @@ from creamtea_webapp.markup import render
 
 # ---------------------------------------------------------------- the entrance
 
-MAX_COUNTED = 10_000  # so that a flood takes little memory
+MAX_COUNTED = 10_000  # limits the memory that a flood takes
 
 
 class Limiter:

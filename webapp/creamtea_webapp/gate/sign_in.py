@@ -225,7 +225,7 @@ class Provider:
         if method is None:
             raise ProviderFailed(f"{self.description}: takes no client secret")
         return {
-            "_loaded_at": metadata["_loaded_at"],  # Authlib asks no more
+            "_loaded_at": metadata["_loaded_at"],  # tells Authlib not to ask again
             "issuer": self.settings.issuer,
             "token_endpoint_auth_method": method,
             "token_endpoint_auth_methods_supported": [method],
@@ -255,7 +255,7 @@ def _error_code(code: object) -> str:
 
 
 MAX_CODE = 4096  # characters
-ASKED = "asked"  # in an attempt, beside what the provider's client keeps there: the query of the page
+ASKED = "asked"  # key of the page's query in an attempt, beside the keys of the provider's client
 log = logging.getLogger(__name__)
 
 
@@ -292,7 +292,7 @@ class SignInRoutes:
     async def callback(self, request: Request) -> Response:
         """Redirect to the page that was asked for, with a session; or say why not."""
         attempt = self.cookie.brought_by(request)
-        # by attempt: only one that was begun here costs a question to the provider
+        # counted by attempt: only attempts that began here cost a request to the provider
         tried = f"{address_of(request)} {request.cookies.get(self.cookie.name, '')}"
         if attempt and self.failures.blocked(tried):
             return _message("Too many failed sign-ins. Wait a minute.", 429)
@@ -306,7 +306,7 @@ class SignInRoutes:
         query = request.query_params
         asked = str(attempt.get(ASKED, ""))
         campaign_id = campaign_asked_for(QueryParams(asked))
-        # RFC 9207: an answer that another provider made
+        # RFC 9207: another provider's answer
         foreign = query.get("iss", self.issuer) != self.issuer
         refused = "error" in query or foreign or not 0 < len(query.get("code", "")) <= MAX_CODE
         if attempt and refused:

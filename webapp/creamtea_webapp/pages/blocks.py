@@ -33,7 +33,7 @@ from creamtea_webapp.markup import note, show, show_part
 TEMPLATE = "report.html"
 FIGURES_PER_ROW = 3
 CHOICES_PER_ROW = 2
-FEW_COLUMNS = 4  # of a table that stands beside its figure
+FEW_COLUMNS = 4  # columns of a table that stands beside its figure
 NAMES = {"csv": "CSV", "latex": "LaTeX", "svg": "SVG", "png": "PNG"}
 Placed = tuple[Block, str]  # with its path: the key of its widgets
 

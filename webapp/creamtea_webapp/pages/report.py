@@ -45,7 +45,7 @@ DAYS = 14
 QUEUED = "It is queued again."
 NOBODY = " No controller is running: start one with `creamtea controller`."
 EVERY = 3.0  # seconds
-LARGE, EVERY_OF_LARGE = 2000, 30.0  # steps of a study that takes long to read
+LARGE, EVERY_OF_LARGE = 2000, 30.0  # steps from which on a study takes long to read
 CHARTS_PER_ROW = 3
 
 
@@ -107,7 +107,7 @@ def manage_section(who: Identity | None, report: Document, steps: tuple[int, int
     )
     if not may_control and not may_share:
         return
-    # containers of their own, so that what comes and goes takes nobody else's place on the page
+    # containers of their own, so that the rest of the page does not move when they fill
     with st.container(key="manage-notice"):
         show_notice()
     with st.container(horizontal=True, gap="small", key="manage"):

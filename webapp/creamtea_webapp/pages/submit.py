@@ -23,7 +23,7 @@ from creamtea_webapp.markup import show
 
 TEMPLATE = "submit.html"
 TEXT, FILE = "submit-text", "submit-file"
-LABELS = {"data": "the server's folder of files"}  # of options that messages name
+LABELS = {"data": "the server's folder of files"}  # what messages call options
 QUEUED, REFUSED = "submit-queued", "submit-refused"
 
 

@@ -31,7 +31,7 @@ MAX_WORD = 60  # characters
 MAX_SYSTEMS = 4
 SHOWN_SUBWORDS = 3000
 
-_process = HelperProcess()  # one of this server: a model takes memory and a processor
+_process = HelperProcess()  # one per server: a model takes memory and a processor
 
 
 class CannotTry(CreamteaError):

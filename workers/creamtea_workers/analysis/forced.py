@@ -18,7 +18,7 @@ from creamtea_workers.models.interface import output_logits
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import TrainedModel
 
-_POSITIONS = 1 << 12  # of a batch, padding counted: B × T
+_POSITIONS = 1 << 12  # positions of a batch, padding included: B × T
 _CELLS = 1 << 22  # log-scores held at once: 16 MB
 
 # log-scores (n, V) and targets (n,) of n positions -> (n, F) numbers of each

@@ -121,7 +121,7 @@ class Investigation:
         rows = [
             {
                 "names": candidate.names,
-                # as it was rated: an output from elsewhere may have characters that the subwords lack
+                # as it was rated: the subwords may lack characters of an output from elsewhere
                 "text": output if "output" in candidate.names else self.subwords.decode(candidate.tokens),
                 "score": score if math.isfinite(score) else None,
                 "length": len(candidate.tokens),

@@ -62,7 +62,7 @@ def mean_row(
     return ratio_row(name, mean_statistics(values), detail={"deviation": deviation, **detail})
 
 
-# What each segment adds to the measures of an analysis: kept, so that rows can be compared in pairs.
+# ---------------------------------------------------------------- statistics of segments, for paired tests
 
 
 Score = Literal["ratio", "deviation", "bleu"]
@@ -125,7 +125,7 @@ def _smallest(values: Array) -> NDArray[Any]:
     return values.astype(np.min_scalar_type(int(values.max())))
 
 
-# What analyses say of a search's outputs.
+# ---------------------------------------------------------------- outputs of a search
 
 
 def output_rows(

@@ -43,8 +43,8 @@ from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.text import normalise, read_lines
 
 HELD_OUT = 0.1  # share of a pattern's fillings
-MAX_WEIGHT = 60  # of a pattern: the root of the number of its sentences, at most this
-MAX_REPEATS = 20_000  # draws in a row that give nothing new
+MAX_WEIGHT = 60  # largest weight of a pattern, which is the root of the number of its sentences
+MAX_REPEATS = 20_000  # consecutive draws without a new sentence
 SIDES = (0, 1)  # source, target
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _BEGIN, _END = "\ue000", "\ue001"  # around an idiom's words, until their places are known
@@ -65,7 +65,7 @@ def prepare_corpus(spec: PhrasebookCorpus, context: StepContext[CorpusParams]) -
 
 def prepare_test_set(spec: PhrasebookTestSet, context: StepContext[TestSetParams]) -> Prepared:
     corpus = context.params.corpus
-    assert isinstance(corpus, PhrasebookCorpus)  # its check has seen to it
+    assert isinstance(corpus, PhrasebookCorpus)  # the study's check ensures it
     phrasebook = Phrasebook.read(Files.of(context).lines(corpus.file))
     text = context.input("corpus")
     seen = {*read_lines(text / "train.src"), *read_lines(text / "dev.src")}

@@ -47,7 +47,7 @@ class _Exported:
     greedy: Translate
     fits: Callable[[int], bool]  # whether it takes a source of so many subwords
     subwords: tuple[str, ...] = ()  # files of the SentencePiece models of source and target, for CTranslate2
-    beam: Callable[[Beam], Translate] | None = None  # where its beam search is not our own
+    beam: Callable[[Beam], Translate] | None = None  # if its beam search differs from ours
     selected: Translate | None = None  # greedy, in the lexicon's vocabulary
 
 
@@ -59,7 +59,7 @@ class _Source:
     folder: Path
     subwords: TextModel
     subwords_file: Path
-    lexicon: LexiconSelector | None  # of a system that selects by it
+    lexicon: LexiconSelector | None  # if the system selects by it
     ratio: float  # of the length limit
     threads: int
     quantization: str | None

@@ -54,10 +54,10 @@ def ratio(sums: Array) -> Array:
     return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))
 
 
-# Reading what the metrics compare: a test set's segments and a system's hypotheses.
+# ---------------------------------------------------------------- texts to compare
 
 
-_PIECE = "\u2581"  # with which SentencePiece marks blanks
+_PIECE = "\u2581"  # SentencePiece's mark for blanks
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Texts:
     sources: list[str]
     hypotheses: list[str]
     references: list[str]
-    groups: list[str] = field(default_factory=list)  # the name of each segment's, "" where there is none
+    groups: list[str] = field(default_factory=list)  # name of each segment's group, or ""
     more_references: list[list[str]] = field(default_factory=list)  # each as long as `references`
-    treatment: str = ""  # what a signature says that was done to the references
+    treatment: str = ""  # how references were changed, for the signature
 
     @property
     def all_references(self) -> list[list[str]]:

@@ -40,7 +40,7 @@ class BleuMetric:
         self.note = ""
         try:
             self._scorer = BLEU(tokenize=self._tokenizer, lowercase=spec.lowercase)
-        except Exception as error:  # a tokenizer's missing package or model: whatever it raises
+        except Exception as error:  # a missing package or model may raise anything
             remedy = _REMEDIES.get(self._tokenizer, "choose another tokenizer")
             reason = " ".join(str(error).split())
             raise StepUnavailable(
@@ -55,7 +55,7 @@ class BleuMetric:
     def _unsplit(self) -> str:
         fitting = bleu_tokenizer(self._language)
         remedy = f"use {fitting}"
-        if fitting in BY_BLANKS:  # the language is unknown, or a wrong one
+        if fitting in BY_BLANKS:  # the language is unknown or wrong
             remedy = f"name their language (not {self._language!r}), or use zh, ja-mecab or char"
         return f"tokenizer {self._tokenizer} does not split these texts, which have no blanks; {remedy}"
 

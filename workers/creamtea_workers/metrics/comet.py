@@ -18,7 +18,7 @@ from creamtea.settings import Settings
 from creamtea_workers.metrics.scorer import PinnedModel, Program, Progress, ScorerMetric
 
 SCRIPT = Path(__file__).with_name("comet_script.py")
-TIMEOUT = 3600.0  # fetching a model of some GB is one silent spell
+TIMEOUT = 3600.0  # fetching a model of some GB prints nothing
 
 
 class CometMetric(ScorerMetric):

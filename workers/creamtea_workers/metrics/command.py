@@ -19,7 +19,7 @@ class CommandMetric(ScorerMetric):
         self._spec = spec
         self._context = context
         params = context.params
-        # a comparison reads the scores that are there, and pins nothing itself
+        # a comparison reads stored scores, and pins nothing itself
         self._pins: ScorerPins | None = params.scorer if isinstance(params, ScoreParams) else None
 
     def program(self) -> Program:
@@ -40,7 +40,7 @@ class CommandMetric(ScorerMetric):
             pins = scorer.pins()
         except UnknownScorer as error:
             raise StepUnavailable(f"the worker lacks the scorer: {error}") from None
-        except InputError:  # its text may quote what the file holds, and this error is stored
+        except InputError:  # its text may quote the file, and this error is stored
             raise StepUnavailable(
                 f"the worker cannot use its scorer {name}: `creamtea validate` there says what is wrong with "
                 "its CREAMTEA_SCORERS"

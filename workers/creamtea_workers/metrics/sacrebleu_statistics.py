@@ -12,7 +12,7 @@ from sacrebleu.metrics.base import Metric
 
 from creamtea_workers.metrics.base import Array, Texts
 
-KEPT = 64  # the last ones of this process: its later steps compare the outputs that it has scored
+KEPT = 64  # results kept in this process, whose later steps compare the same outputs
 _kept: OrderedDict[bytes, Array] = OrderedDict()
 
 

@@ -36,7 +36,7 @@ from creamtea_workers.outside import end, inherited_variables, start
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
 TAIL_LINES = 5  # of standard error
-LAST_SECONDS = 60.0  # from the end of the output to the end of the program
+LAST_SECONDS = 60.0  # for the program to end after its output
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
 Progress = Callable[[float, float, str], None]
 _KILLED = {
@@ -186,13 +186,13 @@ def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, pr
     scores, wanted = Scores(), dict(zip(texts.indices, texts.hypotheses, strict=True))
     heard, number, ended = time.monotonic(), 0, False
     while True:
-        # also between lines: this is where a cancel arrives
+        # called between lines, too: it raises when the step is cancelled
         progress(scores.done, scores.total, f"{program.title}: {scores.message}")
         try:
             line = lines.get(timeout=1.0)
         except queue.Empty:
             if ended:
-                return scores  # something that it started holds its output open
+                return scores  # one of its children holds the output open
             ended = process.poll() is not None
             if time.monotonic() - heard > program.timeout:
                 raise Failure(
@@ -236,13 +236,13 @@ class _Errors:
         return f"; standard error ends: {' / '.join(lines)}" if lines else "; standard error is empty"
 
 
-# The lines that a scorer prints (docs/scorers.md): what each says, or what is wrong with it.
+# ---------------------------------------------------------------- lines of a scorer (docs/scorers.md)
 
 
-MAX_SCORE = 1e100  # sums of such scores, and of their squares, are numbers
+MAX_SCORE = 1e100  # so that sums of scores and of squares stay finite
 MAX_QUOTED = 80  # characters of a line
 MAX_KEY = 40  # characters of a key
-# the keys of each kind of line: those that it must have, and those that it may have
+# required and optional keys of each kind of line
 KINDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("index", "score"), ("spans",)),
     (("done", "total"), ("message",)),
@@ -408,7 +408,7 @@ def _is_stored(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) <= MAX_SCORE
 
 
-# A metric's model that is a file or a folder of the user, which must stay as it was planned with.
+# ---------------------------------------------------------------- the user's models
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from creamtea.methods.texts import Languages
 from creamtea.words import normalise
 from creamtea_workers.metrics.base import Array, Texts
 
-# hypothesis, reference -> errors (or what is right), and what they are counted in
+# hypothesis, reference -> errors (or successes), and the units they are counted in
 Count = Callable[[str, str], tuple[float, float]]
 
 

@@ -13,7 +13,7 @@ from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.metrics.base import Array, read_texts
 from creamtea_workers.metrics.chrf import chrf_from_sums
 
-ORDERS = 6  # of characters, as chrF2 has them
+ORDERS = 6  # orders of character n-grams, as in chrF2
 
 
 def run(context: StepContext[AgreementParams]) -> StepResult:

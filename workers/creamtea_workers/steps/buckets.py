@@ -125,10 +125,10 @@ def _labels(context: StepContext[BucketsParams], count: int) -> list[str]:
     return labels
 
 
-# Buckets of a test set: which of its segments belong together, by length, frequency, idioms or labels.
+# ---------------------------------------------------------------- dividing a test set
 
 
-MAX_LABELS = 12  # with buckets of their own; rarer ones share one
+MAX_LABELS = 12  # labels with a bucket each; rarer labels share one
 _WORD = re.compile(WORD)
 _CHARACTER = re.compile(rf"\w{MARK}*")
 

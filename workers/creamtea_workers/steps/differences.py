@@ -16,7 +16,7 @@ from creamtea_workers.metrics.base import ratio
 from creamtea_workers.metrics.bleu import bleu_from_sums
 
 TOO_FEW = "one of the two has too few sentences that this is measured over"
-_FEWEST: Mapping[Score, int] = {"ratio": 1, "deviation": 2, "bleu": 0}  # by the last of the statistics' sums
+_FEWEST: Mapping[Score, int] = {"ratio": 1, "deviation": 2, "bleu": 0}  # smallest sum of the last column
 
 
 def deviation(sums: Array) -> Array:

@@ -44,7 +44,7 @@ from creamtea_workers.search.translator import (
 Sentence = Sequence[int]  # ids of its subwords
 Detail = Mapping[str, Any]
 PERCENTILES = (50, 90, 99)
-_SEED = 1  # of the order in which systems take turns
+_SEED = 1  # seed of the order in which systems take turns
 
 
 def run(context: StepContext[LatencyParams]) -> StepResult:
@@ -186,7 +186,7 @@ def measure(
                 system = systems[position]
                 began, captured = time.perf_counter(), system.capture_seconds
                 system.translate(batch, with_scores=False)  # ends with the ids on the host
-                captured = system.capture_seconds - captured  # again, if memory was short in between
+                captured = system.capture_seconds - captured  # graphs are captured again if memory was short
                 seconds[position, repetition, n] = time.perf_counter() - began - captured
     context.progress(repetitions, repetitions, "repetitions")
     return seconds
@@ -221,7 +221,7 @@ def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow
     for percent in PERCENTILES:
         times = np.percentile(1000 * seconds, percent, axis=2)  # (systems, repetitions)
         for position, times_of_system in enumerate(times):
-            # of every system, since which of them are baselines is a study's to say, not a measurement's
+            # ratios to every system, because the study, not the measurement, chooses the baselines
             percents = [asdict(median_interval(100 * times_of_system / other)) for other in times]
             detail = {**details[position], "interval": interval, "percent_of": percents}
             median = median_interval(times_of_system)

@@ -26,7 +26,7 @@ from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.steps.empty_string import empty_scores, finite_gaps, gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
-_RATIO = Beam(kind="beam").max_length_ratio  # the plan's beams have the default
+_RATIO = Beam(kind="beam").max_length_ratio  # the plan uses the default
 
 
 @dataclass(frozen=True)

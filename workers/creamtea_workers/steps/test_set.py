@@ -13,7 +13,7 @@ from creamtea_workers.corpora.text import write_jsonl
 def run(context: StepContext[TestSetParams]) -> StepResult:
     spec = context.params.test_set
     prepared: Prepared = implementation(spec).prepare_test_set(spec, context)
-    if not prepared.segments:  # what later steps rely on
+    if not prepared.segments:  # later steps rely on it
         raise StepError("the test set has no segments: nothing can be translated or measured")
     lines = [{"index": index, **segment._asdict()} for index, segment in enumerate(prepared.segments)]
     for line, group in zip(lines, prepared.groups, strict=False):  # only words have groups

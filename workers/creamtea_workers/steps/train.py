@@ -40,7 +40,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     development = development_set(corpus, encoded, subwords, context.params)
     pairs_of_epoch = None
     if context.params.training.bpe_dropout:
-        assert isinstance(subwords, SubwordModel)  # the study's check has seen to it
+        assert isinstance(subwords, SubwordModel)  # the study's check ensures it
         pairs_of_epoch = partial(sampled_pairs, corpus, pairs, subwords, context.params)
     initial = context.inputs("initial")
     trainer = Trainer(

@@ -20,8 +20,8 @@ from creamtea.report.model import Block, Document, Figure, Table
 from creamtea.report.outputs import Outputs
 
 HERE = Path(__file__).parent
-GROUPS = 40  # of columns that can be hidden
-WIDTHS = (21, 34, 47, 60, 72)  # rem, from which on tables of a class have columns
+GROUPS = 40  # groups of columns that can be hidden
+WIDTHS = (21, 34, 47, 60, 72)  # rem; a table of class wN has columns from N rem on
 LETTER, BETWEEN, NAME = 0.5, 1.1, 11.0  # rem of a letter, between columns, of the column of names
 
 

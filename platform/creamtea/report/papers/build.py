@@ -93,7 +93,7 @@ def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
     for layer in spec["layer"]:
         for channel, added in vega.by_style("group", published, "color", "shape", "strokeDash").items():
             if channel_encoding := layer["encoding"].get(channel):
-                # a new one, since the layers of a figure share theirs
+                # a new encoding, because the layers of a figure share theirs
                 scale = {
                     end: [*channel_encoding["scale"][end], *added["scale"][end]]
                     for end in ("domain", "range")
@@ -112,8 +112,8 @@ def _points(curve: Curve) -> list[dict[str, Any]]:
 
 
 UNFINISHED = "none has finished"
-SHOWN = 3  # settings that a warning names
-# of whose entries those that two studies both have are compared: what one lacks, its tables lack
+SHOWN = 3  # settings named in a warning
+# sections whose common entries are compared: an entry that a study lacks is not in its tables
 _ENTRIES = ("corpora", "subwords", "variants", "systems", "test_sets", "analyses")
 
 
@@ -193,7 +193,7 @@ def _range(values: list[float]) -> str:
 
 
 NO_VALUE = "–"  # neither the paper nor we have one
-DOCUMENTED = "in creamtea's documentation"  # what its authors have run, whatever the database has
+DOCUMENTED = "in creamtea's documentation"  # its authors' runs, not this database's
 NOT_IN_COPY = "no copy of the paper that we have prints this value"
 
 

@@ -39,7 +39,7 @@ class Comparison(Strict):
     own: str
     other: str
     difference: str = ""
-    direction: Direction = ""  # where it is not the claim's
+    direction: Direction = ""  # if it differs from the claim's
 
 
 class Study(Strict):
@@ -55,7 +55,7 @@ class PaperClaim(Strict):
     direction: Direction = ""
     compared: list[Comparison] = Field(default_factory=list)
     not_judged: str = ""  # why
-    study: Study | None = None  # where it is not the table's
+    study: Study | None = None  # if it differs from the table's
 
     @model_validator(mode="after")
     def _compared_or_why_not(self) -> Self:

@@ -12,7 +12,7 @@ from creamtea.report.cells import NO_MARK
 from creamtea.report.model import ONE_SEED, UNMARKED, Cell, Delta
 from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, together, widened
 
-MARGIN = 0.02  # of the value compared with: how far apart two that are alike may lie
+MARGIN = 0.02  # share of the other value within which two values are alike
 
 RULE = (
     "Verdicts: two of our values are compared as the paper compares its own, in the direction of the "
@@ -54,7 +54,7 @@ class OurValue:
     table: str = ""  # of the study's report, with the column
     row: str = ""
     deltas: Mapping[str, Delta] = field(default_factory=dict)  # by the row that it is compared with
-    # the value's error over seeds, where the cell's deviation is not of one study
+    # the value's error over seeds, if it is a mean over studies
     spread: Spread | None = None
 
     @property
