@@ -175,7 +175,9 @@ def test_what_ctranslate2_cannot_express_is_refused_and_left_to_safetensors(
 ) -> None:
     ssru = {"kind": "ssru", **step_files.TINY}
     rnn = {"kind": "rnn", "layers": 1, "width": 8, "embedding": 8}
-    for architecture, reason in ((ssru, "SSRUs"), (rnn, "not a Transformer")):
+    sparse = {"kind": "transformer", "attention": "entmax", **step_files.TINY}
+    cases = ((ssru, "SSRUs"), (rnn, "not a Transformer"), (sparse, "entmax attention"))
+    for architecture, reason in cases:
         root = tmp_path / architecture["kind"]
         root.mkdir()
         nvs = {"nvs": None} if architecture is rnn else {}

@@ -39,10 +39,17 @@ V = 60
 SIZES = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}
 
 
+KINDS = {
+    "transformer": {"kind": "transformer"},
+    "entmax": {"kind": "transformer", "attention": "entmax"},
+    "ssru": {"kind": "ssru"},
+}
+
+
 def plain_model(kind: str = "transformer") -> Transformer:
     torch.manual_seed(3)
     params: dict[str, Any] = {
-        "architecture": {**SIZES, "kind": kind},
+        "architecture": {**SIZES, **KINDS[kind]},
         "nvs": {},
         "objective": {"kind": "softmax"},
         "vocabulary_size": V,
@@ -163,7 +170,7 @@ def everything(model: Transformer) -> dict[str, Tensor]:
         }
 
 
-@pytest.mark.parametrize("kind", ["transformer", "ssru"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("min_packed", [0, 10**9], ids=["packed", "too small to pack"])
 def test_a_prepared_fp32_model_differs_by_rounding(
     kind: str, min_packed: int, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +181,7 @@ def test_a_prepared_fp32_model_differs_by_rounding(
         torch.testing.assert_close(value, expected[name], atol=2e-5, rtol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("kind", ["transformer", "ssru"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_int8_is_near_fp32(kind: str) -> None:
     """Tolerances: 5 % of the logits' norm, one arg max in ten of a random model with near-equal words."""
     expected, found = everything(plain_model(kind)), everything(prepare(plain_model(kind), "int8"))
@@ -195,7 +202,7 @@ def translator(model: Transformer, search: str, selected: bool) -> Translator:
 @pytest.mark.slow
 @pytest.mark.parametrize("selected", [False, True], ids=["full", "nvs"])
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("kind", ["transformer", "ssru"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_in_int8_a_translation_does_not_depend_on_its_batch(kind: str, search: str, selected: bool) -> None:
     system = translator(prepare(plain_model(kind), "int8"), search, selected)
     together = system.translate(sentences())
@@ -247,7 +254,7 @@ def test_the_output_layer_keeps_the_end() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["transformer", "ssru"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_half_precision_decodes_and_selects(kind: str, dtype: torch.dtype) -> None:
     """fp16 is for GPUs, but a CPU can show that every number fits it."""
     system = translator(plain_model(kind).to(dtype), "beam", True)

@@ -94,7 +94,7 @@ def test_the_head_of_nvs_has_the_votes_of_padded_sentences() -> None:
     )
 
 
-@pytest.mark.parametrize("changes", [{"width": 24, "heads": 4}, {"kind": "ssru"}])
+@pytest.mark.parametrize("changes", [{"width": 24, "heads": 4}, {"kind": "ssru"}, {"attention": "entmax"}])
 def test_shapes_without_kernels_are_padded(changes: dict[str, Any]) -> None:
     from creamtea_workers.models.build import ModelConfig, build_model
 

@@ -14,7 +14,7 @@ from creamtea.methods.architectures import Layered, Nvs, SsruArchitecture, Trans
 from creamtea.methods.objectives import Scones, Softmax
 from creamtea_workers.models.build import ModelConfig, build_model, load_model, save_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, AttentiveState, output_logits
-from creamtea_workers.models.layers import Dropout, PositionTable
+from creamtea_workers.models.layers import CrossAttention, Dropout, PositionTable
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 
@@ -38,7 +38,23 @@ KINDS = [
     (TransformerArchitecture, OTHERS),
     (SsruArchitecture, {}),
     (SsruArchitecture, {"norm": "post", "tied_embeddings": "target"}),
+    (TransformerArchitecture, {"attention": "entmax"}),
+    (SsruArchitecture, {"attention": "sparsemax"}),
 ]
+ALPHAS = {"softmax": 1.0, "entmax": 1.5, "sparsemax": 2.0}
+
+
+def alpha_entmax(scores: Tensor, alpha: float) -> Tensor:
+    """p = [(α - 1) z - τ]₊^(1 / (α - 1)) over the last dimension, τ by bisection; softmax for α = 1."""
+    if alpha == 1:
+        return scores.softmax(-1)
+    z = (alpha - 1) * scores
+    low, high = z.amax(-1, keepdim=True) - 1, z.amax(-1, keepdim=True)
+    for _ in range(60):
+        middle = (low + high) / 2
+        too_much = (z - middle).clamp(min=0).pow(1 / (alpha - 1)).sum(-1, keepdim=True) > 1
+        low, high = torch.where(too_much, middle, low), torch.where(too_much, high, middle)
+    return (z - low).clamp(min=0).pow(1 / (alpha - 1))
 
 
 @pytest.fixture(params=KINDS)
@@ -69,7 +85,7 @@ def test_the_kept_attention_is_the_last_layers(model: Transformer, monkeypatch: 
         ((query, key, _, _),) = seen
         scores = torch.einsum("bhte,bhse->bhts", query.double(), key.double()) / query.shape[3] ** 0.5
         scores[~memory.mask[:, None, None, :].expand_as(scores)] = -math.inf
-        expected = scores.softmax(3).mean(1)  # (B, T, S)
+        expected = alpha_entmax(scores, ALPHAS[model.size.attention]).mean(1)  # (B, T, S)
         state = model.start(memory, 6)
         assert isinstance(state, AttentiveState)
         state.keeps_attention = True
@@ -225,6 +241,29 @@ def test_attention_dropout_falls_on_the_weights_in_training_alone(kind: type[Lay
     attended = attention.weigh(torch.randn(2, 4, 300, 4), torch.randn(2, 4, 1, 4), value, None)
     assert set(attended.unique().tolist()) == {0.0, 2.0}
     assert attended.mean().item() == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ALPHAS)
+@pytest.mark.parametrize("masked", ["nothing", "padding", "future", "added"])
+@torch.no_grad()
+def test_attention_is_that_of_its_formula(kind: str, masked: str) -> None:
+    torch.manual_seed(3)
+    attention = CrossAttention(16, 4, weights=kind).eval()
+    query, key, value = (3 * torch.randn(2, 4, 6, 4) for _ in range(3))
+    allowed = torch.ones(2, 1, 6, 6, dtype=torch.bool)
+    if masked == "future":
+        allowed = allowed.tril()
+    elif masked != "nothing":
+        allowed[1, :, :, 4:] = False
+    mask: Tensor | None = allowed if masked == "padding" else None
+    if masked == "added":
+        mask = torch.zeros(allowed.shape).masked_fill(~allowed, -math.inf)
+    found = attention.weigh(query, key, value, mask, causal=masked == "future")
+    scores = torch.einsum("bhte,bhse->bhts", query, key).double() / 2
+    weights = alpha_entmax(scores.masked_fill(~allowed, -math.inf), ALPHAS[kind])
+    expected = torch.einsum("bhts,bhse->bthe", weights, value.double()).flatten(2)
+    torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
+    assert kind == "softmax" or (weights[allowed.expand_as(weights)] == 0).any()
 
 
 def test_positions_beyond_the_table_continue_it() -> None:

@@ -33,6 +33,14 @@ from creamtea_workers.search.translator import Translator
 VOCABULARY = 60
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 2},
+    "sparse": {
+        "kind": "transformer",
+        "attention": "entmax",
+        "width": 16,
+        "heads": 2,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+    },
     "ssru": {"kind": "ssru", "width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 2},
     "rnn": {"kind": "rnn", "width": 16, "embedding": 8},
 }

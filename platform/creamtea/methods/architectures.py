@@ -71,6 +71,9 @@ class Layered(Architecture):
     dropout: BelowOne = 0.1  # probability with which an activation is dropped in training
     # the same of attention weights
     attention_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
+    # what all attention is normalised by; entmax: α = 1.5 (Peters et al. 2019; Correia et al. 2019, who learn
+    # α). entmax and sparsemax give weights of 0, and take longer
+    attention: Annotated[Literal["softmax", "entmax", "sparsemax"], _unless("softmax")] = "softmax"
     # what is normalised: the input of a sublayer, or the sum of its input and output (Vaswani et al. 2017)
     norm: Annotated[Literal["pre", "post"], _unless("pre")] = "pre"
     activation: Annotated[Literal["relu", "gelu", "silu"], _unless("relu")] = "relu"  # of feed-forward blocks
@@ -94,6 +97,8 @@ class Layered(Architecture):
         return ", ".join(filter(None, [self._describe_sizes(), *self._differences()]))
 
     def _differences(self) -> Iterator[str]:
+        if self.attention != "softmax":
+            yield f"{self.attention} attention"
         if self.norm == "post":
             yield "post-norm"
         if self.activation != "relu":

@@ -42,6 +42,8 @@ def obstacle(model: Model, subwords: TextModel) -> str:
         return "its decoder has SSRUs, which CTranslate2 does not have"
     if not isinstance(subwords, SubwordTexts):
         return "its vocabularies are not of SentencePiece, and this conversion writes no others"
+    if model.size.attention != "softmax":
+        return f"it has {model.size.attention} attention, and CTranslate2 softmax alone"
     if model.size.positions == "learned":
         return "its positions are learned, which this conversion does not write"
     return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import entmax
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -103,20 +104,33 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
+MASKED = -1e4  # instead of -inf, with which the entmax package gives NaN; no weight is left either way
+WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda scores: scores.softmax(dim=-1),
+    "entmax": lambda scores: entmax.entmax15(scores, dim=-1),
+    "sparsemax": lambda scores: entmax.sparsemax(scores, dim=-1),
+}
+
+
 class Attention(nn.Module):
-    """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1); `dropout` falls on its weights in training.
+    """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1); `dropout` falls on its weights in training,
+    which are softmax's, entmax's with α = 1.5, or sparsemax's (Peters et al. 2019; Correia et al. 2019).
     Masks are True where a key may be attended, or are added to scores, and broadcast to (B, H, T, S); packed
     sentences have spans instead."""
 
-    def __init__(self, heads: int, dropout: float) -> None:
+    def __init__(self, heads: int, dropout: float, weights: str = "softmax") -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout, self.weights = heads, dropout, weights
 
     def weigh(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Spans | None, causal: bool = False
     ) -> Tensor:
         """Queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
         share = self.dropout if self.training else 0.0
+        if self.weights != "softmax":
+            assert not isinstance(mask, Spans)  # `training.packing.can_pack`
+            weights = F.dropout(self.weights_of(query, key, mask, causal), share)
+            return join_heads(weights.to(value.dtype) @ value)
         if isinstance(mask, Spans):
             return mask.attend(query, key, value, share, causal)
         if mask is not None and mask.is_cuda and mask.is_floating_point():  # of a step in fixed shape
@@ -127,10 +141,19 @@ class Attention(nn.Module):
         attended = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=share, is_causal=causal)
         return join_heads(attended)
 
+    def weights_of(self, query: Tensor, key: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+        """Queries (B, H, T, E), keys (B, H, S, E) → what values are weighed with (B, H, T, S), in fp32."""
+        scores = (query @ key.transpose(2, 3)).float() / math.sqrt(query.shape[3])
+        if causal:
+            mask = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).tril()
+        if mask is not None:  # True, or 0 of a mask that is added, where a key may be attended
+            scores = scores.where(mask if mask.dtype == torch.bool else mask == 0, MASKED)
+        return WEIGHTS[self.weights](scores)
+
 
 class SelfAttention(Attention):
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
-        super().__init__(heads, dropout)
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, weights: str = "softmax") -> None:
+        super().__init__(heads, dropout, weights)
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
@@ -166,8 +189,8 @@ class SelfAttention(Attention):
 
 
 class CrossAttention(Attention):
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
-        super().__init__(heads, dropout)
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, weights: str = "softmax") -> None:
+        super().__init__(heads, dropout, weights)
         self.query = nn.Linear(width, width)
         self.kv = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
@@ -184,8 +207,7 @@ class CrossAttention(Attention):
     def mean_weights(self, x: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
         """What `forward` weighs values with, the mean over heads: (B, T, S) in fp32."""
         (query,) = split_heads(self.query(x), 1, self.heads)
-        scores = (query @ key.transpose(2, 3)).float() / math.sqrt(query.shape[3])  # (B, H, T, S)
-        return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(3).mean(1)
+        return self.weights_of(query, key, mask).mean(1)
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}

@@ -12,11 +12,10 @@ Shapes: B sentences, N decoder rows, S source positions, T target positions, D w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import entmax
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,7 +27,7 @@ from creamtea_workers.models.base import Model
 from creamtea_workers.models.fixed import FixedRnnState, FixedState
 from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocabulary, State, Tree
-from creamtea_workers.models.layers import Dropout
+from creamtea_workers.models.layers import MASKED, WEIGHTS, Dropout
 from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.recorded import Recorder
 from creamtea_workers.models.recurrent_states import RnnState, RnnTree, Source
@@ -36,12 +35,6 @@ from creamtea_workers.models.recurrent_states import RnnState, RnnTree, Source
 FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones
 # a recording serves lengths up to a multiple of these: source and target positions
 SOURCE_STEP, TARGET_STEP = 4, 2
-MASKED = -1e4  # instead of -inf, with which the entmax package gives NaN; no weight is left either way
-WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
-    "softmax": lambda scores: scores.softmax(dim=-1),
-    "entmax": lambda scores: entmax.entmax15(scores, dim=-1),
-    "sparsemax": lambda scores: entmax.sparsemax(scores, dim=-1),
-}
 
 
 @dataclass

@@ -81,7 +81,7 @@ class EncoderLayer(ResidualLayer):
     def __init__(self, size: Layered) -> None:
         super().__init__(size)
         self.attention_norm = nn.LayerNorm(size.width)
-        self.attention = SelfAttention(size.width, size.heads, size.attention_dropout)
+        self.attention = SelfAttention(size.width, size.heads, size.attention_dropout, size.attention)
         self.feed_norm = nn.LayerNorm(size.width)
         self.feed = FeedForward(size.width, size.feed_forward, size.activation)
 
@@ -107,10 +107,10 @@ class DecoderLayer(ResidualLayer):
         self.attention: PrefixLayer = (
             Ssru(size.width)
             if size.recurrent
-            else SelfAttention(size.width, size.heads, size.attention_dropout)
+            else SelfAttention(size.width, size.heads, size.attention_dropout, size.attention)
         )
         self.cross_norm = nn.LayerNorm(size.width)
-        self.cross = CrossAttention(size.width, size.heads, size.attention_dropout)
+        self.cross = CrossAttention(size.width, size.heads, size.attention_dropout, size.attention)
         self.feed_norm = nn.LayerNorm(size.width)
         self.feed = FeedForward(size.width, size.feed_forward, size.activation)
 

@@ -24,6 +24,8 @@ def can_pack(model: Model) -> bool:
     """Whether packed batches have kernels for this architecture."""
     if not isinstance(model, Transformer) or model.recurrent:
         return False
+    if model.size.attention != "softmax":
+        return False
     if model.size.norm == "post" or model.size.positions == "learned":
         return False  # the residual stream would be in bf16; a gradient would have to reach the table
     if isinstance(model.nvs, NvsHead) and not model.nvs.detach:
