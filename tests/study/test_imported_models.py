@@ -236,6 +236,13 @@ def test_a_latency_run_has_one_lexicon(write_opus: Write, write: Write) -> None:
             "variants.first.nvs.detach: found false with `freeze: translation`",
         ),
         (
+            (
+                "objective: {kind: scones}",
+                "objective: {kind: scones}, nvs: {}, training: {freeze: translation, fit_logits: true}",
+            ),
+            "variants.first.training.fit_logits: found true beside `freeze`",
+        ),
+        (
             ("first: {variant: first}", "first: {variant: first, alignment_corpus: news}"),
             "systems.first.alignment_corpus: found one beside a variant",
         ),

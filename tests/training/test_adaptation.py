@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -13,6 +15,7 @@ from small_trainings import interrupted, parameters, reversals, trainer
 from creamtea.errors import StepError
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.models.build import save_model
+from creamtea_workers.models.interface import output_logits
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.trainer import TrainingResult
 
@@ -204,3 +207,54 @@ def test_a_head_alone_resumes_with_the_same_bits(
     for name, value in whole.model.state_dict().items():
         assert torch.equal(value, pieces.model.state_dict()[name]), name
     assert whole.position.points == pieces.position.points
+
+
+# ---------------------------------------------------------------- logits for another objective
+
+OBJECTIVES = {"scones": {"kind": "scones", "alpha": 0.5}, "entmax": {"kind": "entmax"}}
+
+
+def loss_of(model: Any, objective: Any, pairs: Pairs) -> float:
+    batch = pairs.batch(np.arange(len(pairs)))
+    hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
+    loss = objective.loss(hidden, model.output_weight, model.output_bias, targets)
+    return float(loss) / len(targets)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_fitted_logits_have_the_lowest_loss_and_the_same_order(
+    parent: Path, tmp_path: Path, name: str
+) -> None:
+    """Against a grid of factors and shifts; softmax has trained the model."""
+    params = parameters({**TUNING, "fit_logits": True}, objective=OBJECTIVES[name])
+    made = trainer(params, PAIRS, tmp_path, initial=parent)
+    objective, pairs = made.objective, made.development.pairs
+    model = copy.deepcopy(made.model).eval()
+    made.resume()
+    fitted = made.model.eval()
+    losses = []
+    with torch.inference_mode():
+        for factor in np.geomspace(0.05, 4.0, 25):
+            for shift in np.linspace(-6.0, 3.0, 19) if name == "scones" else [0.0]:
+                other = copy.deepcopy(model)
+                other.change_logits(float(factor), float(shift))
+                losses.append(loss_of(other, objective, pairs))
+        assert loss_of(fitted, objective, pairs) <= min(losses) + 1e-3
+        assert loss_of(fitted, objective, pairs) < loss_of(model, objective, pairs)
+        batch = pairs.batch(np.arange(len(pairs)))
+        logits = [
+            output_logits(one, one.decode(one.encode(batch.source), batch.target_in))
+            for one in (model, fitted)
+        ]
+    assert torch.equal(logits[0].argmax(-1), logits[1].argmax(-1))
+
+
+def test_a_fitted_training_resumes_with_the_same_bits(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
+    params = parameters({**TUNING, "fit_logits": True, "checkpoint_every": 3}, objective=OBJECTIVES["scones"])
+    whole = trainer(params, PAIRS, tmp_path / "whole", initial=parent).run()
+    pieces = interrupted(params, PAIRS, tmp_path / "pieces", [0, 4], initial=parent)
+    for key, value in whole.model.state_dict().items():
+        assert torch.equal(value, pieces.model.state_dict()[key]), key

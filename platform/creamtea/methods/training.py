@@ -59,6 +59,9 @@ class Training(Strict):
     # translation: only the NVS head is trained, and the translation model stays as `start_from` has it;
     # losses are then the head's, per sentence
     freeze: Literal["translation"] | None = Field(default=None, exclude_if=lambda frozen: frozen is None)
+    # of a variant with `start_from`: before the first update multiply the logits by a factor and shift them
+    # so that the loss on development text is lowest: another objective starts from what it can use
+    fit_logits: bool = Field(default=False, exclude_if=lambda fits: not fits)
     # whether a training that is interrupted and resumed must end with exactly the same weights; none: on CPUs
     # only, as a GPU is slower then
     deterministic: bool | None = Field(default=None, exclude_if=lambda value: value is None)

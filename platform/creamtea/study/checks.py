@@ -362,10 +362,21 @@ def _check_select_by(path: KeyPath, training: Training | None, variant: Block) -
         yield Mistake((*path, "training", "select_by"), found, "loss, or a metric of translations")
 
 
+def _check_fit(place: KeyPath, training: Training, variant: Block) -> Iterator[Mistake]:
+    if variant.get("start_from") is None:
+        yield Mistake(place, "true for a new model", "it with `start_from`, a trained model")
+    if training.freeze is not None:
+        yield Mistake(place, "true beside `freeze`, which changes no logits", "one of the two")
+    if kind_of(variant.get("architecture")) == "rnn":
+        yield Mistake(place, "true for a recurrent model", "it for a Transformer")
+
+
 def _check_freeze(
     path: KeyPath, training: Training | None, variant: Block, study: RawStudy
 ) -> Iterator[Mistake]:
     """Check that a head trained alone has a trained model to start from, and its objective."""
+    if training and training.fit_logits:
+        yield from _check_fit((*path, "training", "fit_logits"), training, variant)
     if training is None or training.freeze is None:
         return
     place: KeyPath = (*path, "training", "freeze")

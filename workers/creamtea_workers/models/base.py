@@ -35,6 +35,10 @@ class Model(nn.Module):
     def scale_logits(self, factor: float) -> None:
         """Before training, where logits start larger than some objectives can use (Transformers)."""
 
+    def change_logits(self, factor: float, shift: float) -> None:
+        """Make every logit `factor` times what it is, plus `shift` (Transformers)."""
+        raise NotImplementedError
+
     def encode(self, source: Tensor) -> Memory:
         raise NotImplementedError
 

@@ -202,6 +202,13 @@ class Transformer(Model):
         last: Any = self.decoder_norm or self.decoder_layers()[-1].feed_norm
         nn.init.constant_(last.weight, factor)
 
+    @torch.no_grad()
+    def change_logits(self, factor: float, shift: float) -> None:
+        last: Any = self.decoder_norm or self.decoder_layers()[-1].feed_norm
+        for weight in (last.weight, last.bias, self.output_bias):
+            weight.mul_(factor)
+        self.output_bias.add_(shift)
+
     @property
     def output_weight(self) -> Tensor:
         return (self.output_embedding or self.embedding).weight

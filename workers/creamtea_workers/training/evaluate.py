@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 import torch
 from sacrebleu.metrics import BLEU
+from scipy.optimize import minimize
 
 from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, PointRow
 from creamtea.methods.architectures import Nvs
@@ -33,6 +34,7 @@ from creamtea_workers.training.checkpoint import Position
 BATCH_TOKENS = 4096
 ROWS = 256  # tokens whose logits exist at the same time
 BLEU_SENTENCES = 500
+FITTED_TOKENS, MIN_FACTOR = 2000, 0.01
 
 
 class Subwords(Protocol):
@@ -108,6 +110,36 @@ def evaluate_head(
             )
     model.train(was_training)
     return Evaluation(total / len(pairs), math.inf, math.nan)
+
+
+def best_logits(
+    model: TranslationModel, objective: Objective, pairs: Pairs, device: torch.device
+) -> tuple[float, float]:
+    """The factor and the shift of the logits with which the loss of the first sentences is lowest.
+
+    Losses are convex in the logits, and these are linear in both, so that there is one minimum. The shift is
+    0 for an objective that does not depend on it.
+    """
+    members = next(iter(plan_in_order(pairs, BATCH_TOKENS)))
+    with torch.inference_mode():
+        batch = pairs.batch(members).to(device)
+        hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
+        hidden, targets = hidden[:FITTED_TOKENS], targets[:FITTED_TOKENS]
+
+        def loss(values: Sequence[float]) -> float:
+            factor, shift = float(values[0]), float(values[1])
+            if factor < MIN_FACTOR:
+                return math.inf
+            bias = model.output_bias * factor + shift
+            return objective.loss(hidden * factor, model.output_weight, bias, targets).item() / len(targets)
+
+        # the first steps: half the logits, and towards the scores of single words, log 1/V
+        steps = [(1.0, 0.0), (0.5, 0.0), (1.0, -math.log(model.vocabulary_size))]
+        found = minimize(
+            loss, steps[0], method="Nelder-Mead", options={"initial_simplex": steps, "xatol": 0.01}
+        )
+        factor, shift = found.x.tolist()
+        return factor, 0.0 if loss((factor, 0.0)) < found.fun + 1e-3 else shift
 
 
 def word_errors(hypotheses: list[str], development: Development) -> float | None:

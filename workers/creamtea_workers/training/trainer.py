@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,14 @@ from creamtea_workers.training.checkpoint import (
     load_position,
     save_position,
 )
-from creamtea_workers.training.evaluate import Development, Evaluation, LiveTraining, evaluate, evaluate_head
+from creamtea_workers.training.evaluate import (
+    Development,
+    Evaluation,
+    LiveTraining,
+    best_logits,
+    evaluate,
+    evaluate_head,
+)
 from creamtea_workers.training.group import Alone, Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
@@ -170,6 +178,9 @@ class Trainer:
         except DamagedCheckpoint:
             self.saver.discard_damaged()
             raise
+        if saved is None and self.training.fit_logits:
+            fit = partial(best_logits, self.model.eval(), self.objective, self.development.pairs, self.device)
+            self.model.change_logits(*self.group.share(fit))
         if saved is not None:
             self.state, model, optimiser = saved
             self.load_trained(model)
