@@ -341,7 +341,8 @@ class Trainer:
         loss = rows[:, 1].double().sum().item()
         self.state.loss_sum += loss
         mean = self.live.add_loss(self.state, loss)
-        self.loss_summary = f", loss {mean:.3f} per token, learning rate {self.learning_rate():.2g}"
+        unit = "sentence" if self.frozen else "token"
+        self.loss_summary = f", loss {mean:.3f} per {unit}, learning rate {self.learning_rate():.2g}"
         self.report_progress()
 
     def report_progress(self) -> None:
