@@ -1,0 +1,123 @@
+"""`creamtea programme`: what users get wrong, and the file of links."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from creamtea.store.database import open_database
+from creamtea.store.tables import AccessToken, Rater
+
+PROGRAMME = """
+name: spring
+texts: {folder: .}
+protocol: {kind: da}
+controls: {bad_references: 0, repeats: 0}
+directions: {en-de: {}, en-nl: {}}
+"""
+
+
+@pytest.fixture
+def file(creamtea: Any, tmp_path: Path) -> Path:
+    for pair in ("en-de", "en-nl"):
+        (tmp_path / "system-outputs" / pair).mkdir(parents=True)
+        (tmp_path / "sources").mkdir(exist_ok=True)
+        (tmp_path / "sources" / f"{pair}.txt").write_text("one\ntwo\n")
+        for system in ("A", "B"):
+            (tmp_path / "system-outputs" / pair / f"{system}.txt").write_text(f"{system} 1\n{system} 2\n")
+    (tmp_path / "spring.yaml").write_text(PROGRAMME)
+    return tmp_path / "spring.yaml"
+
+
+def made(creamtea: Any, file: Path) -> None:
+    for command in (("create", str(file)), ("launch", "spring")):
+        assert creamtea("programme", *command).returncode == 0
+
+
+def people(creamtea: Any) -> tuple[int, int]:
+    """How many raters and links there are."""
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    try:
+        with database.session() as session:
+            counts = [session.scalar(select(func.count()).select_from(row)) for row in (Rater, AccessToken)]
+    finally:
+        database.close()
+    return counts[0] or 0, counts[1] or 0
+
+
+def test_links_of_all_raters_are_in_one_private_file(creamtea: Any, file: Path) -> None:
+    made(creamtea, file)
+    links = file.parent / "links.csv"
+    done = creamtea("programme", "links", "spring", "--count", "2", "--count", "en-nl=1", "-o", str(links))
+    assert done.returncode == 0, done.stderr
+    assert "3 links" in done.stdout
+    assert links.stat().st_mode & 0o777 == 0o600
+    rows = list(csv.DictReader(links.open(encoding="utf-8")))
+    assert [(row["direction"], row["rater"]) for row in rows] == [
+        ("en-de", "rater-01"),
+        ("en-de", "rater-02"),
+        ("en-nl", "rater-01"),
+    ]
+    assert len({row["link"] for row in rows}) == 3
+    again = creamtea("programme", "links", "spring", "--count", "1", "-o", str(links))
+    assert again.returncode == 2
+    assert "give a new file" in again.stderr
+    assert len(list(csv.DictReader(links.open(encoding="utf-8")))) == 3
+    (file.parent / "named.txt").write_text("en-de\tanna\n\nen-nl\tanna\n")
+    named = ["--raters", str(file.parent / "named.txt"), "--surplus", "-o", str(file.parent / "named.csv")]
+    assert creamtea("programme", "links", "spring", *named).returncode == 0
+    assert people(creamtea) == (5, 5)
+
+
+def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None:
+    """en-nl has no places for 40 raters, so that nobody of en-de is invited, either."""
+    made(creamtea, file)
+    links = file.parent / "links.csv"
+    command = ("programme", "links", "spring", "-o", str(links))
+    refused = creamtea(*command, "--count", "2", "--count", "en-nl=40")
+    assert refused.returncode == 2
+    assert "direction en-nl: campaign 'spring-en-nl' has pages for" in refused.stderr
+    assert not links.exists()
+    assert people(creamtea) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("links", "spring", "-o", "l.csv"), "give --count N or --raters FILE"),
+        (("links", "spring", "-o", "l.csv", "--count", "en-dee=2"), "did you mean en-de?"),
+        (("links", "spring", "-o", "l.csv", "--raters", "PEOPLE"), "line 1: found"),
+        (("status", "sprung"), "there is no programme 'sprung'; there are: spring"),
+        (("create", "FILE"), "campaign 'spring-en-de' already exists"),
+        (("create", "FILE", "--set", "sample.itms=1"), "did you mean items?"),
+    ],
+)
+def test_wrong_input_is_one_message_and_exit_code_2(
+    creamtea: Any, file: Path, command: tuple[str, ...], message: str
+) -> None:
+    assert creamtea("programme", "create", str(file)).returncode == 0
+    (file.parent / "people.txt").write_text("anna\n")
+    words = {"FILE": str(file), "PEOPLE": str(file.parent / "people.txt")}
+    done = creamtea("programme", *(words.get(word, word) for word in command))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:
+    assert creamtea("programme", "create", str(file)).returncode == 0
+    assert creamtea("campaign", "launch", "spring-en-de").returncode == 0
+    done = creamtea("programme", "launch", "spring")
+    assert done.returncode == 0
+    assert "en-nl is launched" in done.stdout
+    assert "en-de was launched before" in done.stdout
+    status = json.loads(creamtea("programme", "status", "spring", "--json").stdout)
+    assert [(each["direction"], each["campaign"]["state"]) for each in status] == [
+        ("en-de", "launched"),
+        ("en-nl", "launched"),
+    ]
