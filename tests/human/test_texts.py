@@ -15,6 +15,7 @@ from creamtea.human.making.campaign_file import load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.settings import TextsBlock
 from creamtea.human.making.texts import Texts, read_texts
+from creamtea.human.rating.drawing import page_ahead
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -234,3 +235,18 @@ def test_a_campaign_is_of_a_study_or_of_files(folder: Path, database: Database) 
         request_of(folder, both, database)
     with pytest.raises(StudyErrors, match=r"texts.folde: found an unknown key.*did you mean folder\?"):
         request_of(folder, "name: c\ntexts: {folde: .}\n", database)
+
+
+def test_instructions_by_domain_are_with_its_items(folder: Path, database: Database) -> None:
+    text = "name: c\ntexts: {folder: ., languages: en-de}\nprotocol: {kind: da}\n"
+    text += "controls: {bad_references: 0, repeats: 0}\n"
+    text += "raters: {domain_instructions: {chat: 'As *friends* talk.'}}\n"
+    campaigns.create_campaign(database, "c", request_of(folder, text, database))
+    with database.session() as session:
+        campaign = find_campaign(session, "c")
+        pages = [page_ahead(session, campaign, number) for number in range(6)]
+    found = {(work.source, work.instructions) for work in pages if work is not None}
+    assert found == {("one\u2028more", ""), ("two", ""), ("three", "As *friends* talk.")}
+    refused = request_of(folder, text.replace("{chat", "{chats"), database)
+    with pytest.raises(InputError, match=r'of domain "chats"; there are: .*did you mean chat\?'):
+        campaigns.create_campaign(database, "again", refused)

@@ -219,7 +219,14 @@ def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database,
     app = visit(campaigns="new", from_=row.id)  # as the draft's form downloads it
     settings = settings_of(row.settings)
     request = from_row(
-        CampaignRequest, row, study="quagga", settings=settings, documents=None, proposals=None, media=None
+        CampaignRequest,
+        row,
+        study="quagga",
+        settings=settings,
+        documents=None,
+        proposals=None,
+        media=None,
+        texts=None,
     )
     document = document_of("scones", request)
     expected = CampaignDocument.model_validate(written)

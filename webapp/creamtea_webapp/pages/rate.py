@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from creamtea.human import rating as assignment
 from creamtea.human.making.questions import MAX_ANSWER, Question, WrongAnswers
@@ -81,6 +82,13 @@ def instructions(known: Welcome) -> None:
     text = markdown(known.instructions) if known.instructions.strip() else ""
     if text or known.contact:
         show(TEMPLATE, "instructions", text=text, contact=known.contact)
+
+
+def domain_instructions(above: DeltaGenerator, work: Work) -> None:
+    """Show what the organiser wrote for the page's domain, above the board."""
+    if work.instructions.strip():
+        with above:
+            show(TEMPLATE, "domain", text=markdown(work.instructions))
 
 
 def all_done(known: Welcome, saved: int, away: bool, on_earlier: Callable[[], None]) -> None:
@@ -156,14 +164,18 @@ def _rating(known: Welcome, rater_id: int) -> None:
         instructions(known)
         return
     notice = st.session_state.get(NOTICE, Notice())
+    above = st.empty()
     with st.empty():  # holds one element: the old board goes as the new one comes
         if (answered := _answered(rater_id)) is not None:
             work, guidance = answered
+            domain_instructions(above, work)
             board(work, BoardState(work.done, notice, feedback=guidance), on_draft=_draft, on_act=_act)
         elif (again := _asked_for(AGAIN, rater_id)) is not None:
             number = next((item.number for item in saved if item.assignment_id == again.assignment_id), 1)
+            domain_instructions(above, again)
             board(again, BoardState(number, notice, revising=True), on_draft=_draft, on_act=_act)
         elif (item := assignment.next_item(database, rater_id)) is not None:
+            domain_instructions(above, item)
             shown = BoardState(item.done + 1, notice, earlier=bool(saved))
             board(item, shown, on_draft=_draft, on_act=_act)
         else:

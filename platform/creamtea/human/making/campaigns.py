@@ -16,6 +16,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit
+from creamtea.document.mistakes import one_of
+from creamtea.document.mistakes import shown as shown_value
 from creamtea.errors import InputError, about, wrong
 from creamtea.human.making.choosing import PART_CONTEXT, NewItem, choose, draw_blocks, make_items, make_pages
 from creamtea.human.making.controls import with_controls
@@ -307,6 +309,13 @@ def _draw(
     with about("media"):
         add_to_written(tutorial, given, "tutorial")
         add_to_written(checks, given, "attention")
+    domains = set() if documents is None else set(documents.domains.values())
+    for domain in settings.domain_instructions:
+        if domain not in domains:
+            allowed = one_of(sorted(domains), domain, "there are")
+            raise wrong(
+                "raters.domain_instructions", f"no document is of domain {shown_value(domain)}; {allowed}"
+            )
     known = {"drawn": drawn, "references": human}
     if documents is not None:
         known |= domain_settings(documents.domains, test_set)

@@ -278,6 +278,12 @@ class AttentionSettings(Strict):
 class RaterSettings(Strict):
     """What raters read and are asked."""
 
+    # by domain of `documents`: Markdown that raters see above its items (news: "Formal language, please.")
+    domain_instructions: Annotated[
+        dict[Text, Text],
+        Setting("Instructions by domain", on_page=False),
+        Field(exclude_if=lambda found: not found),
+    ] = Field(default_factory=dict)
     # Markdown that raters agree to before they begin
     consent: Annotated[Text, Setting("What raters agree to (Markdown)", file="text")] = ""
     # about the rater, before the first item, one per line: QUESTION | ANSWER | ANSWER; `number` asks for a

@@ -230,7 +230,15 @@ def as_work(
         seconds_left=None if tutorial else outlook.seconds_left(left),
         source_language=campaign.source_language,
         target_language=campaign.target_language,
+        instructions=_instructions(campaign, page.first_item),
     )
+
+
+def _instructions(campaign: Campaign, item: Item) -> str:
+    """Return what the organiser wrote for the domain of an item's document."""
+    domain = campaign.settings.get("domains", {}).get(item.document)
+    instructions: str = campaign.settings.get("domain_instructions", {}).get(domain, "")
+    return instructions
 
 
 def _document_draft(

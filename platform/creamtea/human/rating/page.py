@@ -100,6 +100,7 @@ class Work:
     seconds_left: int | None  # at this rater's median pace; None before there is one
     source_language: str
     target_language: str
+    instructions: str = ""  # Markdown for the domain of the page's document
 
     @property
     def source(self) -> str:

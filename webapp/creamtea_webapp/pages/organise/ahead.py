@@ -44,6 +44,7 @@ def page(campaign_id: int) -> None:
         page_id, entered = st.session_state.get(DRAFT, (None, {}))
         if page_id == work.assignment_id:
             work = replace(work, **entered)
+        rate.domain_instructions(st.empty(), work)
         with st.empty():  # holds one element: the old board goes as the new one comes
             board(
                 work,

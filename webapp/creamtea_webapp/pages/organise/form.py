@@ -79,9 +79,9 @@ class Form:
         files: dict[str, Any] = {}
         for key, declared in declarations().items():
             file = declared.setting.file
-            if not declared.setting.on_page or not self._applies(declared):
+            if not self._applies(declared):
                 continue
-            value = self.value(key)
+            value = self.value(key) if declared.setting.on_page else self.start_value(key)
             if _is_upload(declared):
                 if (upload := st.session_state.get(self.key(key))) is not None:
                     files[key], value = upload, upload.name

@@ -130,7 +130,14 @@ def _start() -> tuple[str, dict[str, Any]]:
             return "", {}
         study, settings = find_study(reading, row.study_id).name, settings_of(row.settings)
         request = from_row(
-            CampaignRequest, row, study=study, settings=settings, documents=None, proposals=None, media=None
+            CampaignRequest,
+            row,
+            study=study,
+            settings=settings,
+            documents=None,
+            proposals=None,
+            media=None,
+            texts=None,
         )
         return row.name, document_of(row.name, request)
 
