@@ -191,11 +191,11 @@ def open_session(
             launched = campaign.launched_at.timestamp() if campaign.launched_at else 0.0
             return campaign.state == "launched", launched, campaign.id
 
-        who, campaign = max(candidates, key=recency)
-        if isinstance(who, AccessToken):
+        token_or_rater, campaign = max(candidates, key=recency)
+        if isinstance(token_or_rater, AccessToken):
             audit.record(session, campaign.id, "organiser", audit.ORGANISER_SIGNED_IN)
-            left = min(lifetime, who.expires_at - now)
-            return sessions.open_session(session, who.id, who.role, None, now, left)
-        rater = who
+            left = min(lifetime, token_or_rater.expires_at - now)
+            return sessions.open_session(session, token_or_rater.id, token_or_rater.role, None, now, left)
+        rater = token_or_rater
         audit.record(session, campaign.id, rater.pseudonym, audit.SIGNED_IN, rater.id)
         return sessions.open_for_rater(session, rater, now, lifetime)

@@ -249,22 +249,22 @@ class Comparison:
         """Return True if the other has what the better translation has there."""
         if other.words == better.words:
             return True
-        needed, there = self.region(better), self.region(other)
-        if not there.differs:
+        needed, other_region = self.region(better), self.region(other)
+        if not other_region.differs:
             return False
         if needed.words:
-            return not Counter(needed.words) - Counter(there.words)
-        return not there.words and self._neighbours(better) <= self._kept(other)
+            return not Counter(needed.words) - Counter(other_region.words)
+        return not other_region.words and self._neighbours(better) <= self._kept(other)
 
     def keeps(self, other: Candidate, better: Candidate) -> bool:
         """Return True if the other has the same error.
 
         That is the marked words, or none of the missing words between the same neighbours.
         """
-        there = self.region(other)
+        other_region = self.region(other)
         if not self._omission:
-            return not there.differs
-        missing = not set(there.words) & set(self.region(better).words)
+            return not other_region.differs
+        missing = not set(other_region.words) & set(self.region(better).words)
         return missing and self._neighbours(better) <= self._kept(other)
 
     def _kept(self, other: Candidate) -> set[int]:
@@ -344,7 +344,7 @@ class Marked:
     def beside(self, output: Output) -> dict[int, str]:
         """Return the other systems' outputs of the same segment."""
         segment, system = output
-        return {at: text for (of, at), text in self.texts.items() if of == segment and at != system}
+        return {other: text for (of, other), text in self.texts.items() if of == segment and other != system}
 
 
 def marks_of(session: Session, ratings: Ratings) -> Marked:
@@ -353,43 +353,43 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
     A corrected stretch is a mark, for which the corrected text is better.
     """
     protocol = ratings.campaign.protocol
-    found = Marked(_texts(session, ratings.campaign.id))
+    marked = Marked(_texts(session, ratings.campaign.id))
     if not has_marks(protocol):
-        return found
+        return marked
     given = payloads(session, ratings)
     for row in np.argsort(ratings.id).tolist():  # as they were stored
         output, payload = (int(ratings.segment[row]), int(ratings.system[row])), given[row]
         if protocol.edits_text and payload is not None:
-            edits, text = found.edits[output], str(payload["text"])
+            edits, text = marked.edits[output], str(payload["text"])
             edits += [text] if text not in edits else []
             name = of_edit(edits.index(text))
-            marks = [replace(mark, better=name) for mark in marks_of_edit(found.texts[output], text)]
+            marks = [replace(mark, better=name) for mark in marks_of_edit(marked.texts[output], text)]
         else:
             spans = [span for span in spans_of(payload) if span.severity in COUNTED]
             marks = [Mark() if span.in_source else Mark(span.start, span.end) for span in spans]
         if marks:
-            found.marks[output] += marks
-    return found
+            marked.marks[output] += marks
+    return marked
 
 
 def has_marks(protocol: Protocol) -> bool:
     return protocol.marks_errors or protocol.edits_text
 
 
-def low_scores(found: Marked, ratings: Ratings, below: float) -> Marked:
+def low_scores(marked: Marked, ratings: Ratings, below: float) -> Marked:
     """Mark the whole of each output with a mean score of at most `below`.
 
     For protocols without marked errors. Preferences give no marks: they say which of two outputs is better,
     not how good it is.
     """
     if ratings.campaign.protocol.relative:
-        return found
+        return marked
     marks: dict[Output, list[Mark]] = defaultdict(list)
     for (segment, system), score in scores_of(ratings).items():
-        text = found.texts.get((segment, system), "")
+        text = marked.texts.get((segment, system), "")
         if score <= below:
             marks[segment, system].append(Mark(0, max(0, len(text) - 1)))
-    return Marked(found.texts, marks)
+    return Marked(marked.texts, marks)
 
 
 def scores_of(ratings: Ratings) -> Mapping[Output, float]:
@@ -408,15 +408,15 @@ def scores_of(ratings: Ratings) -> Mapping[Output, float]:
 def better_of(marked: Marked, scores: Mapping[Output, float], output: Output) -> list[int]:
     """Return the systems whose output of the segment has a higher score, the best first."""
     segment, _ = output
-    own = scores.get(output)
-    if own is None:
+    score_of_output = scores.get(output)
+    if score_of_output is None:
         return []
     higher = {
-        at: score
-        for at in marked.beside(output)
-        if (score := scores.get((segment, at))) is not None and score > own
+        other: score
+        for other in marked.beside(output)
+        if (score := scores.get((segment, other))) is not None and score > score_of_output
     }
-    return sorted(higher, key=lambda at: (-higher[at], at))
+    return sorted(higher, key=lambda other: (-higher[other], other))
 
 
 def _texts(session: Session, campaign: int) -> dict[Output, str]:

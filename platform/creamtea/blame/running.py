@@ -275,7 +275,8 @@ def _others(
 def _texts(inputs: _BlameInputs, output: Output) -> dict[str, str]:
     """Return other systems' rated outputs, raters' corrections of this one, and the references."""
     beside = {
-        of_system(inputs.systems[at]): text for at, text in sorted(inputs.marked.beside(output).items())
+        of_system(inputs.systems[position]): text
+        for position, text in sorted(inputs.marked.beside(output).items())
     }
     edits = {of_edit(number): text for number, text in enumerate(inputs.marked.edits.get(output, []))}
     references = {

@@ -299,9 +299,9 @@ class Archive:
 
     def _check_files(self) -> None:
         files = self.manifest.files
-        there = set(self._zip.namelist()) - {MANIFEST}
-        for name in sorted(there ^ files.keys()):
-            why = "the manifest does not list it" if name in there else "it is missing"
+        packed = set(self._zip.namelist()) - {MANIFEST}
+        for name in sorted(packed ^ files.keys()):
+            why = "the manifest does not list it" if name in packed else "it is missing"
             raise InputError(f"{self.path}: {name}: {why}; the bundle was changed after it was packed")
         for name, facts in files.items():
             content = self.read(name)

@@ -245,16 +245,16 @@ def _without_secrets(session: Session, campaigns: list[Campaign]) -> list[str]:
     """Empty the secret settings of campaigns; return which were set."""
     left_out = []
     for campaign in campaigns:
-        there = [name for name in SECRET_SETTINGS if campaign.settings.get(name)]
-        if not there:
+        given = [name for name in SECRET_SETTINGS if campaign.settings.get(name)]
+        if not given:
             continue
         session.expunge(campaign)
-        empty = dict.fromkeys(there, "")
+        empty = dict.fromkeys(given, "")
         campaign.settings = campaign.settings | empty
         if campaign.registered is not None:
             settings = campaign.registered.get("settings", {})
             campaign.registered = campaign.registered | {"settings": settings | empty}
-        left_out += [f"campaign {campaign.name}: {name}" for name in there]
+        left_out += [f"campaign {campaign.name}: {name}" for name in given]
     return left_out
 
 

@@ -182,8 +182,8 @@ def _own_plugins(step: StepRow) -> dict[str, str]:
     if not needed:
         return {}
     kind = STEP_KINDS[step.kind]
-    own = plugins_of(kind, kind.params.model_validate(step.params))
-    return {name: version for name, version in needed.items() if name in own}
+    step_plugins = plugins_of(kind, kind.params.model_validate(step.params))
+    return {name: version for name, version in needed.items() if name in step_plugins}
 
 
 def check_step(bundle: Opened, session: Session, step: StepRow, place: str, findings: Findings) -> None:
@@ -399,10 +399,10 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, finding
     for content_digest in sorted(named ^ set(files)):
         both = ("named by an item", NOTHING) if content_digest in named else (NOTHING, "there")
         findings.differences.append(Difference(f"{place}: {content_digest}", *both))
-    there = set(archive.names("media/"))
+    packed = set(archive.names("media/"))
     for content_digest, file in files.items():
         where = f"{place}: {content_digest}"
-        if media_file(content_digest) not in there:
+        if media_file(content_digest) not in packed:
             findings.differences.append(Difference(where, "a file", NOTHING))
             continue
         content = archive.read(media_file(content_digest))

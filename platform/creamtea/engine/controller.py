@@ -310,8 +310,8 @@ class Controller:
         for running in small:
             task = running.task
             room = queue.larger_group(task.resources, running.workers, self._executor.capacity())
-            tell = partial(self._store.write_room, task.key, task.fence, room)
-            if room != running.offered and self._hint(tell):
+            write = partial(self._store.write_room, task.key, task.fence, room)
+            if room != running.offered and self._hint(write):
                 running.offered = room
 
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
@@ -347,8 +347,8 @@ class Controller:
 
     def _show_reasons(self, lease: leases.Lease, reasons: dict[str, str]) -> None:
         """Let pages show why steps wait, whenever the reasons change."""
-        tell = partial(self._store.write_reasons, lease.fence, reasons)
-        if reasons != self._shown_reasons and self._hint(tell):
+        write = partial(self._store.write_reasons, lease.fence, reasons)
+        if reasons != self._shown_reasons and self._hint(write):
             self._shown_reasons = reasons
 
     def _hint(self, write: Callable[[], None]) -> bool:

@@ -240,26 +240,26 @@ class Analysis(Method):
         settings = max(len(layout.settings(self)) for layout in self.tables)
         place_of = {baseline: place for place, baseline in enumerate(baselines)}
         pairs = [  # of two baselines, the later one is compared with the earlier one
-            (own, other)
-            for own in steps
-            for other in baselines
-            if place_of.get(own, len(baselines)) > place_of[other]
+            (row, baseline_row)
+            for row in steps
+            for baseline_row in baselines
+            if place_of.get(row, len(baselines)) > place_of[baseline_row]
         ]
-        with_itself = [(own, "") for own in steps] if self.base_setting and settings > 1 else []
+        with_itself = [(row, "") for row in steps] if self.base_setting and settings > 1 else []
         for compared, count in ((pairs, settings), (with_itself, settings - 1)):
             samples = max(planner.significance.samples, SAMPLES_PER_COMPARISON * len(compared) * count)
-            for own, other in compared:
-                variant = own if self.rows == "variant" else planner.variant_of(own)
-                labels: Labels = {"analysis": name, "variant": variant, self.rows: own}
-                labels |= {"baseline": other} if other else {}
+            for row, baseline_row in compared:
+                variant = row if self.rows == "variant" else planner.variant_of(row)
+                labels: Labels = {"analysis": name, "variant": variant, self.rows: row}
+                labels |= {"baseline": baseline_row} if baseline_row else {}
                 params = DifferencesParams(
-                    base=None if other else self.base_setting,
+                    base=None if baseline_row else self.base_setting,
                     samples=samples,
                     seed=planner.significance.seed,
                 )
-                inputs: Inputs = {"system": list(steps[own])}
-                inputs |= {"baseline": list(steps[other])} if other else {}
-                place = "/".join(filter(None, (name, own, other)))
+                inputs: Inputs = {"system": list(steps[row])}
+                inputs |= {"baseline": list(steps[baseline_row])} if baseline_row else {}
+                place = "/".join(filter(None, (name, row, baseline_row)))
                 planner.add(DIFFERENCES, place, params, inputs, {**labels, "test_set": self.test_set})
 
     @classmethod

@@ -164,8 +164,8 @@ _PLUGIN_STEPS: dict[str, StepKind[Any]] = {}  # by name
 
 def steps_of(method: type[Method]) -> list[StepKind[Any]]:
     """Return the kinds of steps that a method brings along."""
-    own = getattr(method, "step", None)
-    return [*getattr(method, "steps", ()), *([] if own is None else [own])]
+    step = getattr(method, "step", None)
+    return [*getattr(method, "steps", ()), *([] if step is None else [step])]
 
 
 def kind_name(method: type[Method]) -> str:

@@ -123,7 +123,7 @@ class Bleu(Metric):
     }
 
     def describe(self) -> str:
-        return f"BLEU ({', '.join(own)})" if (own := self._unusual("lower-cased")) else "BLEU"
+        return f"BLEU ({', '.join(unusual)})" if (unusual := self._unusual("lower-cased")) else "BLEU"
 
     def name(self) -> str:
         return "-".join(["bleu", *self._unusual("lc")])

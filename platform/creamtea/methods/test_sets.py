@@ -105,7 +105,10 @@ class FilesTestSet(OfFile):
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         named = [("source", self.source), ("target", self.target), ("idioms", self.idioms)]
         files: list[File] = [((*place, key), path) for key, path in named if path is not None]
-        files += [((*place, "more_references", at), path) for at, path in enumerate(self.more_references)]
+        files += [
+            ((*place, "more_references", position), path)
+            for position, path in enumerate(self.more_references)
+        ]
         if self.itds is None:
             notes = [file for file in files if file[0] == (*place, "idioms")]
             checked = [CheckedFile(file, self.limit, read_notes, NOTES) for file in notes]

@@ -183,8 +183,8 @@ def check_resources(study: RawStudy) -> Iterator[Mistake]:
         (("resources", kind), block) for kind, block in study.blocks("resources")
     ]
     for name, variant in study.blocks("variants"):
-        own = variant.get("resources")
-        for kind, block in own.items() if isinstance(own, dict) else ():
+        variant_blocks = variant.get("resources")
+        for kind, block in variant_blocks.items() if isinstance(variant_blocks, dict) else ():
             of_variant: KeyPath = ("variants", name, "resources", kind)
             blocks.append((of_variant, block))
             if kind in STEP_KINDS and not is_of_a_variant(STEP_KINDS[kind]):
@@ -495,18 +495,18 @@ def _names(chosen: Any, name: str, otherwise: bool) -> bool:
 def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
     """Check the baseline: it translates the same test sets, and is not a human reference."""
     chosen = system.get("baseline")
-    own = isinstance(chosen, str)
-    baseline = chosen if own else study.data.get("baseline")
+    names_baseline = isinstance(chosen, str)
+    baseline = chosen if names_baseline else study.data.get("baseline")
     other = study.named("systems", baseline)
     if other is None or baseline == name or system.get("reference") is not None:
         return  # metrics compare no human reference
-    place = (*path, "baseline") if own else (*path, "test_sets")
+    place = (*path, "baseline") if names_baseline else (*path, "test_sets")
     chain = study.chain("systems", name, "baseline", study.data.get("baseline"))
-    if own and len(chain) > 2 and chain[-1] == name:  # a baseline is its own
+    if names_baseline and len(chain) > 2 and chain[-1] == name:  # a baseline is its own
         yield Mistake(place, f"{baseline}, a cycle", "a system that is not compared with this one in turn")
         return
     if other.get("reference") is not None:
-        yield _reference((*path, "baseline") if own else ("baseline",), baseline)
+        yield _reference((*path, "baseline") if names_baseline else ("baseline",), baseline)
     if missing := _not_translated(system, other, study):
         found = f"{missing}, which {baseline} does not translate"
         yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")
@@ -545,10 +545,12 @@ def _not_translated(system: Block, other: Block, study: RawStudy) -> str:
     if not any(key in entry for entry in (system, other) for key in ("outputs", "test_sets")):
         return ""  # both translate all
     every = [test_set for test_set, _ in study.blocks("test_sets")]
-    own, others = (outputs_of(entry) or entry.get("test_sets") or every for entry in (system, other))
-    if not isinstance(own, list) or not isinstance(others, list):
+    test_sets, other_test_sets = (
+        outputs_of(entry) or entry.get("test_sets") or every for entry in (system, other)
+    )
+    if not isinstance(test_sets, list) or not isinstance(other_test_sets, list):
         return ""
-    return ", ".join(str(test_set) for test_set in own if test_set not in others)
+    return ", ".join(str(test_set) for test_set in test_sets if test_set not in other_test_sets)
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:

@@ -100,8 +100,8 @@ def comparison(
     test_set |= {"target": texts[0]} if texts else {}
     test_set |= {"more_references": texts[1:]} if texts[1:] else {}
     options: dict[KeyPath, str] = {("test_sets", TEST_SET, "source"): f"--source {source}"}
-    for at, path in enumerate(references):
-        key: KeyPath = ("more_references", at - 1) if at else ("target",)
+    for position, path in enumerate(references):
+        key: KeyPath = ("more_references", position - 1) if position else ("target",)
         options["test_sets", TEST_SET, *key] = f"--reference {path}"
 
     digests = _distinct(references)
@@ -109,9 +109,9 @@ def comparison(
     for system, path in named.items():
         options["systems", system, "outputs", TEST_SET] = str(path)
         digest = _digest(path)
-        own = digest is not None and digest in digests
+        is_reference = digest is not None and digest in digests
         file = {"outputs": {TEST_SET: _from(path, data)}}
-        systems[system] = {"reference": digests.index(digest) + 1} if own else file
+        systems[system] = {"reference": digests.index(digest) + 1} if is_reference else file
     buckets = {"kind": "buckets", "test_set": TEST_SET}
     if labels is not None:
         if not references:
@@ -177,9 +177,9 @@ def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
     """
     given = [_given(output) for output in outputs]
     paths = [path for _, path in given]
-    own = [path for name, path in given if not name]
-    found = dict(zip(own, _without_common_parts(_names_of(own)), strict=True))
-    names = [name or found[path] for name, path in given]
+    unnamed = [path for name, path in given if not name]
+    name_of = dict(zip(unnamed, _without_common_parts(_names_of(unnamed)), strict=True))
+    names = [name or name_of[path] for name, path in given]
     for name, path in zip(names, paths, strict=True):
         if not name or not _name(path):
             raise InputError(
@@ -207,7 +207,8 @@ def _given(output: Path) -> tuple[str, Path]:
 def _names_of(paths: Sequence[Path]) -> list[str]:
     names = [_name(path) for path in paths]
     endings = {
-        name: {path.name for path, own in zip(paths, names, strict=True) if own == name} for name in names
+        name: {path.name for path, name_of_path in zip(paths, names, strict=True) if name_of_path == name}
+        for name in names
     }
     names = [
         _in_a_name(path.name) if len(endings[name]) > 1 else name
@@ -225,19 +226,27 @@ def _without_common_parts(names: Sequence[str]) -> list[str]:
         return list(names)
     parts = [name.split(".") for name in names]
     fewest = min(map(len, parts))
-    first = next((at for at in range(fewest) if len({own[at] for own in parts}) > 1), fewest)
-    last = next(
-        (at for at in range(fewest - first) if len({own[-1 - at] for own in parts}) > 1), fewest - first
+    first = next(
+        (position for position in range(fewest) if len({name_parts[position] for name_parts in parts}) > 1),
+        fewest,
     )
-    shorter = [_in_a_name(".".join(own[first : len(own) - last])) for own in parts]
+    last = next(
+        (
+            position
+            for position in range(fewest - first)
+            if len({name_parts[-1 - position] for name_parts in parts}) > 1
+        ),
+        fewest - first,
+    )
+    shorter = [_in_a_name(".".join(name_parts[first : len(name_parts) - last])) for name_parts in parts]
     return shorter if all(shorter) and len(set(shorter)) == len(set(names)) else list(names)
 
 
 def _distinct(references: Sequence[Path]) -> list[str | None]:
     """Return the references' digests; InputError if one is given twice, as it would count twice."""
     digests = [_digest(path) for path in references]
-    for at, (path, digest) in enumerate(zip(references, digests, strict=True)):
-        if digest is not None and digest in digests[:at]:
+    for position, (path, digest) in enumerate(zip(references, digests, strict=True)):
+        if digest is not None and digest in digests[:position]:
             first = references[digests.index(digest)]
             raise InputError(f"--reference {path}: the same text as --reference {first}; give each only once")
     return digests

@@ -137,11 +137,13 @@ def _members(result: Expansion, section: str, name: str, entry: Any) -> Iterator
     for chosen in variants:
         inherited = () if grid is None else result.choices[chosen]
         for indices in itertools.product(*(range(len(axis.values)) for axis in axes)):
-            own = tuple(Choice(axis.path, i, axis.values[i]) for axis, i in zip(axes, indices, strict=True))
+            choices = tuple(
+                Choice(axis.path, i, axis.values[i]) for axis, i in zip(axes, indices, strict=True)
+            )
             value = entry if grid is None else {**entry, "variant": chosen}
-            for choice in own:
+            for choice in choices:
                 value = _with(value, choice.path, choice.value)
-            yield Member(name + _label([*inherited, *own]), value, own)
+            yield Member(name + _label([*inherited, *choices]), value, choices)
 
 
 def _axes(value: Any, keys: Sequence[str], path: KeyPath = ()) -> Iterator[Axis]:

@@ -451,8 +451,8 @@ def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
 
 
 def _names(node: dict[str, Any]) -> Names:
-    own = (node.get("NodeName"), node.get("NodeManagerHostname"), node.get("NodeManagerAddress"))
-    return Names(frozenset(filter(None, own)), node.get("Labels", {}).get(GROUP_LABEL, ""))
+    addresses = (node.get("NodeName"), node.get("NodeManagerHostname"), node.get("NodeManagerAddress"))
+    return Names(frozenset(filter(None, addresses)), node.get("Labels", {}).get(GROUP_LABEL, ""))
 
 
 @contextmanager

@@ -407,12 +407,12 @@ class EmptyString(Analysis):
         for system in dict.fromkeys([*names, *(self.baselines or [])]):
             variant, precision = planner.variant_of(system), planner.precision_of(system)
             for seed in planner.seeds_of(system):
-                own = {"analysis": name, "variant": variant, "seed": seed}
+                decode_labels = {"analysis": name, "variant": variant, "seed": seed}
                 place = f"{name}/{system}/{seed}"
-                decode = planner.decode_system(place, system, seed, test_set, own)
+                decode = planner.decode_system(place, system, seed, test_set, decode_labels)
                 models = planner.models_of(system, seed)
                 inputs: Inputs = {"test_set": [test_set], "decode": [decode], **models}
-                labels = {**own, "system": system, "test_set": self.test_set}
+                labels = {**decode_labels, "system": system, "test_set": self.test_set}
                 params = EmptyStringParams.model_validate({"precision": precision})
                 step = planner.add(self.step, place, params, inputs, labels)
                 steps.setdefault(system, []).append(step)

@@ -129,7 +129,9 @@ class Systems(Texts):
         assert seed is not None
         inputs = self.model(system.variant, seed)
         if system.ensemble:
-            inputs["train"] = [self.train(system.variant, own) for own in self.seeds(system.variant)]
+            inputs["train"] = [
+                self.train(system.variant, each_seed) for each_seed in self.seeds(system.variant)
+            ]
         return inputs
 
     def lexicon_input(self, system: System) -> Inputs:
@@ -248,7 +250,7 @@ class Systems(Texts):
 
     def compare(self, name: str, baseline: str, test_set: str) -> None:
         """Compare two systems on a test set by every metric, paired over segments."""
-        own = baseline == self.study.baseline_of(name)
+        is_baseline = baseline == self.study.baseline_of(name)
         for metric in self.study.metrics_on(test_set):
             inputs = {
                 "test_set": [self.test_set(test_set)],
@@ -262,7 +264,7 @@ class Systems(Texts):
                 "test_set": test_set,
                 "metric": metric.name(),
             }
-            place = f"{name}/{test_set}/{metric.name()}" + ("" if own else f"/{baseline}")
+            place = f"{name}/{test_set}/{metric.name()}" + ("" if is_baseline else f"/{baseline}")
             self.add(COMPARE, place, self.compare_params[metric.name()], inputs, labels)
 
     def pairs(self, test_set: str) -> None:

@@ -130,8 +130,8 @@ class Builder:
             wanted |= self.study.resources[kind.name].model_dump()
         elif kind.name == "latency" and self.study.latency:
             wanted["cpus"] = self.study.latency.threads
-        if variant is not None and kind.name in (own := self.study.variants[variant].resources):
-            wanted |= own[kind.name].model_dump(exclude_unset=True)
+        if variant is not None and kind.name in (variant_resources := self.study.variants[variant].resources):
+            wanted |= variant_resources[kind.name].model_dump(exclude_unset=True)
         for limit in ("timeout_minutes", "silent_minutes"):
             if wanted.get(limit) is None:
                 wanted[limit] = getattr(kind, limit)
