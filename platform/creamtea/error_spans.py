@@ -60,7 +60,7 @@ class ErrorSpan(Strict):
         return self
 
 
-class _Found(Strict):
+class _ErrorSpans(Strict):
     spans: Annotated[list[ErrorSpan], Field(max_length=MAX_SPANS)]
 
 
@@ -70,13 +70,13 @@ def read_error_spans(spans: Any, output: str) -> list[dict[str, Any]]:
     ValueError for something that cannot be an error of this output.
     """
     try:
-        found = _Found.model_validate({"spans": spans})
+        checked = _ErrorSpans.model_validate({"spans": spans})
     except ValidationError as error:
-        raise ValueError(mistakes_in_line(error, _Found, {"spans": spans})) from None
-    for span in found.spans:
+        raise ValueError(mistakes_in_line(error, _ErrorSpans, {"spans": spans})) from None
+    for span in checked.spans:
         if span.end is not None and span.end >= len(output):
             raise ValueError(f"an error ends at character {span.end} of an output of {len(output)}")
-    return [span.model_dump(mode="json", exclude_defaults=True) for span in found.spans]
+    return [span.model_dump(mode="json", exclude_defaults=True) for span in checked.spans]
 
 
 # what JavaScript's trim() removes: white space and line terminators (ECMA-262, 22.1.3.32)

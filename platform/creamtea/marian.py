@@ -405,16 +405,16 @@ def _check_weights(
     path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
 ) -> frozenset[str]:
     """Return the names of the tensors of a file that has all expected ones and no others."""
-    found, expected = _header(path), dict(_expected(size, vocabularies))
+    tensors, expected = _header(path), dict(_expected(size, vocabularies))
     embeddings = embedding_names(size)
-    missing = [name for name in expected if name not in found]
-    missing += [names[0] for names in embeddings if not {*names} & {*found}]
+    missing = [name for name in expected if name not in tensors]
+    missing += [names[0] for names in embeddings if not {*names} & {*tensors}]
     if missing:
         raise UnusableModel(f"no {missing[0]} in {WEIGHTS}", f"the weights that {CONFIG} describes")
     sides = (vocabularies[0], *[vocabularies[1]] * (len(embeddings) - 1))
     for names, count in zip(embeddings, sides, strict=True):
         expected |= dict.fromkeys(names, (count, size.width))
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         if name in POSITIONS:
             _check_positions(path, name, tensor, size.width)
         elif name not in expected:
@@ -424,7 +424,7 @@ def _check_weights(
         elif tensor.shape != expected[name]:
             sizes = [" × ".join(map(str, shape)) or "a number" for shape in (tensor.shape, expected[name])]
             raise UnusableModel(f"{name} in {WEIGHTS} is {sizes[0]}", f"{sizes[1]}, as {CONFIG} has it")
-    return frozenset(found)
+    return frozenset(tensors)
 
 
 def _check_positions(path: Path, name: str, tensor: _Tensor, width: int) -> None:

@@ -258,7 +258,7 @@ def check_store(
 
 def _objects(session: Session) -> dict[str, _Object]:
     """Return the objects that the database refers to, by digest."""
-    found: dict[str, _Object] = defaultdict(lambda: _Object(0, set(), set()))
+    objects: dict[str, _Object] = defaultdict(lambda: _Object(0, set(), set()))
     outputs = (
         select(StepFile.digest, StepFile.size, StepFile.name, StudyStep.node, StudyRow.name.label("study"))
         .join(StepRow, StepRow.key == StepFile.step_key)
@@ -267,7 +267,7 @@ def _objects(session: Session) -> dict[str, _Object]:
         .where(StepRow.state == "succeeded")
     )
     for row in session.execute(outputs):
-        needed = found[row.digest]
+        needed = objects[row.digest]
         needed.size = row.size
         needed.places.add(
             f"{row.node} of study {row.study}: {row.name}" if row.study else f"of no study: {row.name}"
@@ -277,9 +277,9 @@ def _objects(session: Session) -> dict[str, _Object]:
         Campaign, Campaign.id == CampaignMedia.campaign_id
     )
     for digest, size, campaign in session.execute(media):
-        found[digest].size = size
-        found[digest].places.add(f"beside sources of campaign {campaign}")
-    return dict(found)
+        objects[digest].size = size
+        objects[digest].places.add(f"beside sources of campaign {campaign}")
+    return dict(objects)
 
 
 def remedies(faults: Iterable[Fault]) -> list[str]:
@@ -318,7 +318,13 @@ def remove_study(database: Database, name: str, older: bool = False) -> Removed:
         studies = {study.id: study for study in session.scalars(chosen)}
         _check_removable(session, studies)
         session.execute(delete(StudyRow).where(StudyRow.id.in_(studies)))  # their places with them
-        return Removed(len(studies), _drop_orphans(session))
+        # steps without a place in any study, with their results
+        orphans = StepRow.key.not_in(select(StudyStep.step_key).distinct())
+        count = session.scalar(select(func.count()).where(orphans)) or 0
+        # a step's inputs are in every study that has the step, so that no other step reads an orphan
+        session.execute(delete(StepInput).where(StepInput.step_key.in_(select(StepRow.key).where(orphans))))
+        session.execute(delete(StepRow).where(orphans).execution_options(synchronize_session=False))
+        return Removed(len(studies), count)
 
 
 def _check_removable(session: Session, studies: dict[int, StudyRow]) -> None:
@@ -370,13 +376,3 @@ def remove_campaign(database: Database, name: str) -> RemovedCampaign:
         removed = what_it_holds(session, campaign)
         session.execute(delete(Campaign).where(Campaign.id == campaign.id))  # all else with it
         return removed
-
-
-def _drop_orphans(session: Session) -> int:
-    """Delete the steps without a place in any study, with their results; return how many."""
-    orphans = StepRow.key.not_in(select(StudyStep.step_key).distinct())
-    count = session.scalar(select(func.count()).where(orphans)) or 0
-    # a step's inputs are in every study that has the step, so that no other step reads an orphan
-    session.execute(delete(StepInput).where(StepInput.step_key.in_(select(StepRow.key).where(orphans))))
-    session.execute(delete(StepRow).where(orphans).execution_options(synchronize_session=False))
-    return count

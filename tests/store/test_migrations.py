@@ -102,7 +102,7 @@ def test_every_constraint_has_a_name(head_url: str) -> None:
 
 
 def test_files_are_named_in_the_order_of_the_one_line_of_revisions() -> None:
-    scripts = ScriptDirectory.from_config(schema._config())
+    scripts = ScriptDirectory(str(schema.migrations_folder()))
     assert scripts.get_heads() == [schema.head()]
     assert [script.revision for script in scripts.walk_revisions()] == schema.revisions()[::-1]
 

@@ -119,8 +119,16 @@ def pack(
             REPORT: json_bytes(to_values(report)),
             PAGE: to_html(report).encode(),
             **{file_of(table): to_lines(table, rows[table]) for table in TABLES},
-            **_text_files(session, store, row.id, rows[StepFile]),
         }
+        places = places_of(session, row.id)
+        for text in (file for file in rows[StepFile] if file.name in TEXT_FILES):
+            node = places[text.step_key]
+            if not store.exists(text.digest):
+                raise InputError(
+                    f"{node}: its file {text.name} is not in {store.root} any more: run the study again, so "
+                    "that it is made anew"
+                )
+            files[place_of(node, text.name)] = store.read(text.digest)
         for media in rows[CampaignMedia]:
             check_stored(store, media.digest, media.type)
             files[media_file(media.digest)] = store.read(media.digest)
@@ -203,17 +211,6 @@ def _of_steps(session: Session, table: type[Base], column: Any, keys: list[str])
     ]
 
 
-def _text_files(
-    session: Session, store: ArtefactStore, study: int, step_files: list[StepFile]
-) -> dict[str, bytes]:
-    places = places_of(session, study)
-    return {
-        place_of(places[file.step_key], file.name): _read(store, file, places[file.step_key])
-        for file in step_files
-        if file.name in TEXT_FILES
-    }
-
-
 def media_file(digest: str) -> str:
     """Return the place in a bundle of a file beside sources."""
     return f"media/{digest}"
@@ -230,15 +227,6 @@ def place_of(node: str, name: str) -> str:
     return "/".join(
         ["files", *(part if part.strip(".") else part.replace(".", "%2E") for part in parts), name]
     )
-
-
-def _read(store: ArtefactStore, file: StepFile, node: str) -> bytes:
-    if not store.exists(file.digest):
-        raise InputError(
-            f"{node}: its file {file.name} is not in {store.root} any more: run the study again, so that it "
-            "is made anew"
-        )
-    return store.read(file.digest)
 
 
 def _without_secrets(session: Session, campaigns: list[Campaign]) -> list[str]:

@@ -169,8 +169,22 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
     while failed:
         culprits = _culprits(session, failed)
         names = names_of(session, [*culprits, *(row.key for row in culprits.values())])
-        new = [_blocked(key, row, names) for key, row in culprits.items()]
-        _store(session, new, now)
+        new = []
+        for key, culprit in culprits.items():
+            if culprit.error_kind == "upstream":
+                error = culprit.error or ""
+            else:
+                how = "is unavailable" if culprit.error_kind == "unavailable" else "failed"
+                how = "was cancelled" if culprit.state == "cancelled" else how
+                error = f"did not run, because {names[culprit.key]} {how}"
+            # a step that lacks only what is unavailable is unavailable itself: the next run tries both again
+            kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
+            new.append(Blocked(key, names[key], kind, error))
+        if new:
+            ended = {"state": "failed", "finished_at": now}
+            rows = [{"key": step.key, "error_kind": step.kind, "error": step.error, **ended} for step in new]
+            session.execute(update(StepRow), rows)
+        add_events(session, list(culprits), now, "failed", [f"{step.kind}: {step.error}" for step in new])
         blocked += new
         failed = list(culprits)
     return blocked
@@ -193,30 +207,6 @@ def _culprits(session: Session, failed: Iterable[str]) -> dict[str, Any]:
     for row in rows:
         culprits.setdefault(row.step_key, row)
     return culprits
-
-
-def _blocked(key: str, culprit: Any, names: dict[str, str]) -> Blocked:
-    if culprit.error_kind == "upstream":
-        error = culprit.error or ""
-    else:
-        how = "is unavailable" if culprit.error_kind == "unavailable" else "failed"
-        how = "was cancelled" if culprit.state == "cancelled" else how
-        error = f"did not run, because {names[culprit.key]} {how}"
-    # a step that lacks only what is unavailable is unavailable itself: the next run tries both again
-    kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
-    return Blocked(key, names[key], kind, error)
-
-
-def _store(session: Session, blocked: Sequence[Blocked], now: datetime) -> None:
-    if not blocked:
-        return
-    rows = [
-        {"key": step.key, "state": "failed", "error_kind": step.kind, "error": step.error, "finished_at": now}
-        for step in blocked
-    ]
-    session.execute(update(StepRow), rows)
-    details = [f"{step.kind}: {step.error}" for step in blocked]
-    add_events(session, [step.key for step in blocked], now, "failed", details)
 
 
 PLACES = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key).where(
@@ -352,17 +342,13 @@ def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str)
                 add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
                 tasks[key] = task_of(session, taken, lease.study_id, artefacts)
         # after all steps: who holds a study and waits for a step may wait for one who waits for that study
-        _begin_studies(session, tasks)
+        studies: set[int] = set()
+        for batch in batches(tasks):
+            studies.update(session.scalars(select(StudyStep.study_id).where(StudyStep.step_key.in_(batch))))
+        for study in sorted(studies):
+            queued = update(StudyRow).where(StudyRow.id == study, StudyRow.state == "queued")
+            session.execute(queued.values(state="running"))
     return tasks
-
-
-def _begin_studies(session: Session, keys: Iterable[str]) -> None:
-    studies: set[int] = set()
-    for batch in batches(keys):
-        studies.update(session.scalars(select(StudyStep.study_id).where(StudyStep.step_key.in_(batch))))
-    for study in sorted(studies):
-        queued = update(StudyRow).where(StudyRow.id == study, StudyRow.state == "queued")
-        session.execute(queued.values(state="running"))
 
 
 def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:

@@ -66,10 +66,10 @@ class MLflow:
         known = client.get_experiment_by_name(project)
         experiment = client.create_experiment(project) if known is None else known.experiment_id
         # a later attempt of the training goes on in its run
-        found = client.search_runs([experiment], f"tags.creamtea_step = '{key}'", max_results=1)
-        run = found[0] if found else client.create_run(experiment, run_name=name, tags={"creamtea_step": key})
+        runs = client.search_runs([experiment], f"tags.creamtea_step = '{key}'", max_results=1)
+        run = runs[0] if runs else client.create_run(experiment, run_name=name, tags={"creamtea_step": key})
         self._id = run.info.run_id
-        if not found:
+        if not runs:
             for parameter, value in parameters.items():
                 client.log_param(self._id, parameter, str(value)[:500])
 

@@ -106,12 +106,6 @@ MAX_SYSTEMS = 8
 MAX_BYTES = 2 << 30  # of the files of the systems that are kept
 
 
-@dataclass(frozen=True)
-class Loaded:
-    system: Any  # creamtea_workers.search.translator.OpenSystem
-    bytes: int
-
-
 class LoadedSystems:
     """The systems used last, by the key of their step: a key's content never changes."""
 
@@ -119,7 +113,8 @@ class LoadedSystems:
         self, store: ArtefactStore, max_systems: int = MAX_SYSTEMS, max_bytes: int = MAX_BYTES
     ) -> None:
         self.store, self._max_systems, self._max_bytes = store, max_systems, max_bytes
-        self._kept: OrderedDict[str, Loaded] = OrderedDict()
+        # by the key of their step, with their bytes: creamtea_workers.search.translator.OpenSystem
+        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
 
     @property
     def keys(self) -> list[str]:
@@ -134,19 +129,15 @@ class LoadedSystems:
         lines = load_module("creamtea_workers.search.translator", task.resources.cpus)
         if task.key not in self._kept:
             size = sum(file.size for steps in task.inputs.values() for files in steps for file in files)
-            self._make_room(size)
+            while self._kept and (
+                len(self._kept) >= self._max_systems
+                or sum(loaded for _, loaded in self._kept.values()) + size > self._max_bytes
+            ):
+                self._kept.popitem(last=False)
             with opened(task, self.store) as context:
-                self._kept[task.key] = Loaded(lines.OpenSystem.of_step(context), size)
+                self._kept[task.key] = lines.OpenSystem.of_step(context), size
         self._kept.move_to_end(task.key)
-        return self._kept[task.key].system
-
-    def _make_room(self, size: int) -> None:
-        def full() -> bool:
-            taken = sum(loaded.bytes for loaded in self._kept.values())
-            return len(self._kept) >= self._max_systems or taken + size > self._max_bytes
-
-        while self._kept and full():
-            self._kept.popitem(last=False)
+        return self._kept[task.key][0]
 
 
 def main() -> None:

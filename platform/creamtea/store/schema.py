@@ -34,7 +34,7 @@ from creamtea.store.engines import check_reachable, describe, make_engine, missi
 from creamtea.store.tables import Base
 
 if TYPE_CHECKING:
-    from alembic.config import Config
+    pass
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201
@@ -54,15 +54,6 @@ def migrations_folder() -> Path:
         if (folder / "env.py").is_file():
             return folder
     raise CreamteaError(f"the migrations are missing from {here.parent}: reinstall creamtea")
-
-
-def _config(connection: Connection | None = None) -> Config:
-    from alembic.config import Config
-
-    config = Config(stdout=StringIO())
-    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
 
 
 def revisions() -> list[str]:
@@ -153,26 +144,24 @@ def _move(url: str, revision: str, *, up: bool) -> None:
             connection.execute(insert(_VERSION).values(version_num=head()))
             return
         _migrate(connection, revision, up=up)
-        if sqlite:
-            _check_foreign_keys(connection)
+        if sqlite and (orphans := connection.exec_driver_sql("PRAGMA foreign_key_check").all()):
+            table, rowid, parent, _ = orphans[0]
+            raise CreamteaError(
+                f"{describe(engine.url)}: {len(orphans)} rows refer to rows that do not exist (first: "
+                f"{table}, rowid {rowid}, to {parent}). Nothing was changed; repair the rows and try again"
+            )
 
 
 def _migrate(connection: Connection, revision: str, *, up: bool) -> None:
     from alembic import command
+    from alembic.config import Config
     from alembic.util import CommandError
 
+    config = Config(stdout=StringIO())
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.attributes["connection"] = connection
     try:
-        (command.upgrade if up else command.downgrade)(_config(connection), revision)
+        (command.upgrade if up else command.downgrade)(config, revision)
     except CommandError as error:
         place = describe(connection.engine.url)
         raise InputError(f"cannot move {place} to revision {revision!r}: {error}") from None
-
-
-def _check_foreign_keys(connection: Connection) -> None:
-    orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-    if orphans:
-        table, rowid, parent, _ = orphans[0]
-        raise CreamteaError(
-            f"{describe(connection.engine.url)}: {len(orphans)} rows refer to rows that do not exist (first: "
-            f"{table}, rowid {rowid}, to {parent}). Nothing was changed; repair the rows and try again"
-        )

@@ -133,7 +133,14 @@ def comparison(
         "analyses": {BUCKETS: buckets} if references else {},
     }
     given = {_from(path, data): str(path) for path in files}
-    study = _checked(document)
+    try:
+        study = Study.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place, found = ".".join(map(str, first["loc"])), str(first["input"])[:80]
+        raise InputError(
+            f"{place} {found!r}: {first['msg']}; choose another --name, or rename the file"
+        ) from None
     for name, metric in zip(asked, study.metrics, strict=True):
         if metric.needs_references and not references:
             raise InputError(
@@ -141,17 +148,6 @@ def comparison(
                 "(cometkiwi, a scorer with `reference_free: true`)"
             )
     return Comparison(study, data, options, given, human)
-
-
-def _checked(document: dict[str, Any]) -> Study:
-    try:
-        return Study.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place, found = ".".join(map(str, first["loc"])), str(first["input"])[:80]
-        raise InputError(
-            f"{place} {found!r}: {first['msg']}; choose another --name, or rename the file"
-        ) from None
 
 
 def _from(path: Path, data: Path) -> str:

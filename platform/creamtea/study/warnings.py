@@ -17,7 +17,7 @@ from typing import Any
 from creamtea.document.mistakes import KeyPath, PlaceOf, StudyWarning, dotted
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
-from creamtea.methods.texts import Subwords, TextPair
+from creamtea.methods.texts import Subwords
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
@@ -70,9 +70,19 @@ class _Texts:
 
         The factor includes repetitions. Empty for a corpus that is not in files.
         """
+        surveys: list[tuple[Survey, float]] = []
         if self.root is None or not isinstance(corpus, FilesCorpus):
-            return []
-        return [self._survey(self.root, text, text.repeat if repeated else 1) for text in corpus.train]
+            return surveys
+        for text in corpus.train:
+            names = (text.source, text.target)
+            if names not in self.known:
+                source, target = (self.root / name for name in names)
+                result = survey(source, target, limit=SURVEYED, unspaced=self.unspaced)
+                lines = result.pairs if result.pairs < SURVEYED else sum(1 for _ in lines_of(source))
+                self.known[names] = result, lines / result.pairs
+            result, times = self.known[names]
+            surveys.append((result, times * (text.repeat if repeated else 1)))
+        return surveys
 
     def amount(self, corpus: Corpus, subwords: Subwords) -> tuple[float, float]:
         """Return training pairs and their target subwords, with repetitions; 0 if unknown."""
@@ -83,16 +93,6 @@ class _Texts:
         if not subwords.joint:
             return pairs, 0
         return pairs, sum(times * text.tokens(subwords.vocabulary) for text, times in texts)
-
-    def _survey(self, root: Path, text: TextPair, repeat: int) -> tuple[Survey, float]:
-        names = (text.source, text.target)
-        if names not in self.known:
-            source, target = (root / name for name in names)
-            result = survey(source, target, limit=SURVEYED, unspaced=self.unspaced)
-            lines = result.pairs if result.pairs < SURVEYED else sum(1 for _ in lines_of(source))
-            self.known[names] = result, lines / result.pairs
-        result, times = self.known[names]
-        return result, times * repeat
 
 
 def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:

@@ -122,11 +122,6 @@ class BeamSizes(OverBeams):
 AGAINST_EXACT = {"exact": "exact search is what the errors are counted against"}
 
 
-def beams_and_exact(spec: SearchErrors) -> list[RowSetting]:
-    exact = RowSetting(("exact",), "exact", 2 * max(spec.widths), tick="exact")
-    return [*beam_settings(spec), exact]
-
-
 OUTPUTS = TableLayout(
     "variant, search",
     (
@@ -147,7 +142,10 @@ OUTPUTS = TableLayout(
         Measure(LENGTH),
         Measure(EMPTY),
     ),
-    beams_and_exact,
+    lambda spec: [
+        *beam_settings(spec),
+        RowSetting(("exact",), "exact", 2 * max(spec.widths), tick="exact"),
+    ],
 )
 OUTCOMES = TableLayout(
     "variant, exact search",
@@ -255,13 +253,6 @@ class DepthLimitedParams(StepParams):
     max_states: int
 
 
-def length_settings(spec: DepthLimited) -> list[RowSetting]:
-    return [
-        RowSetting((str(length),), f"up to {counted(length, 'subword')}", length)
-        for length in dict.fromkeys(spec.lengths)
-    ]
-
-
 class DepthLimited(OfFirstSentences):
     """How often a hypothesis of at most so many subwords outscores the beam's.
 
@@ -297,7 +288,10 @@ class DepthLimited(OfFirstSentences):
                 Measure(share("shorter_better", "outscored", "sentences with a better short one", "lower")),
                 Measure(share("undecided", "undecided", "search ended by its limit")),
             ),
-            length_settings,
+            lambda spec: [
+                RowSetting((str(length),), f"up to {counted(length, 'subword')}", length)
+                for length in dict.fromkeys(spec.lengths)
+            ],
         ),
     )
     plots: ClassVar[tuple[CellPlot, ...]] = (

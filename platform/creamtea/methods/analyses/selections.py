@@ -39,14 +39,6 @@ class RecallAtSizeParams(StepParams):
     k: list[int]
 
 
-def scope_settings(spec: RecallAtSize) -> list[RowSetting]:
-    return [
-        RowSetting((f"k={k}", scope), f"k={k}, {words}", k, needs=needs)
-        for scope, words, needs in SCOPES
-        for k in sorted(set(spec.k))
-    ]
-
-
 class RecallAtSize(OfVariants):
     """NVS against the lexicon where both select equally many subwords on average (NVS paper, Figure 3)."""
 
@@ -94,7 +86,11 @@ class RecallAtSize(OfVariants):
                     )
                 ),
             ),
-            scope_settings,
+            lambda spec: [
+                RowSetting((f"k={k}", scope), f"k={k}, {words}", k, needs=needs)
+                for scope, words, needs in SCOPES
+                for k in sorted(set(spec.k))
+            ],
         ),
     )
     plots: ClassVar[tuple[CellPlot, ...]] = tuple(
@@ -131,14 +127,6 @@ NO_SIZE = "a difference of two selections has no size"
 
 class NvsContextParams(StepParams):
     thresholds: list[float]
-
-
-def context_settings(spec: NvsContext) -> list[RowSetting]:
-    return [
-        RowSetting((f"{threshold:g}", context), f"λ={threshold:g}, {words}", threshold)
-        for threshold in dict.fromkeys(spec.thresholds)
-        for context, words in CONTEXTS.items()
-    ]
 
 
 class NvsContext(OfVariants):
@@ -190,7 +178,11 @@ class NvsContext(OfVariants):
                     undefined={"only_sentence": NO_SIZE, "only_word": NO_SIZE},
                 ),
             ),
-            context_settings,
+            lambda spec: [
+                RowSetting((f"{threshold:g}", context), f"λ={threshold:g}, {words}", threshold)
+                for threshold in dict.fromkeys(spec.thresholds)
+                for context, words in CONTEXTS.items()
+            ],
         ),
     )
     lists: ClassVar[tuple[IdiomList, ...]] = (
