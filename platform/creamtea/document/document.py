@@ -33,46 +33,6 @@ from creamtea.errors import InputError
 from creamtea.files import decode, open_regular, read_text
 from creamtea.wording import file_name, key_name
 
-# The parser's context and problem, and what it means; {0} is the first group.
-EXPLANATIONS = (
-    (r"'\\t'", "a tab where there must be spaces"),
-    (r"quoted scalar.*unexpected end of stream", "a quote that is not closed"),
-    (r"unknown escape character (.+)", "the escape \\{0} in double quotes; single quotes take text as it is"),
-    (r"flow sequence.*expected ',' or '\]'", "a list that is not closed: a comma or ] is missing"),
-    (r"flow mapping.*expected ',' or '\}'", "a block that is not closed: a comma or }} is missing"),
-    (r"found undefined alias (.+)", "the alias *{0}, which no &{0} above it defines"),
-    (r"duplicate anchor (.+?);", "a second anchor &{0}; each needs a name of its own"),
-    (r"found character (.+) that cannot start", "text that begins with {0}; put it into quotes"),
-    (r"mapping values are not allowed", "a second colon in a line, or a line that is indented too far; "
-     "text with a colon needs quotes"),
-    (r"could not find expected ':'", "a line without a colon between key and value"),
-    (r"block (?:mapping|collection).*but found", "a line that is not indented like those before it, "
-     "or is of another kind"),
-    (r"expected a single document", "a second document after ---; a study is one"),
-    (r"expected the node content", "a bracket, a comma or a mark where there must be a value"),
-)  # fmt: skip
-
-
-def explained(error: yaml.MarkedYAMLError) -> tuple[int, str]:
-    """Return the line, from 1, of a parser's error, and what is wrong there.
-
-    Something that is not closed is reported where it begins.
-    """
-    message = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
-    for pattern, meaning in EXPLANATIONS:
-        if match := re.search(pattern, message, re.DOTALL):
-            words = [group.strip("'\"") for group in match.groups()]
-            explanation = meaning.format(*words)
-            break
-    else:
-        explanation = f"broken YAML ({message})"
-    marks = [error.problem_mark, error.context_mark]
-    if "not closed" in explanation:
-        marks.reverse()
-    mark = next((mark for mark in marks if mark is not None), None)
-    return 1 if mark is None else mark.line + 1, explanation
-
-
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # escapes can write what a database refuses
@@ -359,6 +319,8 @@ def _written(node: yaml.Node) -> str:
 
 
 Model = TypeVar("Model", bound=BaseModel)
+# ---------------------------------------------------------------- files as models
+
 MAX_LINES_BYTES = 200_000_000  # of a file of JSON Lines
 
 
@@ -404,3 +366,45 @@ def read_lines(path: Path, model: type[Model], name: str) -> list[tuple[str, Mod
             except ValidationError as error:
                 raise InputError(f"{place}: {mistakes_in_line(error, model, value)}") from None
     return records
+
+
+# ---------------------------------------------------------------- errors of the YAML parser, in words
+
+# The parser's context and problem, and what it means; {0} is the first group.
+EXPLANATIONS = (
+    (r"'\\t'", "a tab where there must be spaces"),
+    (r"quoted scalar.*unexpected end of stream", "a quote that is not closed"),
+    (r"unknown escape character (.+)", "the escape \\{0} in double quotes; single quotes take text as it is"),
+    (r"flow sequence.*expected ',' or '\]'", "a list that is not closed: a comma or ] is missing"),
+    (r"flow mapping.*expected ',' or '\}'", "a block that is not closed: a comma or }} is missing"),
+    (r"found undefined alias (.+)", "the alias *{0}, which no &{0} above it defines"),
+    (r"duplicate anchor (.+?);", "a second anchor &{0}; each needs a name of its own"),
+    (r"found character (.+) that cannot start", "text that begins with {0}; put it into quotes"),
+    (r"mapping values are not allowed", "a second colon in a line, or a line that is indented too far; "
+     "text with a colon needs quotes"),
+    (r"could not find expected ':'", "a line without a colon between key and value"),
+    (r"block (?:mapping|collection).*but found", "a line that is not indented like those before it, "
+     "or is of another kind"),
+    (r"expected a single document", "a second document after ---; a study is one"),
+    (r"expected the node content", "a bracket, a comma or a mark where there must be a value"),
+)  # fmt: skip
+
+
+def explained(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+    """Return the line, from 1, of a parser's error, and what is wrong there.
+
+    Something that is not closed is reported where it begins.
+    """
+    message = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
+    for pattern, meaning in EXPLANATIONS:
+        if match := re.search(pattern, message, re.DOTALL):
+            words = [group.strip("'\"") for group in match.groups()]
+            explanation = meaning.format(*words)
+            break
+    else:
+        explanation = f"broken YAML ({message})"
+    marks = [error.problem_mark, error.context_mark]
+    if "not closed" in explanation:
+        marks.reverse()
+    mark = next((mark for mark in marks if mark is not None), None)
+    return 1 if mark is None else mark.line + 1, explanation

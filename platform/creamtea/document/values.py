@@ -43,6 +43,8 @@ class Strict(BaseModel):
     )
 
 
+# ---------------------------------------------------------------- descriptions of keys
+
 UNIT = re.compile(r"\[([^\]]+)\]\s*(.*)", re.DOTALL)
 
 

@@ -141,6 +141,8 @@ def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
     return False
 
 
+# ---------------------------------------------------------------- logs
+
 # The logs of attempts: logs/<step key>/<fence>-<worker>.log, UTF-8 text. A claim raises a step's fence, so
 # that the last attempt has the largest. Worker 0 is the first of a group, or the only one.
 

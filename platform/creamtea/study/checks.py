@@ -24,6 +24,33 @@ from creamtea.methods.training import Training
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import DECODE, LATENCY, RECALL, TRAIN
 
+SECTIONS = {"corpora": CORPORA, "test_sets": TEST_SETS, "analyses": ANALYSES}
+
+
+def check(study: RawStudy) -> list[Mistake]:
+    """Return all the mistakes between parts."""
+    of_methods = [
+        mistake
+        for section, family in SECTIONS.items()
+        for name, block in study.blocks(section)
+        for mistake in family.check((section, name), block, study)
+    ]
+    return [
+        *of_methods,
+        *check_trained(study),
+        *check_subwords(study),
+        *check_variants(study),
+        *check_systems(study),
+        *check_alignment(study),
+        *study.unknown_key((), study.data, "baseline", "systems"),
+        *check_metrics(study),
+        *check_latency(study),
+        *check_resources(study),
+    ]
+
+
+# ---------------------------------------------------------------- subwords and alignment
+
 SENTENCEPIECE, SYMBOLS = ("vocabulary", "character_coverage"), ("source", "target")
 
 
@@ -53,6 +80,8 @@ def check_alignment(study: RawStudy) -> Iterator[Mistake]:
         allowed = "at least the largest k of the sweep (list less in recall.k)"
         yield Mistake(("alignment", "max_k"), found, allowed)
 
+
+# ---------------------------------------------------------------- where outputs come from
 
 ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size", "alignment_corpus")
@@ -154,6 +183,9 @@ def _check_reference(path: KeyPath, number: int, system: Block, study: RawStudy)
             yield Mistake((*path, "reference"), f"{number}, and {name} has {references}", allowed)
 
 
+# ---------------------------------------------------------------- resources
+
+
 def resources_of(kind: str, variant: Block, study: RawStudy) -> StepResources | None:
     """Return what a variant's steps of a kind need, as the plan completes it.
 
@@ -199,6 +231,8 @@ def check_resources(study: RawStudy) -> Iterator[Mistake]:
             allowed = f"it under {' or '.join(divisible)}"
             yield Mistake((*path, "workers"), f"several workers for a {kind} step", allowed)
 
+
+# ---------------------------------------------------------------- variants
 
 NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpora"}
 
@@ -400,6 +434,9 @@ def _check_freeze(
         yield Mistake((*path, "objective"), found, "the objective of what it starts from")
 
 
+# ---------------------------------------------------------------- systems
+
+
 def check_systems(study: RawStudy) -> Iterator[Mistake]:
     for name, system in study.blocks("systems"):
         path: KeyPath = ("systems", name)
@@ -477,18 +514,18 @@ def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     if selection and selection.needs_model:
         yield RECALL.name
     latency = study.data.get("latency")
-    if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
+    if isinstance(latency, dict) and _includes(latency.get("systems"), name, otherwise=True):
         yield LATENCY.name
     for kind in dict.fromkeys(kind_of(block) for _, block in study.blocks("analyses")):
         analysis = ANALYSES.kinds.get(kind)
         if analysis is None or analysis.rows != "system":
             continue
         blocks = [block for _, block in study.blocks("analyses") if kind_of(block) == kind]
-        if any(_names(block.get("systems"), name, analysis.fits(system)) for block in blocks):
+        if any(_includes(block.get("systems"), name, analysis.fits(system)) for block in blocks):
             yield kind
 
 
-def _names(chosen: Any, name: str, otherwise: bool) -> bool:
+def _includes(chosen: Any, name: str, otherwise: bool) -> bool:
     return name in chosen if isinstance(chosen, list) else otherwise
 
 
@@ -506,7 +543,7 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
         yield Mistake(place, f"{baseline}, a cycle", "a system that is not compared with this one in turn")
         return
     if other.get("reference") is not None:
-        yield _reference((*path, "baseline") if names_baseline else ("baseline",), baseline)
+        yield _reference_mistake((*path, "baseline") if names_baseline else ("baseline",), baseline)
     if missing := _not_translated(system, other, study):
         found = f"{missing}, which {baseline} does not translate"
         yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")
@@ -527,7 +564,7 @@ def _check_more(path: KeyPath, name: str, system: Block, study: RawStudy) -> Ite
         if other is None or chosen == name:
             continue
         if other.get("reference") is not None:
-            yield _reference(place, chosen)
+            yield _reference_mistake(place, chosen)
         elif isinstance(others := other.get("more_baselines"), list) and name in others:
             yield Mistake(place, f"{chosen}, which is compared with {name}", "each pair of systems once")
         elif missing := _not_translated(system, other, study):
@@ -535,7 +572,7 @@ def _check_more(path: KeyPath, name: str, system: Block, study: RawStudy) -> Ite
             yield Mistake(place, found, f"systems that translate all of {name}'s test sets")
 
 
-def _reference(place: KeyPath, name: Any) -> Mistake:
+def _reference_mistake(place: KeyPath, name: Any) -> Mistake:
     found = f"{name}, a human reference, which metrics score against fewer references than a system"
     return Mistake(place, found, "a system that translates")
 
@@ -551,6 +588,9 @@ def _not_translated(system: Block, other: Block, study: RawStudy) -> str:
     if not isinstance(test_sets, list) or not isinstance(other_test_sets, list):
         return ""
     return ", ".join(str(test_set) for test_set in test_sets if test_set not in other_test_sets)
+
+
+# ---------------------------------------------------------------- metrics and latency
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:
@@ -661,27 +701,3 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
 
 
 __all__ = ["check"]
-
-SECTIONS = {"corpora": CORPORA, "test_sets": TEST_SETS, "analyses": ANALYSES}
-
-
-def check(study: RawStudy) -> list[Mistake]:
-    """Return all the mistakes between parts."""
-    of_methods = [
-        mistake
-        for section, family in SECTIONS.items()
-        for name, block in study.blocks(section)
-        for mistake in family.check((section, name), block, study)
-    ]
-    return [
-        *of_methods,
-        *check_trained(study),
-        *check_subwords(study),
-        *check_variants(study),
-        *check_systems(study),
-        *check_alignment(study),
-        *study.unknown_key((), study.data, "baseline", "systems"),
-        *check_metrics(study),
-        *check_latency(study),
-        *check_resources(study),
-    ]

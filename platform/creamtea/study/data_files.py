@@ -72,6 +72,8 @@ def scan(path: Path) -> TextFacts:
     return TextFacts(digest.hexdigest(), lines, blank, invalid)
 
 
+# ---------------------------------------------------------------- the files of a study
+
 MAX_LINES = 5  # of a file of which each has a mistake of its own
 
 

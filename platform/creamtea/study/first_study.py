@@ -24,6 +24,8 @@ from creamtea.study.survey import Survey
 from creamtea.study.warnings import MIN_WORDS, least_vocabulary
 from creamtea.wording import counted
 
+# ---------------------------------------------------------------- settings that fit the text
+
 VOCABULARIES = (200, 500, 1000, 2000, 4000, 8000, 16000, 32000)
 UPDATES = 6000  # as many as small texts get, at most
 WARMUP = 0.3  # of the updates
@@ -93,6 +95,8 @@ def recipe_for(text: Survey) -> Recipe:
 def round_to(value: float, step: int) -> int:
     return step * max(1, round(value / step))
 
+
+# ---------------------------------------------------------------- training time
 
 MAX_CPUS = 4
 QUICKER, FAR_QUICKER = 1.15, 3.0  # how much quicker fp32 must be to be chosen: at rest, on a busy machine
@@ -165,6 +169,9 @@ def in_words(minutes: tuple[float, float]) -> str:
             each = 1440.0 if unit == "days" else 60.0
             return f"{max(1, math.floor(low / each))} to {math.ceil(high / each)} {unit}"
     return f"{max(1, math.floor(low))} to {max(2, math.ceil(high))} minutes"
+
+
+# ---------------------------------------------------------------- the file
 
 
 @dataclass(frozen=True)

@@ -38,49 +38,6 @@ from creamtea.study.survey import Survey, bare, lines_of, survey
 from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise
 
-MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # of each set: a 15th of the pairs, within these
-
-
-def draw_lines(text: Survey, sets: list[str], seed: int) -> dict[str, NDArray[np.int64]]:
-    """Draw the lines (from 0) of each set.
-
-    Only pairs whose two sides are not empty and occur once in the text, ignoring case and punctuation, are
-    drawn: no sentence that is set aside stays in the training text. `text` is a survey by `bare` sentences.
-    InputError if there are too few such pairs.
-    """
-    once = np.ones(text.pairs, dtype=np.bool_)
-    for side in (text.source, text.target):
-        _, places, counts = np.unique(side.sentences, return_inverse=True, return_counts=True)
-        once &= (counts[places] == 1) & (side.sentences != hash(bare("")))
-    candidates = np.flatnonzero(once)
-    each = min(MAX_LINES, max(MIN_LINES, text.pairs // SHARE))
-    if each * len(sets) > len(candidates) // 2:
-        raise InputError(
-            f"only {len(candidates):,} of {counted(text.pairs, 'pair')} have sentences that occur once, "
-            f"which is too few to set aside {each * len(sets):,} of them: give --dev and --test, or more text"
-        )
-    drawn = np.random.default_rng(seed).choice(candidates, each * len(sets), replace=False)
-    return {name: np.sort(part) for name, part in zip(sets, np.split(drawn, len(sets)), strict=True)}
-
-
-def write_sets(
-    text: Pair, sets: dict[str, NDArray[np.int64]], folder: Path, suffixes: tuple[str, str]
-) -> None:
-    """Write `train` and each set into the folder, as NAME.SUFFIX; the text's own files are not changed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    of_line = {int(line): name for name, lines in sets.items() for line in lines}
-    for path, suffix in zip((text.source, text.target), suffixes, strict=True):
-        with ExitStack() as stack:
-            files = {
-                name: stack.enter_context(
-                    (folder / f"{name}.{suffix}").open("w", encoding="utf-8", newline="")
-                )
-                for name in ("train", *sets)
-            }
-            for number, line in enumerate(lines_of(path)):
-                files[of_line.get(number, "train")].write(line + "\n")
-
-
 MIN_PAIRS = 300
 SETS = ("dev", "test")
 TEXT = "text"  # what is set aside, until it is moved to its folder
@@ -110,7 +67,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     pairs = {"train": options.train, **options.given}
     for name, pair in pairs.items():
         progress(f"reading {name}: {pair.source}, {pair.target}")
-        _check(pair)
+        _check_texts(pair)
     languages = _languages(options)
     missing = [name for name in SETS if name not in options.given]
     sets_aside = ("train", *missing) if missing else ()
@@ -148,7 +105,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
         study = FirstStudy(
             name=study_name(options),
             file=options.output,
-            root=_root(pairs, options.output),
+            root=_common_root(pairs, options.output),
             languages=languages,
             train=pairs["train"],
             dev=pairs["dev"],
@@ -162,7 +119,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
             progress("timing a few updates of this shape")
             study = replace(study, timing=time_updates(study.recipe, architecture(study.recipe), text))
         with _writing(options.output):
-            _put(study, place, _data_folder(options))
+            _write_study(study, place, _data_folder(options))
     return study
 
 
@@ -186,7 +143,7 @@ def _writing(output: Path) -> Iterator[None]:
         ) from None
 
 
-def _put(study: FirstStudy, place: Path, folder: Path) -> None:
+def _write_study(study: FirstStudy, place: Path, folder: Path) -> None:
     """Move the text that was set aside from `place` to its folder, and write the study.
 
     The study is loaded and planned first; StudyErrors if it is not valid.
@@ -218,7 +175,7 @@ def _put(study: FirstStudy, place: Path, folder: Path) -> None:
         raise
 
 
-def _check(pair: Pair) -> None:
+def _check_texts(pair: Pair) -> None:
     counts = []
     for path in (pair.source, pair.target):
         try:
@@ -294,23 +251,23 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
 
 def study_name(options: InitOptions) -> str:
     """Name the study after its file, or if that is "study", after the text or its folder."""
-    name = _plain(options.output.stem)
+    name = _plain_name(options.output.stem)
     if name != "study":
         return name or "study"
     source = options.train.source
-    text = _plain(source.name.removesuffix(".gz").rpartition(".")[0])
-    folder = _plain(Path(os.path.abspath(source)).parent.name)  # noqa: PTH100 - links stay as they are
+    text = _plain_name(source.name.removesuffix(".gz").rpartition(".")[0])
+    folder = _plain_name(Path(os.path.abspath(source)).parent.name)  # noqa: PTH100 - links stay as they are
     return next((name for name in (text, folder) if name and name.lower() not in ANY_TEXT), name)
 
 
-def _plain(text: str) -> str:
+def _plain_name(text: str) -> str:
     """Make a valid name of a study from a text."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
     other = re.match(r"[^A-Za-z]", name) or name.lower() in ("true", "false", "null")  # as YAML reads them
     return f"study-{name}" if other else name
 
 
-def _root(pairs: dict[str, Pair], study: Path) -> Path:
+def _common_root(pairs: dict[str, Pair], study: Path) -> Path:
     """Return the study's folder if all files are below it, else the innermost folder that holds them."""
     paths = [path for pair in pairs.values() for path in (pair.source, pair.target)]
     files = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - links stay as they are
@@ -318,3 +275,48 @@ def _root(pairs: dict[str, Pair], study: Path) -> Path:
     if all(file.is_relative_to(here) for file in files):
         return here
     return Path(os.path.commonpath([file.parent for file in files]))
+
+
+# ---------------------------------------------------------------- text set aside
+
+MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # of each set: a 15th of the pairs, within these
+
+
+def draw_lines(text: Survey, sets: list[str], seed: int) -> dict[str, NDArray[np.int64]]:
+    """Draw the lines (from 0) of each set.
+
+    Only pairs whose two sides are not empty and occur once in the text, ignoring case and punctuation, are
+    drawn: no sentence that is set aside stays in the training text. `text` is a survey by `bare` sentences.
+    InputError if there are too few such pairs.
+    """
+    once = np.ones(text.pairs, dtype=np.bool_)
+    for side in (text.source, text.target):
+        _, places, counts = np.unique(side.sentences, return_inverse=True, return_counts=True)
+        once &= (counts[places] == 1) & (side.sentences != hash(bare("")))
+    candidates = np.flatnonzero(once)
+    each = min(MAX_LINES, max(MIN_LINES, text.pairs // SHARE))
+    if each * len(sets) > len(candidates) // 2:
+        raise InputError(
+            f"only {len(candidates):,} of {counted(text.pairs, 'pair')} have sentences that occur once, "
+            f"which is too few to set aside {each * len(sets):,} of them: give --dev and --test, or more text"
+        )
+    drawn = np.random.default_rng(seed).choice(candidates, each * len(sets), replace=False)
+    return {name: np.sort(part) for name, part in zip(sets, np.split(drawn, len(sets)), strict=True)}
+
+
+def write_sets(
+    text: Pair, sets: dict[str, NDArray[np.int64]], folder: Path, suffixes: tuple[str, str]
+) -> None:
+    """Write `train` and each set into the folder, as NAME.SUFFIX; the text's own files are not changed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    of_line = {int(line): name for name, lines in sets.items() for line in lines}
+    for path, suffix in zip((text.source, text.target), suffixes, strict=True):
+        with ExitStack() as stack:
+            files = {
+                name: stack.enter_context(
+                    (folder / f"{name}.{suffix}").open("w", encoding="utf-8", newline="")
+                )
+                for name in ("train", *sets)
+            }
+            for number, line in enumerate(lines_of(path)):
+                files[of_line.get(number, "train")].write(line + "\n")

@@ -48,10 +48,10 @@ def warnings_of(
         *_few_to_time(study, root, place_of),
         *untrained_languages(study, place_of),
         *unseen_symbols(study, texts.words, place_of),
-        *_outside(study, planned, root, place_of),
+        *_files_outside(study, planned, root, place_of),
         *_nothing_left(study, root, place_of),
-        *_subwords(study, texts, place_of),
-        *_updates(study, texts, place_of),
+        *_large_vocabularies(study, texts, place_of),
+        *_few_updates(study, texts, place_of),
         *_seen_in_training(study, texts, place_of),
     ]
 
@@ -161,7 +161,9 @@ def _max_segments(test_set: Any, root: Path | None) -> int | None:
     return sum(sum(1 for _ in islice(lines_of(root / name), test_set.limit)) for name in files)
 
 
-def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _files_outside(
+    study: Study, planned: Plan, root: Path | None, place_of: PlaceOf
+) -> Iterator[StudyWarning]:
     """Warn about files that a copy of the folder would lack."""
     if root is None:
         return
@@ -226,7 +228,7 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             )
 
 
-def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _large_vocabularies(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     for corpus, name in sorted(study.subword_texts()):
         subwords, words, pairs, alphabet = study.subwords[name], 0.0, 0.0, 0
         for text, times in texts.of(study.corpora[corpus], repeated=False):
@@ -270,13 +272,13 @@ def vocabulary_warning(
     )
 
 
-def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _few_updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     for name, variant in study.variants.items():
         training = variant.training
         if not variant.subwords:
             continue  # of an imported model: how many subwords the text has is not known
         corpus, subwords = study.corpora[variant.corpus], study.subwords[variant.subwords]
-        updates = _expected(training, *texts.amount(corpus, subwords))
+        updates = _expected_updates(training, *texts.amount(corpus, subwords))
         place = ("variants", name, "training")
         about = f"at most about {counted(updates, 'update')}"
         if updates < training.warmup:
@@ -285,7 +287,7 @@ def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWa
             yield few_updates_warning(place_of(place), training, about, updates)
 
 
-def _expected(training: Training, pairs: float, tokens: float) -> int:
+def _expected_updates(training: Training, pairs: float, tokens: float) -> int:
     """Estimate the updates of a training from above; `max_updates` if the text is not known."""
     if training.batch_sentences is not None:
         batches = math.ceil(pairs / training.batch_sentences)
@@ -375,6 +377,8 @@ def seen_warning(
         taken_out if of_words else held_out,
     )
 
+
+# ---------------------------------------------------------------- studies of words
 
 MAX_NAMED = 10  # letters, or tags, of a warning
 
