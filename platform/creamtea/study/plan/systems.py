@@ -7,7 +7,6 @@ the same.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
 from creamtea.methods.corpora import Corpus
@@ -144,9 +143,7 @@ class Systems(Texts):
         corpus = self.study.alignment_corpus(system)
         return {"align": [self.lexicon_in(system.model, corpus, frequencies)]}
 
-    def add_decode(
-        self, place: str, system: System, seed: int | None, test_set: str, labels: dict[str, Any]
-    ) -> str:
+    def add_decode(self, place: str, system: System, seed: int | None, test_set: str, labels: Labels) -> str:
         """Add the decoding of a test set; `test_set` is a key."""
         params = DecodeParams(
             selection=system.selection,
@@ -172,7 +169,7 @@ class Systems(Texts):
             self.import_model(system.model, ("systems", name, "model", "marian"))
         for seed in self.seeds_of(name) if system.model is None else [None]:
             place = f"{name}/{test_set}" if seed is None else f"{name}/{seed}/{test_set}"
-            labels: dict[str, Any] = {"system": name, "test_set": test_set}
+            labels: Labels = {"system": name, "test_set": test_set}
             if seed is not None:
                 labels |= {"variant": system.variant, "seed": seed}
             decode = self.add_decode(place, system, seed, segments, labels)
@@ -207,7 +204,7 @@ class Systems(Texts):
         place: str,
         outputs: str,
         segments: str,
-        labels: dict[str, Any],
+        labels: Labels,
         without_reference: int | None = None,
     ) -> None:
         name, test_set = labels["system"], labels["test_set"]
@@ -232,9 +229,7 @@ class Systems(Texts):
             )
             self.score.setdefault((name, test_set, metric.name()), []).append(score)
 
-    def recall(
-        self, place: str, system: System, seed: int | None, segments: str, labels: dict[str, Any]
-    ) -> None:
+    def recall(self, place: str, system: System, seed: int | None, segments: str, labels: Labels) -> None:
         inputs = {
             "test_set": [segments],
             **self.models(system, seed),
