@@ -79,7 +79,7 @@ def read_error_spans(spans: Any, output: str) -> list[dict[str, Any]]:
     return [span.model_dump(mode="json", exclude_defaults=True) for span in checked.spans]
 
 
-# what JavaScript's trim() removes: white space and line terminators (ECMA-262, 22.1.3.32)
+# the characters that JavaScript's trim() removes: white space and line terminators (ECMA-262, 22.1.3.32)
 _TRIMMED = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
     "\u202f\u205f\u3000\ufeff"

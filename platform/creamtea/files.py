@@ -221,7 +221,7 @@ def is_running(pid: int) -> bool:
 MAX_FILES = 20_000
 MAX_UNPACKED = 512_000_000  # bytes; more is for the command line, which reads folders
 CHUNK = 1 << 16  # bytes
-# what Python's zipfile raises for a file that is none, is damaged or has a password
+# errors that Python's zipfile raises for a file that is not a ZIP file, is damaged or has a password
 UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, UnicodeDecodeError)
 
 

@@ -28,7 +28,7 @@ from creamtea.wording import counted
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 SPM = ("source.spm", "target.spm")
 NEEDED = (CONFIG, WEIGHTS, *SPM, VOCABULARY)
-TARGET_VOCABULARY = "target_vocab.json"  # of a model whose sides have vocabularies of their own
+TARGET_VOCABULARY = "target_vocab.json"  # only if the two sides have separate vocabularies
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 SPECIAL = ("<pad>", "<unk>", "</s>")
 OUTPUT = "lm_head.weight"
@@ -36,7 +36,7 @@ BIAS = "final_logits_bias"
 POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 TYPES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number
 MAX_CONFIG, MAX_VOCABULARY, MAX_SPM, MAX_HEADER = 1 << 20, 1 << 26, 1 << 26, 1 << 24  # bytes
-KNOWN_SHARE = 0.5  # of a SentencePiece model's pieces, that a vocabulary of the same model has at least
+KNOWN_SHARE = 0.5  # the least share of a SentencePiece model's pieces in the vocabulary of the same model
 _PICKLES = ("pytorch_model.bin", "model.npz", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
 _CONVERT = (
     'python -c "from transformers import MarianMTModel as M; '

@@ -26,7 +26,7 @@ from creamtea.settings import Settings
 MODEL = "{model}"  # in a command: where the study's model is on this machine
 Word = Annotated[str, Field(min_length=1)]
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|Rscript|julia|bash|dash|sh|zsh)[\d.]*")
-_NO_SCRIPT = re.compile(r"-\w*[cem]")  # what follows is a program itself, or a module's name
+_NO_SCRIPT = re.compile(r"-\w*[cem]")  # a program or a module's name follows
 _WITH_VALUES = ("-W", "-X")  # options of Python
 _FILE = re.compile(r"\S*/\S*|\S+\.\w+")
 

@@ -151,8 +151,8 @@ class Use:
 
     # names; submissions of one name count as one study, and a campaign without a study as one
     studies: tuple[str, ...]
-    kind: str  # of step, or MEDIA; empty for what neither has
-    part: str  # of an Area, "media", or "other" for what no step has
+    kind: str  # of step, or MEDIA; empty for other files
+    part: str  # an Area's, "media", or "other" for files of no step
     files: int
     size: int  # bytes
 
@@ -217,7 +217,7 @@ class Fault:
     path: str
     what: str  # "damaged" or "missing"
     places: tuple[str, ...]  # where it belongs, for people
-    studies: tuple[str, ...]  # of which it is an output; none for a file beside sources
+    studies: tuple[str, ...]  # studies with this output; none for a file beside sources
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def remedies(faults: Iterable[Fault]) -> list[str]:
 @dataclass(frozen=True)
 class Removed:
     submissions: int
-    steps: int  # with their results; those that another study has stay
+    steps: int  # with their results; steps of other studies stay
 
 
 def remove_study(database: Database, name: str, older: bool = False) -> Removed:
@@ -347,7 +347,7 @@ def _check_removable(session: Session, studies: dict[int, StudyRow]) -> None:
 class RemovedCampaign:
     items: int
     raters: int
-    answers: int  # of raters, each to an item
+    answers: int  # one per rater and item
 
 
 def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:

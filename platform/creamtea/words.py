@@ -34,10 +34,10 @@ UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_LAO_MYANMAR_KHMER}]")  # a charac
 # norms are known of Thai, Lao, Khmer and Burmese: five letters are a word, as where typing is measured.
 WORDS_PER_CHARACTER = 0.6
 WORDS_PER_LETTER = 0.2
-_STACKERS = "\u17d2\u1039"  # of Khmer and Burmese: what follows stands below what precedes
+_STACKERS = "\u17d2\u1039"  # Khmer and Burmese: the next letter is written below the last
 
 MARK = "\u0300"  # stands for any mark
-WORD = rf"\w[\w{MARK}]*"  # of the result of `with_one_mark`
+WORD = rf"\w[\w{MARK}]*"  # matches the result of `with_one_mark`
 _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
 

@@ -29,7 +29,7 @@ class Link:
     id: int
     role: str  # one of tables.ROLES
     campaign: str | None
-    study: str | None  # of whose report alone it is
+    study: str | None  # the study whose report alone it opens
     study_id: int | None
     rater: str | None
     created_at: datetime

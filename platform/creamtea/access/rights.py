@@ -33,7 +33,7 @@ OWN, ANY = "own", "any"  # OWN: in the campaign, or of the study, of the token
 OF_READERS = {READER: ANY, ORGANISER: ANY}
 OF_ORGANISERS = {ONE_CAMPAIGN: OWN, ORGANISER: ANY}
 
-# who is not named may not
+# standings that are not named have no right
 RIGHTS: dict[str, dict[str, str]] = {
     RATE: {RATER: OWN},
     READ_STUDIES: OF_READERS,

@@ -177,7 +177,7 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
         ).one_or_none()
         if taken is None:
             raise AccessRefused
-        if taken.study_id is not None:  # who was lent one report has it as long as the link says
+        if taken.study_id is not None:  # a reader of one report keeps it until the link expires
             lifetime = min(lifetime, taken.expires_at - now)
         return open_session(session, taken.id, taken.role, taken.rater_id, now, lifetime)
 

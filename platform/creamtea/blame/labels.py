@@ -93,7 +93,7 @@ class Candidate:
     names: tuple[str, ...]
     text: str
     rank: float
-    tolerance: float  # that rounding explains
+    tolerance: float  # a difference that rounding explains
     forbidden: tuple[tuple[int, int], ...] = ()
     proved: bool = False  # nothing scores higher
 
@@ -357,7 +357,7 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
     if not has_marks(protocol):
         return marked
     given = payloads(session, ratings)
-    for row in np.argsort(ratings.id).tolist():  # as they were stored
+    for row in np.argsort(ratings.id).tolist():  # in the order in which they were stored
         output, payload = (int(ratings.segment[row]), int(ratings.system[row])), given[row]
         if protocol.edits_text and payload is not None:
             edits, text = marked.edits[output], str(payload["text"])

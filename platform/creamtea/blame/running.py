@@ -78,7 +78,7 @@ class _Work:
     step: TranslatingStep
     sources: dict[Output, str]
     texts: dict[Output, dict[str, str]]
-    others: dict[str, TranslatingStep]  # by variant, whose translations are evidence, too
+    others: dict[str, TranslatingStep]  # by variant; their translations are evidence, too
 
 
 @dataclass(frozen=True)

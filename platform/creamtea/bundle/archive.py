@@ -48,13 +48,13 @@ TABLES: tuple[type[Base], ...] = (
     *(StudyRow, StepRow, StepInput, StudyStep, StepFile, Metric, Point),
     *(Campaign, CampaignMedia, Rater, Item, Assignment, Rating, Blame),
 )
-# with what stands in their place
+# with the values that replace them
 LEFT_OUT: dict[type[Base], dict[str, Any]] = {
     StepRow: {"owner": None, "lease_until": None, "not_before": None, "locations": {}},
     Rater: {"name": None, "subject": None, "participant": None, "arrival": None, "answers": None},
     Assignment: {"draft": None, "skip_reason": "", "comment": ""},
 }
-# of a campaign's settings: what a rater is paid by, and who the organiser is
+# settings of a campaign by which raters are paid, or that say who the organiser is
 SECRET_SETTINGS = ("completion_code", "failing_code", "completion_url", "contact")
 
 

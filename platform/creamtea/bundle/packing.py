@@ -70,7 +70,7 @@ from creamtea.store.tables import (
 )
 
 REPORT, PAGE, README = "report.json", "report.html", "README.txt"
-# what the numbers may depend on
+# packages that the numbers may depend on
 PACKAGES = ("numpy", "scipy", "sacrebleu", "sqlalchemy")
 
 ABOUT = """A study of creamtea with its outputs, ratings, registered plans and report.
@@ -156,7 +156,7 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     rows: dict[type[Base], list[Any]] = {
         StudyRow: all_of(select(StudyRow).where(StudyRow.id.in_(studies)).order_by(StudyRow.id)),
         StepRow: _of_steps(session, StepRow, StepRow.key, keys),
-        StudyStep: [  # of other submissions those that tell that their campaigns are about these outputs
+        StudyStep: [  # places in other submissions show that their campaigns are about these outputs
             place
             for place in all_of(
                 select(StudyStep)

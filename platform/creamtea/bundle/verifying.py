@@ -53,7 +53,7 @@ from creamtea.store.tables import (
     StudyRow,
 )
 
-# what other processors and versions of NumPy may change in the last digits of a sum
+# other processors and versions of NumPy may change the last digits of a sum
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 CONTAINERS = ("sections", "blocks", "rows", "cells", "figures", "entries", "tables")
 NAMES = ("key", "name", "label", "title")

@@ -30,7 +30,7 @@ class MetricRow:
     value: float | None
     low: float | None = None  # interval, 95 % unless `detail` says otherwise
     high: float | None = None
-    subject: str = ""  # what inside the step is meant: "sentence", "idiom", a filter, a system's position
+    subject: str = ""  # the part of the step that it is about: "sentence", "idiom", a filter
     note: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)  # signature, n, seed, hardware, ...
 
@@ -68,7 +68,7 @@ class LiveExample:
     outputs: list[tuple[int, str]]
 
 
-RUNNING_LOSS = "train_loss_now"  # of a live view: of the last updates, finer than a point per validation
+RUNNING_LOSS = "train_loss_now"  # the series of a live view with a point every few updates
 
 
 @dataclass(frozen=True)

@@ -321,7 +321,7 @@ def _written(node: yaml.Node) -> str:
 Model = TypeVar("Model", bound=BaseModel)
 # ---------------------------------------------------------------- files as models
 
-MAX_LINES_BYTES = 200_000_000  # of a file of JSON Lines
+MAX_LINES_BYTES = 200_000_000  # the largest file of JSON Lines
 
 
 def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:

@@ -27,7 +27,7 @@ Above0 = Annotated[float, Field(gt=0.0, le=10.0**9)]
 # its reciprocal is lost there, whatever a model's numbers are (10^-38 to 10^38).
 Factor = Annotated[float, Field(ge=10.0**-6, le=10.0**9)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
-Copies = Annotated[int, Field(ge=1, le=10**4)]  # of texts, which are written as often
+Copies = Annotated[int, Field(ge=1, le=10**4)]  # repetitions of a text, each of which is written
 MadeUp = Annotated[int, Field(ge=1, le=10**6)]  # segments that are made in memory
 Count = Annotated[int, Field(ge=1, le=4096)]  # layers, heads, threads, processors
 Width = Annotated[int, Field(ge=1, le=65536)]  # of a layer

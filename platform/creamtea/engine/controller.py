@@ -26,7 +26,7 @@ from creamtea.store.database import Database
 from creamtea.store.engines import Outage, Waited, outage_of, reason_of, wait_out
 
 T = TypeVar("T")
-POLL_SECONDS = 0.2  # that one round waits for a step to finish
+POLL_SECONDS = 0.2  # how long one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
 NO_MACHINE = "no machine that runs steps is connected now; it begins as soon as one is"
 LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
@@ -160,7 +160,7 @@ class Controller:
                 f"{leases.LEASE.seconds} seconds (its machine slept, or was too busy). Nothing is lost: "
                 "its steps go on there"
             )
-        for finished in self._executor.poll(0.0):  # what ended during an outage is not overdue
+        for finished in self._executor.poll(0.0):  # steps that ended during an outage are not overdue
             self._commit(finished)
         tasks = [running.task for running in self._running.values()]
         for task in self._wait_out(lambda: state.renew(self._database, tasks)):
@@ -262,7 +262,7 @@ class Controller:
         behind = self._queue.released_by(task.key)
         try:
             ready = self._wait_out(lambda: state.finish(self._database, self._store, task, outcome, behind))
-        except (StepError, InfrastructureError) as error:  # what it produced cannot be stored
+        except (StepError, InfrastructureError) as error:  # its outputs cannot be stored
             kind, message = describe(error)
             self._fail(task, kind, storable(message))
             return

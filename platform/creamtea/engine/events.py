@@ -65,7 +65,7 @@ class Notice:
     """Something about the run as a whole."""
 
     message: str
-    trouble: bool = True  # what may keep it from going on; False: such as Ray starting
+    trouble: bool = True  # it may keep the run from continuing; False: Ray is starting, for example
 
 
 EngineEvent = StepEvent | Notice

@@ -27,7 +27,7 @@ LEASE = timedelta(seconds=60)  # longer than a start of Ray on a busy machine
 
 RENEWAL = LEASE / 3  # between two renewals while a study is planned
 
-NO_STUDY = 0  # of a controller whose study is being queued
+NO_STUDY = 0  # the study of a controller while it queues one
 
 
 class AnotherController(InputError):
@@ -88,7 +88,7 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
                     f"study (its machine slept, or was too busy), and by now {refusal(live)}"
                 )
     except BaseException:
-        with suppress(SQLAlchemyError):  # what ended it is what a person has to know; the lease runs out
+        with suppress(SQLAlchemyError):  # people need the first error; the lease expires by itself
             release(database, lease)
         raise
     return replace(lease, study_id=study_id)

@@ -161,7 +161,7 @@ def _flush() -> None:
 PROGRESS_EVERY = 0.5  # seconds between writes
 REMOTE_PROGRESS_EVERY = 5.0  # each of which is a request that is billed
 LINE_EVERY = 10.0  # seconds between lines of progress in the log
-TRACEBACK_LINES = 12  # of an unexpected error that are kept
+TRACEBACK_LINES = 12  # lines of an unexpected error's traceback that are kept
 
 
 def execute(
@@ -194,7 +194,7 @@ def execute(
         return StepOutcome.failure("infrastructure", str(error))
     except KeyboardInterrupt:
         raise
-    # of a library: a SystemExit, or what extensions in Rust raise, would end an inline step's thread unheard
+    # a library's SystemExit, or an error of an extension in Rust, would end an inline step's thread unheard
     except BaseException as error:
         return StepOutcome.failure(*describe(error))
 

@@ -150,7 +150,7 @@ class Tracking:
                     continue
                 try:
                     self._studies[row.id] = _TrackedStudy(row.name, Track.model_validate(track), row.spec)
-                except ValidationError:  # as another version wrote it
+                except ValidationError:  # another version wrote it
                     self._failures.put(
                         f"study {row.name} goes on without tracking: its `track` cannot be read"
                     )

@@ -36,7 +36,7 @@ class Measure:
 
     column: Column
     metric: str = ""  # the column's key where it is not given
-    detail: str = ""  # what of the metric's detail is shown, in place of its value
+    detail: str = ""  # the part of the metric's detail that is shown instead of its value
     no_detail: str = ""  # why a metric that has a value may lack it
     counts: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None  # (count, of) of the detail: a share
     part: int | None = None  # the subject is this part of the setting's, or all of them joined by "/"
@@ -99,7 +99,7 @@ class PointPlot:
     x: Column
     y: Column
     series: Mapping[str, str]  # by name, words that tell the curves of a model apart
-    label: str  # what the points' labels say
+    label: str  # the meaning of the points' labels
     logarithmic: bool = False
     diagonal: bool = False
     counted: bool = False  # y is a share of as many as the label says: drawn with Wilson intervals
@@ -196,7 +196,7 @@ class Analysis(Method):
     plots: ClassVar[tuple[CellPlot | RowPlot | PointPlot, ...]] = ()
     lists: ClassVar[tuple[IdiomList, ...]] = ()
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
-    rows: ClassVar[Literal["variant", "system"]] = "variant"  # what the rows of its tables are
+    rows: ClassVar[Literal["variant", "system"]] = "variant"  # of each row of its tables
     of_models: ClassVar[bool] = True  # it needs a model that the study trains, not only outputs
     needs_references: ClassVar[bool] = True
     # columns that are compared row by row: its steps keep what each segment adds to them (`STATISTICS`)

@@ -157,7 +157,7 @@ class RnnArchitecture(Architecture):
     embedding: Width = 128  # [units] of an embedding
     # [units] of a source embedding that are its first symbol's, the language; 0: none
     language_embedding: Annotated[int, Field(ge=0, le=65536)] = 0
-    # what attention is normalised by; entmax: α = 1.5
+    # the normalisation of attention; entmax: α = 1.5
     attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"
     gated: bool = False  # an encoder each for lemma and tags, and a gate between them (GATEDATTN)
     dropout: BelowOne = 0.3  # probability with which an activation is dropped in training

@@ -36,7 +36,7 @@ class Method(Strict):
     family: ClassVar[Family[Any]]
     title: ClassVar[str] = ""  # in lists: "label-smoothed cross-entropy"
     worker: ClassVar[str]  # "creamtea_workers.objectives.softmax"
-    # what the method adds to the files and metrics of the step that it is a parameter of
+    # files and metrics that the method adds to the step that has it as a parameter
     files: ClassVar[Mapping[str, str]] = {}
     metrics: ClassVar[Mapping[str, str]] = {}
 
@@ -75,7 +75,7 @@ class Family(Generic[M]):
     noun: str  # "objective"
     base: type[M]
     package: str  # "creamtea.methods.objectives"
-    functions: tuple[str, ...]  # what the workers' module of each kind holds
+    functions: tuple[str, ...]  # functions in the workers' module of each kind
     default: str = ""  # the kind of a block that does not name one
 
     def __post_init__(self) -> None:

@@ -250,7 +250,7 @@ class Command(Metric):
     """
 
     kind: Literal["command"]
-    scorer: Name  # what this machine's file of scorers calls the program
+    scorer: Name  # the program's name in this machine's file of scorers
     # a path below --data, which is pinned by its content, or a name that the program knows
     model: str | None = None
     display: Display = Display()  # how reports show its scores

@@ -20,7 +20,7 @@ Smoothing = Literal["uniform", "unigram"]
 class Objective(Method):
     """What a variant is trained with, and how search scores its tokens."""
 
-    # what a reader must know of its largest token score as a confidence; empty if it is a probability
+    # a note on its largest token score as a confidence; empty if it is a probability
     confidence_note: ClassVar[str] = ""
     # why a development text's perplexity says nothing; empty if it does
     perplexity_note: ClassVar[str] = ""
@@ -90,7 +90,7 @@ class Scones(Objective):
         return f"SCONES α={self.alpha:g}{smoothing}"
 
 
-MIN_ALPHA, MAX_ALPHA = 1.000001, 50.0  # what fp64 holds (creamtea_workers.objectives.threshold)
+MIN_ALPHA, MAX_ALPHA = 1.000001, 50.0  # the range of fp64 (creamtea_workers.objectives.threshold)
 
 
 class Entmax(FenchelYoung):

@@ -51,7 +51,7 @@ class TextPlan:
     aligned: list[list[File]] = field(default_factory=list)  # groups of files whose lines belong together
     checked: Sequence[CheckedFile] = ()
     held_out: list[HeldOut] | None = None
-    corpus: Corpus | None = None  # whose sentences a test set's are like
+    corpus: Corpus | None = None  # the corpus that a test set's sentences resemble
 
 
 class Planner(Protocol):

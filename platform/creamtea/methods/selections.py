@@ -23,7 +23,7 @@ class Selection(Method):
 
     needs_head: ClassVar[bool] = False  # the variant's model has an NVS head
     needs_lexicon: ClassVar[bool] = False  # the step has the lexicon of an align step
-    needs_model: ClassVar[bool] = True  # what it selects depends on the trained model
+    needs_model: ClassVar[bool] = True  # its selection depends on the trained model
     selects: ClassVar[bool] = True  # False: every subword of the vocabulary is allowed
 
     @property

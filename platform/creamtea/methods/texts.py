@@ -228,7 +228,7 @@ class IdiomNote(Strict):
     target: Span | str
 
 
-# what each line of the file is
+# the form of each line of the file
 NOTES = 'a JSON list of {"name": …, "source": [from, to], "target": [from, to] or a text} in each line'
 _NOTES = TypeAdapter(list[IdiomNote])
 

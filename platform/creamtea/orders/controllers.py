@@ -18,7 +18,7 @@ PROC = Path("/proc")  # of Linux
 OWNER = re.compile(
     r"(?P<host>[^/]*)(/(?P<boot>[^/]*)/(?P<namespace>[^/]*)/(?P<ticks>\d+))?:(?P<pid>\d+):(?P<start>-?\d+)"
 )
-STARTED = 19  # of the fields of /proc/PID/stat that follow the name, when it started
+STARTED = 19  # the index of the start time among the fields of /proc/PID/stat behind the name
 
 
 def live_controller(database: Database) -> Controller | None:

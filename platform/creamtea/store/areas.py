@@ -78,7 +78,7 @@ class Entry:
     """A file in the store."""
 
     area: str  # the folder below the root, or UPLOADS
-    owner: str  # whose it is: a digest in objects/, a step's key elsewhere
+    owner: str  # a digest in objects/, a step's key elsewhere
     path: str
     size: int  # bytes
     modified: float  # seconds since 1970

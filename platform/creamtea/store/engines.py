@@ -73,7 +73,7 @@ class Outage:
     """Why a transaction failed that can succeed once the database is back or repaired."""
 
     place: str  # of the database, for people
-    reason: str  # what it says, in one line
+    reason: str  # the database's own message, in one line
     remedy: str = PASSES  # what a person has to do
     patience: float = PASSING_SECONDS  # seconds for which it is worth trying again
 
@@ -200,7 +200,7 @@ BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
 # of a process: a report holds one for seconds, and raters' pages need theirs at once. PostgreSQL's default is
 # 100 of all processes
 MAX_CONNECTIONS = 50
-KEPT_CONNECTIONS = 5  # of them, when nobody needs them
+KEPT_CONNECTIONS = 5  # connections that stay open when nobody needs them
 CONNECT_TIMEOUT = 10  # seconds that PostgreSQL has to answer
 
 # JSON columns: NaN is an error on both databases (SQLite would store it, PostgreSQL refuse it)

@@ -47,7 +47,7 @@ class StudySummary:
     created_at: datetime
     finished_at: datetime | None
     steps: dict[str, int]  # steps by state; a step that several nodes share counts once
-    unavailable: int = 0  # of the failed: what they need is not here (a metric's model, say)
+    unavailable: int = 0  # failed steps that lack something here (a metric's model, say)
 
     @property
     def total(self) -> int:
@@ -256,7 +256,7 @@ class SideBySide:
     reference: str
     idioms: list[Any]
     outputs: tuple[Hypothesis | None, ...]
-    scores: tuple[float | None, ...]  # of `scores`' steps, in their order
+    scores: tuple[float | None, ...]  # one for each step of PageQuery.scores
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Controller(Base):
     __tablename__ = "controller"
     __table_args__ = (CheckConstraint("id = 1", name="single"),)
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    owner: Mapped[str]  # as `creamtea.orders.controllers.own_name`
+    owner: Mapped[str]  # from `creamtea.orders.controllers.own_name`
     address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
     study_id: Mapped[int | None]  # the only study that it runs (`creamtea run`); None: every queued one
     fence: Mapped[int]
@@ -322,7 +322,7 @@ class AccessToken(Base):
     campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)
     subject: Mapped[str | None]  # the organiser who signs in by OpenID Connect, as in Rater.subject
-    # of a reader of one report
+    # the study whose report alone a reader may see
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
@@ -366,7 +366,7 @@ class Campaign(Base):
     instructions: Mapped[str]  # Markdown by the organiser
     settings: Mapped[dict[str, Any]]  # CampaignSettings of human/making/settings.py
     state: Mapped[str]
-    # what was fixed at launch, with its digest
+    # the plan registered at launch, with its digest
     registered: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     created_at: Mapped[datetime]
     launched_at: Mapped[datetime | None]
@@ -405,8 +405,8 @@ class Item(Base):
     media: Mapped[list[Any]] = mapped_column(default=list)  # files beside the source (human/media.py)
     systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[Any]]
-    weight: Mapped[float]  # what the item counts in means, for stratified samples
-    # of a campaign that aims: with what probability the item was to be rated when its segment's turn came,
+    weight: Mapped[float]  # of the item in means, for stratified samples
+    # with adaptive sampling: the probability of the item being rated when its segment's turn came,
     # and whether it is; None before that, and in other campaigns
     chance: Mapped[float | None]
     drawn: Mapped[bool | None]
@@ -463,9 +463,9 @@ class Rater(Base):
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
     pseudonym: Mapped[str]
     name: Mapped[str | None]
-    subject: Mapped[str | None]  # who signs in by OpenID Connect: issuer and subject
-    participant: Mapped[str | None]  # who it is on a recruiting platform
-    # what else that platform's link said
+    subject: Mapped[str | None]  # the person who signs in by OpenID Connect: issuer and subject
+    participant: Mapped[str | None]  # the person's name on a recruiting platform
+    # other values in that platform's link
     arrival: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     answers: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)  # to the campaign's questions
     created_at: Mapped[datetime]
@@ -514,7 +514,7 @@ class Rating(Base):
     revision: Mapped[int]
     step: Mapped[int]
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
-    document_step: Mapped[int | None]  # of the system's whole document, on its last page, where asked for
+    document_step: Mapped[int | None]  # score of the system's whole document, on its last page, if asked for
     created_at: Mapped[datetime]
 
 
@@ -528,7 +528,7 @@ class Blame(Base):
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
     system: Mapped[int] = mapped_column(primary_key=True)  # position in Campaign.systems
     segment_index: Mapped[int] = mapped_column(primary_key=True)
-    # of the step that decoded the output
+    # the step that decoded the output
     step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), index=True)
     key: Mapped[str]  # sha256 of what the evidence is of: with another one it is gathered anew
     evidence: Mapped[dict[str, Any]]

@@ -488,7 +488,7 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
     if search and precision in search.excluded_precisions:
         reason = search.excluded_precisions[precision]
         yield Mistake(path, f"{precision} with {search.title}", f"another precision: {reason}")
-    on_gpu: dict[str, bool] = {}  # by place of its resources: whether a step that runs the system has a GPU
+    on_gpu: dict[str, bool] = {}  # True if a step that runs the system has a GPU, by place of its resources
     chosen = system.get("variant")
     for kind in _steps_that_run(name, system, study):
         # one latency step runs several variants, and has the study's resources

@@ -56,7 +56,7 @@ def scan(path: Path) -> TextFacts:
                     if invalid is None:
                         invalid = newlines + error.object.count(b"\n", 0, error.start) + 1
                 if block is start:
-                    block = block.removeprefix(codecs.BOM_UTF8)  # which is no text
+                    block = block.removeprefix(codecs.BOM_UTF8)  # it is not text
                 newlines += block.count(b"\n")
                 blank = blank and not block.strip()
                 last = block[-1:] or last
@@ -74,7 +74,7 @@ def scan(path: Path) -> TextFacts:
 
 # ---------------------------------------------------------------- the files of a study
 
-MAX_LINES = 5  # of a file of which each has a mistake of its own
+MAX_LINES = 5  # wrong lines of a file that are reported one by one
 
 
 @dataclass

@@ -122,7 +122,7 @@ class Track(Strict):
 
     # the library, which an extra of the same name installs
     kind: Literal["tensorboard", "mlflow", "wandb"]
-    project: str = ""  # what MLflow calls an experiment; empty: the study's name
+    project: str = ""  # MLflow's experiment, or the project of the others; empty: the study's name
 
 
 class Study(Strict):
@@ -213,7 +213,7 @@ class Study(Strict):
         if spec.reference is not None:
             return []
         baseline = self.baseline_of(system)
-        # what has this system as its baseline is compared with it already
+        # a system with this one as its baseline is compared with it already
         more = [other for other in spec.more_baselines if self.baseline_of(other) != system]
         return [other for other in dict.fromkeys([baseline, *more]) if other != system]
 

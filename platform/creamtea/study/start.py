@@ -40,7 +40,7 @@ from creamtea.words import any_unspaced, normalise
 
 MIN_PAIRS = 300
 SETS = ("dev", "test")
-TEXT = "text"  # what is set aside, until it is moved to its folder
+TEXT = "text"  # the folder of text set aside, until it is moved to its place
 _NOT_IN_PATHS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # line ends, what is not UTF-8
 ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bitext", "parallel", "tmp")
 
@@ -73,7 +73,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     sets_aside = ("train", *missing) if missing else ()
     _check_written(options, pairs, [f"{name}.{suffix}" for name in sets_aside for suffix in languages])
     unspaced = any_unspaced(*languages)
-    test = options.given.get("test")  # what the study holds out; text set aside shares no sentence
+    test = options.given.get("test")  # the study holds it out; text set aside shares no sentence
     held_out = frozenset(map(normalise, lines_of(test.source)) if test else ())
     text = survey(options.train.source, options.train.target, bare, unspaced=unspaced, held_out=held_out)
     if text.usable < MIN_PAIRS:

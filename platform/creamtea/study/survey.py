@@ -17,7 +17,7 @@ from creamtea.files import unpacked
 from creamtea.methods.texts import Filters, Symbols, WordLines
 from creamtea.words import count_words, normalise
 
-FILTERS = Filters()  # those of a corpus that names none
+FILTERS = Filters()  # the filters of a corpus that names none
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class WordSurvey:
     words: int
     letters: frozenset[str]
     tags: frozenset[str]
-    units: dict[Symbols, int]  # of what the words become: characters or tokens, with an end for each
+    units: dict[Symbols, int]  # characters or tokens of the targets, with an end for each
 
 
 def survey_words(path: Path, lines: WordLines) -> WordSurvey:

@@ -237,7 +237,7 @@ def _large_vocabularies(study: Study, texts: _Texts, place_of: PlaceOf) -> Itera
             words += times * sum(
                 side.characters if side.alphabet > 1000 else side.words for side in (text.source, text.target)
             )
-        if subwords.joint and pairs > subwords.sample:  # of which the subwords are learnt
+        if subwords.joint and pairs > subwords.sample:  # the subwords are learnt from a sample
             words *= subwords.sample / pairs
         if words and subwords.joint and words < MIN_WORDS * subwords.vocabulary:
             place = place_of(("subwords", name, "vocabulary"))
@@ -276,7 +276,7 @@ def _few_updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stu
     for name, variant in study.variants.items():
         training = variant.training
         if not variant.subwords:
-            continue  # of an imported model: how many subwords the text has is not known
+            continue  # an imported model: the number of subwords in the text is unknown
         corpus, subwords = study.corpora[variant.corpus], study.subwords[variant.subwords]
         updates = _expected_updates(training, *texts.amount(corpus, subwords))
         place = ("variants", name, "training")

@@ -54,7 +54,7 @@ class Names:
     """The names by which a study may refer to a node."""
 
     own: frozenset[str] = frozenset()  # host name, address
-    group: str = ""  # that it belongs to
+    group: str = ""  # the worker group of the node
 
     def match(self, need: Need) -> bool:
         return need.group in (None, self.group) and (need.node is None or need.node in self.own)

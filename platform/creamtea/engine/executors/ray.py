@@ -171,7 +171,7 @@ def prepare_local_ray() -> dict[str, Any]:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     folder = sessions_folder()
     for place in (folder.parent, folder):
-        with suppress(FileExistsError):  # as a file
+        with suppress(FileExistsError):  # a file has the name
             make_private(place)
         status = place.lstat()  # others may write into the folder that holds it
         if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
@@ -240,10 +240,10 @@ class RayExecutor:
         self.address = address
         self._runtime_env = runtime_env
         self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # with its nodes
-        self._gangs: dict[ObjectRef, ActorHandle[Gang]] = {}  # of those that run on several workers
+        self._gangs: dict[ObjectRef, ActorHandle[Gang]] = {}  # actors of attempts on several workers
         self._buried: list[FinishedAttempt] = []  # attempts that ended with their Ray
         self._connected = False
-        self._has_groups = False  # of workers, now or before
+        self._has_groups = False  # groups of workers run now or ran before
         self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
         self._nodes: dict[str, Amounts] = {}
         self._names: dict[str, Names] = {}
@@ -300,7 +300,7 @@ class RayExecutor:
         self._refresh_nodes()
         references = list(self._running)
         ready, _ = ray.wait(references, num_returns=1, timeout=timeout)
-        if ready:  # what else has finished in the meantime
+        if ready:  # others may have finished in the meantime
             ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
         finished = [
             FinishedAttempt(self._running.pop(reference)[0], _outcome(reference)) for reference in ready

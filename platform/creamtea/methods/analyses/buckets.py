@@ -60,7 +60,7 @@ class Buckets(Analysis):
 
     kind: Literal["buckets"]
     systems: list[Name] | None = None  # none given: all that translate the test set, but for references
-    # what to divide by; none given: length, and of rarest, idiom and label what is there
+    # the divisions; none given: length, and rarest, idiom and label where they are known
     by: Annotated[list[By], Field(min_length=1)] | None = None
     count: Annotated[int, Field(ge=2, le=9)] = 3  # how many by length and frequency, of equal size
     # [words] longest sentence of each bucket but the last, in place of buckets of equal size

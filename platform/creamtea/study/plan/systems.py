@@ -238,7 +238,9 @@ class Systems(Texts):
         params = RecallParams(selection=system.selection, sweep=self.study.recall, precision=system.precision)
         if not system.selection.needs_model:
             del inputs["train"]
-            params = params.model_copy(update={"precision": "fp32"})  # of no model: the same step for all
+            params = params.model_copy(
+                update={"precision": "fp32"}
+            )  # no model runs: all precisions share the step
         self.add(RECALL, place, params, inputs, labels)
 
     # ------------------------------------------------------------ across systems

@@ -76,9 +76,9 @@ class Builder:
     def __init__(self, study: Study, files: DataFiles) -> None:
         self.study, self.files = study, files
         self.result = Plan(study.name)
-        self._plugins: dict[str, dict[str, str]] = {}  # by key: those of the step itself
+        self._plugins: dict[str, dict[str, str]] = {}  # by key: the plug-ins of the step itself
         self._nodes: set[str] = set()
-        self._known_resources: dict[tuple[Any, ...], Resources] = {}  # by what they follow from
+        self._known_resources: dict[tuple[Any, ...], Resources] = {}  # by kind, variant and plug-ins
 
     def add(
         self,
