@@ -48,14 +48,14 @@ def blame(
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,
 ) -> None:
-    """For each marked error, find out whether the vocabulary selection, the search or the model made it.
+    """Say for each marked error whether the vocabulary selection, the search or the model made it.
 
-    Each marked output is decoded again: with all words, with a wider beam, with exact search, and with the
-    study's other objectives. The model also scores what raters found better, and the reference. The
-    campaign's report then has shares by system, with intervals and examples.
+    Each marked output is decoded again: with all words, with a wider beam, with exact search, and by the
+    study's other objectives. The model also scores the reference and the outputs that raters preferred. The
+    campaign's report then shows shares by system, with intervals and examples.
 
-    Models run in this process, on the CPU. What is done is stored: an interrupted run continues, and after
-    new ratings only new outputs are decoded. For ratings made elsewhere too, if the rated outputs are the
+    Models run in this process, on the CPU. Results are stored: an interrupted run continues, and after new
+    ratings only new outputs are decoded. Ratings made elsewhere work, too, if the rated outputs are the
     study's.
 
     Exit code 0: done; 2: no such study or campaign, or none of the marked outputs is the study's.

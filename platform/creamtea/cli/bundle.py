@@ -1,5 +1,4 @@
-"""`creamtea bundle` and `creamtea verify`: a study in one file, and whether its numbers are what they follow
-from."""
+"""`creamtea bundle` and `creamtea verify`: pack a study into one file, and recompute its numbers."""
 
 from __future__ import annotations
 
@@ -41,14 +40,14 @@ def bundle(
         ),
     ] = False,
 ) -> None:
-    """Pack a study into one file, from which anybody can compute its numbers again: its spec, outputs,
-    references, metric values, ratings, registered plans and report.
+    """Pack a study into one file, from which anybody can compute its numbers again.
 
-    `creamtea verify` computes the numbers in it again, anywhere, without a database. The file holds no
-    models, no secrets, and of raters only their pseudonyms and ratings. The same study gives the same bytes.
+    The file has the study's spec, outputs, references, metric values, ratings, registered plans and report.
+    It has no models and no secrets, and of raters only pseudonyms and ratings. The same study gives the same
+    bytes. `creamtea verify` recomputes the numbers anywhere, without a database.
 
-    It holds the answers of practice items and attention checks, and which items are repeats and bad
-    references: while a campaign with such items is open, it is not packed without --with-checks.
+    The file also has the answers of practice items and attention checks, and says which items are repeats and
+    bad references. So a study with an open campaign that has such items is not packed without --with-checks.
 
     Exit code 0: written; 2: no such study, or it has not ended, or its outputs are gone, or checks are open.
     """
@@ -73,10 +72,10 @@ def verify(
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,
 ) -> None:
-    """Compute every number of a bundle again, offline and without a database, and say which differ.
+    """Recompute every number of a bundle, offline and without a database, and say which differ.
 
-    Metrics are computed from the outputs, significance with the stored seeds, human results from the
-    ratings, and the whole report from these. What needs a model, the training text or a computer's clock is
+    Metrics are computed from the outputs, significance with the stored seeds, human results from the ratings,
+    and the whole report from these. Numbers that need a model, the training text or a computer's clock are
     listed as not recomputed.
 
     Exit code 0: every recomputed number is as stored; 1: some differ; 2: the file is not a whole bundle.

@@ -276,7 +276,7 @@ def follow_shown(
 
 
 def _look(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:
-    """Whether the study is over, its nodes, and whether a controller is running."""
+    """Return whether the study is over, its nodes, and whether a controller is running."""
     over = has_ended(database, study_id)  # before the rows, so that the last change is reported
     with database.session() as session:
         nodes = study_nodes(session, study_id)

@@ -24,10 +24,10 @@ def list_links(
     every: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
     json: AsJson = False,
 ) -> None:
-    """List the valid links (not used yet, or used by a browser that is still signed in), and the organisers
-    who may sign in by OpenID Connect.
+    """List the valid links, and the organisers who may sign in by OpenID Connect.
 
-    Secrets are never shown: they are not stored.
+    A link is valid if it is not used yet, or used by a browser that is still signed in. Secrets are never
+    shown: they are not stored.
     """
     with existing_database() as database:
         listed = links.listed(database, opening=not every)

@@ -81,20 +81,19 @@ def translate(
     ] = None,
     as_json: workplace.AsJson = False,
 ) -> None:
-    """Translate lines from standard input with a system that a study has trained, here and now.
+    """Translate lines from standard input with a system that a study has trained.
 
-    Selection, search and precision are the system's. Translations go to standard output, a line each; at a
-    terminal there is a prompt, which Ctrl-D ends. JSON has an object for each line: source, text, score (of
-    the model; a log-probability for softmax), length in subwords, the size of the allowed vocabulary, and
-    what of the source the model has never seen (`unknown`), of which there is also a warning.
+    Selection, search and precision are the system's. Each translation is a line on standard output. At a
+    terminal there is a prompt, which Ctrl-D ends. JSON has an object per line: source, text, score (of the
+    model; a log-probability for softmax), length in subwords, size of the allowed vocabulary, and the symbols
+    that the model has never seen (`unknown`); a warning lists these, too.
 
-    A line for a system of words is written as its sources are, with the language as a symbol and the tags of
+    For a system of words, write a line as its sources are written: the language as a symbol, and the tags of
     the form, if it has any: `<ady>абан`, `<zulu>hamba<V><PST>`.
 
-    With --nbest N a line of output has the number of the line that it translates, a score and a translation,
-    separated by tabs, in the order of the search (by score / length, say); JSON has them as `best`. N is at
-    most the width of the system's beam search, which may find fewer. Different subwords can make the same
-    text.
+    With --nbest N a line of output has the number of the source line, a score and a translation, separated by
+    tabs, in the order of the search (by score / length, say); JSON has them as `best`. N is at most the width
+    of the system's beam search, which may find fewer. Different subwords can make the same text.
     """
     from creamtea.engine.runner import load_module
     from creamtea.engine.try_out import opened, translating_step
@@ -234,18 +233,19 @@ def export(
     ] = None,
     as_json: workplace.AsJson = False,
 ) -> None:
-    """Write a trained model that other tools load, with a model card, and prove that it is the same model.
+    """Write a trained model for other tools, with a model card, and prove that it translates the same.
 
-    The folder has the weights, the subwords, and README.md: what the model is and was trained on, its scores,
-    Python that loads it, and the proof. For that, creamtea and the exported model both translate the system's
-    first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. Of
-    vocabulary selections a lexicon is exported to CTranslate2, as its vocabulary map.
+    The folder has the weights, the subwords, and README.md: what the model is, what it was trained on, its
+    scores, Python that loads it, and the proof. For the proof, creamtea and the exported model both translate
+    the system's first test set, or the sentences of `--proof`, by greedy search over the whole vocabulary. A
+    lexicon is exported to CTranslate2 as its vocabulary map; other vocabulary selections are not exported.
 
-    Weights are in fp32, with `--quantize int8` in 8-bit integers. With these, outputs may differ: how many
-    are identical is measured, and the card says it, as it does of the beam search of a system that has one.
+    Weights are in fp32, with `--quantize int8` in 8-bit integers. Quantization may change outputs; the card
+    says how many are identical. If the system has a beam search, the card also says how many outputs of both
+    beam searches are identical.
 
-    CTranslate2 has Transformers with subwords, trained with any objective; it needs
-    `pip install 'creamtea[export]'`. safetensors has every model, for `creamtea_workers.export.load`.
+    CTranslate2 supports Transformers with subwords, trained with any objective; it needs `pip install
+    'creamtea[export]'`. safetensors supports every model, for `creamtea_workers.export.load`.
 
     Exit code 0: every greedy output is identical, or the model is quantized; 1: some differ (the folder is
     written, and its card says so); 2: wrong input, or a model that the format cannot express.

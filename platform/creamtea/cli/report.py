@@ -394,14 +394,18 @@ def compare(
 ) -> None:
     """Compare outputs from anywhere: metrics with intervals, and both significance tests against a baseline.
 
-    Files are UTF-8, plain or gzip. NAME=FILE names a system; otherwise it is called what its file is, without
-    the ending and without what all the files' names begin or end with. An output that
-    holds the text of a reference is taken for that human reference: people can rate it, and metrics score it
-    against the other references. Scores are also given by buckets: lengths of the source, and your labels.
+    Files are UTF-8, plain or gzip. NAME=FILE names a system. Otherwise a system has its file's name, without
+    the ending and without the beginning and end that all names share.
+
+    If an output is the text of a reference, it counts as that human reference: people can rate it, and
+    metrics score it against the other references. Scores are also given by buckets: lengths of the source,
+    and your labels.
+
     Without references, outputs are compared by metrics that need none, by how much they agree with each
     other, and by their lengths; people can rate them.
-    The study is stored in the database like any other, so that its page shows the outputs side by side and a
-    campaign can be made on it. The same files again: nothing is computed.
+
+    The study is stored in the database like any other: its page shows the outputs side by side, and you can
+    make a campaign on it. If you run the command again on the same files, nothing is computed.
 
     Exit code 0: done, even if a metric is unavailable; 1: a step failed; 2: a file or an option is wrong;
     130: interrupted.

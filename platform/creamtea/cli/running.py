@@ -198,8 +198,8 @@ def submit(
 ) -> None:
     """Queue a study, and start a controller in the background unless one is running.
 
-    With CREAMTEA_CONTROLLER=service in the environment it starts none, as the service runs it. With --wait
-    the exit codes are those of `creamtea run`.
+    If CREAMTEA_CONTROLLER=service is set, a service runs the controller, and none is started. With --wait the
+    exit codes are those of `creamtea run`.
     """
     from creamtea.cli.following import conclude, follow_shown
 
@@ -297,13 +297,13 @@ def retry(
 ) -> None:
     """Try the failed and cancelled steps of a study again, as it was last submitted.
 
-    Steps whose files the artefact store has lost run again, too: where it has none at all, which may be the
-    wrong store, with `--make-anew`. After a change to the study's file use `creamtea run`. The steps run
-    here, or in the controller that `creamtea submit` started if it is still running.
+    Steps whose files are missing from the artefact store run again, too. If the store has no files of the
+    study at all, it may be the wrong store: `--make-anew` remakes them. After a change to the study's file
+    use `creamtea run`. The steps run here, or in the controller that `creamtea submit` started if it is still
+    running.
 
-    Exit code 0: done, even if optional steps (scores, say) are unavailable, or queued for that controller;
-    1: a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130:
-    interrupted.
+    Exit code 0: done, even if optional steps (scores, say) are unavailable, or queued for that controller; 1:
+    a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130: interrupted.
     """
     from creamtea.cli.following import nobody
     from creamtea.orders.rows import LIVE

@@ -53,8 +53,8 @@ def serve(
     Each start withdraws the unused links of earlier starts. If the output is not a terminal, a link is
     printed only while no organiser can sign in: `creamtea link --role organiser` makes another.
 
-    Nothing is shown without a link, or a sign-in by OpenID Connect where CREAMTEA_OIDC_ISSUER,
-    CREAMTEA_OIDC_CLIENT_ID and CREAMTEA_OIDC_CLIENT_SECRET are set. Stop with Ctrl-C.
+    People need a link, or a sign-in by OpenID Connect if CREAMTEA_OIDC_ISSUER, CREAMTEA_OIDC_CLIENT_ID and
+    CREAMTEA_OIDC_CLIENT_SECRET are set. Stop with Ctrl-C.
     """
     server = _webapp()
     sign_in = SignIn.load()

@@ -243,9 +243,9 @@ def logs(
     every: Annotated[bool, typer.Option("--all", help="All attempts, not only the last.")] = False,
     worker: Annotated[int, typer.Option(min=0, help="Of a step with several workers: which one.")] = 0,
 ) -> None:
-    """Show the log of a step: messages, warnings and progress of its last attempt, failed ones too.
+    """Show the log of a step: messages, warnings and progress of its last attempt, even if it failed.
 
-    A running step's log is a few seconds old. The middle of a log above a megabyte is left out.
+    The log of a running step is a few seconds old. A log above a megabyte is shown without its middle.
     """
     store = workplace.artefact_store(writable=False)
     with workplace.existing_database() as database:

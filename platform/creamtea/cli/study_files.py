@@ -251,7 +251,7 @@ SCHEMA_EXAMPLES = """Example: `creamtea schema > creamtea.schema.json`, and as f
 def schema() -> None:
     """Print the JSON Schema of a study, with which an editor completes keys and marks mistakes.
 
-    It has the methods of the plug-ins that are installed here, too.
+    It includes the methods of the plug-ins that are installed here.
     """
     say(json.dumps(whole_schema(), ensure_ascii=False, indent=1))
 

@@ -226,11 +226,11 @@ def check(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Check that the database can be used as it is, and that the artefact store holds what was stored.
+    """Check that the database is usable, and that the artefact store holds what was stored.
 
     Every file that the database refers to is read and compared with its SHA-256. With --database no file is
     read: the artefact store belongs to CREAMTEA_DATABASE_URL. Exit code 2: the database cannot be used; 1: a
-    file is damaged or missing. What to do is said.
+    file is damaged or missing. The remedy is printed.
     """
     url, place = _address(database)
     revision = schema.current(url)

@@ -1,8 +1,8 @@
-"""Human scores against a metric's: by segment, by system, and by how certain each is of every pair of
-systems.
+"""Human scores against a metric's: by segment, by system, and by certainty about pairs of systems.
 
-All take two matrices (items, systems) of the same shape, NaN where a system has no score for an item; only
-cells with both scores count. Higher must be better in both: pass an error metric (TER) with its sign changed.
+All functions take two matrices (items, systems) of the same shape, NaN where a system has no score for an
+item; only cells with both scores count. Higher must be better in both: pass an error metric (TER) with its
+sign changed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""What Streamlit runs for every browser session. It lies in a folder of its own, because a folder `pages`
-beside the script would make Streamlit list every file in it as a page, for everybody."""
+"""What Streamlit runs for every browser session.
+
+It has a folder of its own: Streamlit would list every file of a folder `pages` beside the script as a page,
+for everybody.
+"""
 
 from creamtea_webapp.app import main
 

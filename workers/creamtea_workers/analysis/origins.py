@@ -1,5 +1,8 @@
-"""What a system's model makes of a sentence under other searches and vocabularies, and how it scores texts
-that are not its own: what tells where an error comes from (docs/methods.md, "Where an error comes from")."""
+"""Evidence on where an error comes from (docs/methods.md, "Where an error comes from").
+
+How a system's model translates a sentence under other searches and vocabularies, and how it scores texts that
+are not its own.
+"""
 
 from __future__ import annotations
 

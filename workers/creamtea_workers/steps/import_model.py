@@ -1,4 +1,4 @@
-"""Step `import_model`: a model that was trained elsewhere, as a training and its subwords leave theirs."""
+"""Step `import_model`: a model that was trained elsewhere, in the files that a training leaves."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Step `latency`: how long a sentence or a batch takes, one at a time, system beside system.
+"""Step `latency`: how long each system takes for a sentence or a batch, side by side.
 
-The protocol: whole batches of one size, by default 1; every system translates every chosen sentence once per
-repetition, the order of the systems drawn anew for each batch, all in one process, so that whatever drifts on
-the machine hits all alike; warm-up excluded; a fixed number of threads; the garbage collector off while the
-clock runs. A batch holds sentences of neighbouring lengths, as in the decode step.
-What is timed: from the source's subword ids to the output's subword ids as a list, that is encoding,
-vocabulary selection and search. Segmentation and detokenisation, the same for all systems, are not; nor
-are the scores of greedy search, which its decisions do not need. On a GPU the clock stops when the ids are
-on the host; capturing CUDA graphs, which each shape of a batch needs once, is not timed but reported.
+Every system translates every chosen sentence once per repetition, in whole batches of one size, by default 1.
+The order of the systems is drawn anew for each batch, all in one process, so that drifts of the machine
+affect all alike. Warm-up is excluded, the number of threads is fixed, and the garbage collector is off while
+the clock runs. A batch holds sentences of neighbouring lengths, as in the decode step.
+
+Timed is the way from the source's subword ids to the output's subword ids as a list: encoding, vocabulary
+selection and search. Segmentation and detokenisation, which are the same for all systems, are not timed, nor
+are the scores of greedy search, which its decisions do not need. On a GPU the clock stops when the ids are on
+the host. Capturing CUDA graphs, which each shape of a batch needs once, is not timed but reported.
 """
 
 from __future__ import annotations
