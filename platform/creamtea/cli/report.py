@@ -115,12 +115,11 @@ def report(
     formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a study's systems side by side: quality with intervals and significance against the baseline,
-    human scores, recall and size of the selected vocabulary, latency, analyses, training, and what failed
-    and why.
+    """Show a study's systems side by side, with intervals and significance against the baseline.
 
-    Works while the study runs: cells without a value yet say so. `--json` prints the whole report with
-    the data of its figures, at full precision.
+    There are quality, human scores, recall and size of the selected vocabulary, latency, analyses, training,
+    and failed steps with reasons. While the study runs, cells without a value yet say so. `--json` prints the
+    whole report with the data of its figures, at full precision.
 
     Several studies are compared on the test sets that all of them have (the same sentences and references),
     with every difference tested and the settings in which the studies differ.

@@ -1,6 +1,7 @@
 """The addresses of signing in, and the page that was asked for before it.
 
-What a browser is told is relative to the page, "./" or one beside it, so that it holds below a path, too.
+Browsers get addresses relative to the page, "./" or one beside it. So they also hold if the app is served
+below a path.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ def address_of_media(digest: str) -> str:
 
 
 def kept_query(query: str) -> str:
-    """The query of the page that was asked for, as it goes through a sign-in; "" for one that is too long.
+    """Return the query of the requested page as a sign-in carries it on; "" if it is too long.
 
     Every page is at "./" (docs/decisions/one-page-at-the-root.md), so its query is all that has to be kept,
-    and whatever it says leads nowhere else.
+    and no query leads to another site.
     """
     return query if len(query) <= MAX_QUERY else ""
 
 
 def page_address(query: str) -> str:
-    """The page with this query."""
+    """Return the address of the page with this query."""
     return f"./?{query}" if query else "./"
 
 
@@ -43,5 +44,5 @@ def login_address(query: str) -> str:
 
 
 def campaign_asked_for(query: Mapping[str, str]) -> int | None:
-    """The campaign of an address's query."""
+    """Return the campaign that an address's query names."""
     return row_id(query.get("campaign", ""))

@@ -1,4 +1,4 @@
-"""From a step that translates to a folder with its model, and the proof that it is the same model."""
+"""Write the model of a step that translates into a folder, and prove that it is the same model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Exported:
 
 @dataclass(frozen=True)
 class _Source:
-    """A trained model, as it is read and in its folder."""
+    """A trained model, loaded and in its folder."""
 
     model: Model
     folder: Path

@@ -1,9 +1,9 @@
-"""A Transformer of ours as a CTranslate2 model: the same weights, in another order of names.
+"""Write a Transformer of ours as a CTranslate2 model: the same weights under other names.
 
-CTranslate2 forbids an empty hypothesis and cuts sources and hypotheses unless it is told otherwise, so that
-`AS_OURS` is part of what makes its greedy search ours. An empty source it never shows to the model: the
-output is empty, where ours is what the model makes of </s>. Its arg max is of the logits, as ours is: the
-objective that a model was trained with makes no difference to it, only to scores.
+By default CTranslate2 forbids an empty hypothesis and cuts sources and hypotheses. Its greedy search equals
+ours only with the settings `AS_OURS`. It never shows an empty source to the model: its output is empty,
+whereas ours is the model's translation of </s>. Its arg max is of the logits, like ours: the objective that a
+model was trained with affects only scores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AS_OURS: dict[str, Any] = {"min_decoding_length": 0, "max_input_length": 0}
 
 
 def obstacle(model: Model, subwords: TextModel) -> str:
-    """Why CTranslate2 cannot express the model: a clause, or "" where it can."""
+    """Return why CTranslate2 cannot express the model, as a clause; "" if it can."""
     if not isinstance(model, Transformer):
         return "its architecture is not a Transformer, and CTranslate2 has no counterpart"
     if model.recurrent:
@@ -50,7 +50,7 @@ def obstacle(model: Model, subwords: TextModel) -> str:
 
 
 def require_ctranslate2() -> None:
-    """InputError where the package is missing."""
+    """Raise InputError if the package is missing."""
     try:
         import ctranslate2  # noqa: F401
     except ImportError as error:
@@ -61,8 +61,11 @@ def require_ctranslate2() -> None:
 
 
 def token_names(subwords: SubwordTexts) -> Names:
-    """How source and target call their subwords, each name once. The decoder of Marian begins with its pad,
-    which is there twice."""
+    """Return the names of source and target subwords, by id, each name once.
+
+    Marian's decoder begins with the padding symbol, so that its name stands at two ids: at BOS it becomes
+    `<begin>`.
+    """
     sizes = vocabulary_sizes(subwords)
     sides = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
     for names in sides:
@@ -80,8 +83,10 @@ def save(model: Transformer, names: Names, folder: Path, quantization: str | Non
 
 
 def save_map(selector: LexiconSelector, names: Names, folder: Path) -> None:
-    """Write CTranslate2's vocabulary map: the target subwords of each source subword, and under no name those
-    of every sentence, to which it adds the special ones."""
+    """Write CTranslate2's vocabulary map: a line of target subwords for each source subword.
+
+    The line with an empty name has the subwords of every sentence; CTranslate2 adds the special ones.
+    """
 
     def row(source: str, ids: list[int], frequent: int = 0) -> str:
         targets = selector.lexicon.select(ids, selector.k, frequent).tolist()
@@ -92,7 +97,7 @@ def save_map(selector: LexiconSelector, names: Names, folder: Path) -> None:
 
 
 def translator(folder: Path, compute_type: str = "float32", threads: int = 1) -> Translator:
-    """The model in a folder, on the CPU."""
+    """Load the model of a folder on the CPU."""
     import ctranslate2
 
     return ctranslate2.Translator(
@@ -101,7 +106,7 @@ def translator(folder: Path, compute_type: str = "float32", threads: int = 1) ->
 
 
 class Peer:
-    """CTranslate2's searches over ids, for comparisons with ours."""
+    """CTranslate2's searches over ids, to be compared with ours."""
 
     def __init__(self, folder: Path, names: Names, threads: int = 1, compute_type: str = "float32") -> None:
         self._translator = translator(folder, compute_type, threads)
@@ -109,24 +114,32 @@ class Peer:
         self._ids = {name: id_ for id_, name in enumerate(names[1])}
 
     def selected(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
-        """Greedy search with the vocabulary map, one sentence at a time: of a batch it takes the union."""
+        """Search greedily with the vocabulary map, one sentence at a time.
+
+        Of several sentences CTranslate2 would take the union of their vocabularies.
+        """
         pairs = zip(sources, limits, strict=True)
         return [self._translate([row], limit, beam_size=1, use_vmap=True)[0] for row, limit in pairs]
 
     def greedy(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
-        """`limits`: the maximum number of tokens of each hypothesis, </s> included. CTranslate2 has one limit
-        for a batch: as a longer search begins like a shorter one, what is beyond a limit is cut off."""
+        """Search greedily. `limits`: the maximum number of tokens of each hypothesis, </s> included.
+
+        CTranslate2 has one limit per batch. A longer greedy search begins like a shorter one, so the batch
+        runs to the highest limit, and each hypothesis is cut off at its own.
+        """
         hypotheses = self._translate(sources, max(limits), beam_size=1)
         return [ids[:limit] for ids, limit in zip(hypotheses, limits, strict=True)]
 
     def beam(
         self, sources: Sources, limits: Sequence[int], width: int, normalization: float
     ) -> list[list[int]]:
-        """By a beam of this width, whose scores are divided by length to the power of `normalization`. A beam
-        with another limit is another search: each limit is a batch of its own."""
+        """Search by a beam of this width; scores are divided by length ** `normalization`.
+
+        A beam search with another limit may end otherwise, so each limit is a batch of its own.
+        """
         hypotheses: dict[int, list[int]] = {}
         for limit in set(limits):
-            places = [place for place, own in enumerate(limits) if own == limit]
+            places = [place for place, its_limit in enumerate(limits) if its_limit == limit]
             rows = [sources[place] for place in places]
             settings = {"beam_size": width, "length_penalty": normalization}
             hypotheses.update(zip(places, self._translate(rows, limit, **settings), strict=True))
@@ -139,7 +152,7 @@ class Peer:
 
 
 def specification(model: Transformer, names: Names) -> TransformerSpec:
-    """Sinusoidal positions as a table."""
+    """Convert the model to CTranslate2's specification, with sinusoidal positions as a table."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
 
@@ -178,10 +191,10 @@ def _fill_layer(target: Any, layer: Any) -> None:
     _fill_linear(target.self_attention.linear[1], layer.attention.out)
     if hasattr(layer, "cross"):
         _fill_norm(target.attention.layer_norm, layer.cross_norm)
-        for linear, own in zip(
+        for linear, ours in zip(
             target.attention.linear, (layer.cross.query, layer.cross.kv, layer.cross.out), strict=True
         ):
-            _fill_linear(linear, own)
+            _fill_linear(linear, ours)
     _fill_norm(target.ffn.layer_norm, layer.feed_norm)
     _fill_linear(target.ffn.linear_0, layer.feed.inner)
     _fill_linear(target.ffn.linear_1, layer.feed.out)

@@ -37,7 +37,7 @@ class ExportedModel:
     subwords: TextModel
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """One translation per line, in their order."""
+        """Return one translation per line, in their order."""
         sources = self.subwords.encode_lines(list(lines))
         return [self.subwords.decode(tokens) for tokens in translate_all(self.translator, sources)]
 
@@ -52,10 +52,12 @@ def save(trained: Path, subwords_file: Path, folder: Path) -> None:
 def load(
     folder: str | Path, *, beam: int = 1, max_length_ratio: float = 2.0, device: str = "cpu"
 ) -> ExportedModel:
-    """The model that `creamtea export --to safetensors` wrote into `folder`, ready to translate by greedy
-    search, or by a beam of this width. Outputs have at most `max_length_ratio` times the source's subwords,
-    plus 10. From then on nothing in this process uses TF32 on a GPU. InputError where the folder has no such
-    model."""
+    """Load a model that `creamtea export --to safetensors` wrote, ready to translate.
+
+    It translates by greedy search, or by a beam of this width. Outputs have at most `max_length_ratio` times
+    the source's subwords, plus 10. From then on nothing in this process uses TF32 on a GPU. InputError if the
+    folder has no such model.
+    """
     folder = Path(folder)
     missing = [name for name in (EXPORTED_CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if missing:

@@ -103,7 +103,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
 
 
 def whole_batches(available: int, protocol: LatencyProtocol) -> int:
-    """How many sentences are timed of as many as the test set has: a smaller batch would take less time."""
+    """Return how many of the available sentences are timed: a smaller last batch would take less time."""
     batch = protocol.batch_size
     if available < batch:
         raise StepError(
