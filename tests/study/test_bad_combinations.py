@@ -120,6 +120,29 @@ BAD = {
         "its scores need not sum to 1: a model that accepts all words is best, "
         "allowed loss, or a metric of translations",
     ),
+    "a beam with a setting of samples": (
+        (
+            GREEDY,
+            "  greedy: {variant: softmax, search: "
+            "{kind: rerank, found_by: beam, top_p: 0.9, metric: {kind: chrf}}}",
+        ),
+        "study.yaml:18: systems.greedy.search.top_p: found top_p beside `found_by: beam`, "
+        "allowed no such key: it is of samples",
+    ),
+    "latency of a system that is reranked": (
+        (
+            "  scones: {variant: scones}\nbaseline: greedy",
+            "  scones: {variant: scones, search: {kind: rerank, metric: {kind: chrf}}}\nbaseline: greedy\n"
+            "latency: {test_set: test}",
+        ),
+        "study.yaml:23: latency.systems: found scones, which is reranked when all sentences are translated, "
+        "allowed systems without `kind: rerank`",
+    ),
+    "reranking by a metric of words": (
+        (GREEDY, "  greedy: {variant: softmax, search: {kind: rerank, metric: {kind: wer}}}"),
+        "study.yaml:18: systems.greedy.search.metric: found WER, a mean over words of languages, "
+        "allowed a metric of segments",
+    ),
     "GNMT's length penalty to the power of 0": (
         (
             GREEDY,

@@ -37,6 +37,25 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return write
 
 
+def test_a_scorer_that_reranks_is_pinned_by_the_decode_step(
+    write: Write, machine: Machine, tmp_path: Path
+) -> None:
+    def decode() -> Any:
+        search = "search: {kind: rerank, metric: {kind: command, scorer: tea}}"
+        loaded = load_study(write(("greedy: {variant: softmax}", f"greedy: {{variant: softmax, {search}}}")))
+        planned = plan(loaded.study, tmp_path, loaded.errors)
+        (key,) = [node.key for node in planned.nodes if node.node == "decode/greedy/1/test"]
+        (step,) = [step for step in planned.steps if step.key == key]
+        return step
+
+    machine()
+    first = decode()
+    machine(version="2")
+    second = decode()
+    assert first.params["scorer"]["version"] == "1"
+    assert first.key != second.key
+
+
 @pytest.fixture
 def key(write: Write, tmp_path: Path) -> Callable[..., str]:
     """The key of the score step of a study with this metric."""

@@ -12,6 +12,7 @@ from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, target_language
 from creamtea.document.values import Above0, Factor, Positive, Seed
 from creamtea.methods.family import Family, Method
+from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.texts import check_within_vocabulary
 from creamtea.words import is_unspaced
 
@@ -54,6 +55,12 @@ class Search(Method):
     # settings that cannot exceed the size of the vocabulary
     within_vocabulary: ClassVar[tuple[str, ...]] = ()
     excluded_precisions: ClassVar[Mapping[str, str]] = {}  # with the reason
+    # it chooses when all sentences of a test set have been searched: only a decode step can use it
+    settles: ClassVar[bool] = False
+
+    def scored_by(self) -> Metric | None:
+        """Return the metric by which it chooses, whose model and program the step's key pins."""
+        return None
 
     @property
     def most_hypotheses(self) -> int:
@@ -235,6 +242,50 @@ class Mbr(Sampling):
 
     def describe(self) -> str:
         return f"MBR of {self.samples} samples{self.drawn_words()} by {UTILITIES[self.utility]}"
+
+
+class Rerank(Sampling):
+    """The candidate that a metric scores best. A metric that needs no references scores each candidate. Any
+    other compares it with all candidates of its sentence, of which the one with the best mean wins: minimum
+    Bayes risk by this metric (Fernandes et al. 2022). The metric runs once for the whole test set."""
+
+    kind: Literal["rerank"]
+    metric: Metric  # as in the study's `metrics`; of words it cannot be
+    candidates: Annotated[int, Field(ge=2, le=1000)] = 16  # [hypotheses] per sentence
+    # what finds the candidates: samples, or a beam that is as wide (score / length)
+    found_by: Literal["samples", "beam"] = "samples"
+    title: ClassVar[str] = "reranking by a metric"
+    worker: ClassVar[str] = "creamtea_workers.search.rerank"
+    settles: ClassVar[bool] = True
+    within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)
+    metrics: ClassVar[Mapping[str, str]] = {
+        "reranked": "share of outputs that are not the candidate with the highest score; detail.signature"
+    }
+
+    def scored_by(self) -> Metric | None:
+        return self.metric
+
+    def describe(self) -> str:
+        found = f"samples{self.drawn_words()}" if self.found_by == "samples" else "hypotheses of a beam"
+        return f"best of {self.candidates} {found} by {self.metric.describe()}"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        metric = block.get("metric")
+        yield from METRICS.check((*path, "metric"), metric, study)
+        kind = METRICS.kind_of(metric)
+        if kind is not None and kind.by_group:
+            found = f"{kind.title}, a mean over words of languages"
+            yield Mistake((*path, "metric"), found, "a metric of segments")
+        if block.get("found_by") == "beam":
+            for key in Sampling.model_fields.keys() - Search.model_fields.keys() & block.keys():
+                yield Mistake((*path, key), f"{key} beside `found_by: beam`", "no such key: it is of samples")
+        latency = study.data.get("latency")
+        timed = latency.get("systems") if isinstance(latency, dict) else []
+        if timed is None or (isinstance(timed, list) and path[1] in timed):
+            found = f"{path[1]}, which is reranked when all sentences are translated"
+            yield Mistake(("latency", "systems"), found, "systems without `kind: rerank`")
 
 
 SEARCHES: Family[Any] = Family("search", Search, "creamtea.methods.searches", ("build",))

@@ -95,9 +95,14 @@ TRAIN = StepKind(
 
 
 class DecodeParams(InPrecision):
+    """`languages`, `digests` and `scorer` are of the metric by which a search chooses (`ScoreParams`)."""
+
     selection: Selection
     search: Search
     batch_size: Positive
+    languages: Languages | None = Field(default=None, exclude_if=lambda value: value is None)
+    digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
+    scorer: ScorerPins | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 DECODE = StepKind(

@@ -9,7 +9,7 @@ from creamtea.errors import InputError, StepUnavailable
 from creamtea.methods.metrics import Command
 from creamtea.methods.texts import Languages
 from creamtea.scorers import MODEL, Scorer, ScorerPins, UnknownScorer, find_scorer
-from creamtea.steps.systems import ScoreParams
+from creamtea.steps.systems import DecodeParams, ScoreParams
 from creamtea_workers.metrics.scorer import PinnedModel, Program, ScorerMetric
 
 
@@ -20,7 +20,8 @@ class CommandMetric(ScorerMetric):
         self._context = context
         params = context.params
         # a comparison reads stored scores, and pins nothing itself
-        self._pins: ScorerPins | None = params.scorer if isinstance(params, ScoreParams) else None
+        pinned = isinstance(params, ScoreParams | DecodeParams)
+        self._pins: ScorerPins | None = params.scorer if pinned else None
 
     def program(self) -> Program:
         scorer = self._scorer()

@@ -28,7 +28,7 @@ from creamtea.error_spans import read_error_spans
 from creamtea.errors import InputError, StepError, StepUnavailable
 from creamtea.files import scratch_folder
 from creamtea.scorers import content_digest
-from creamtea.steps.systems import ScoreParams
+from creamtea.steps.systems import DecodeParams, ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, Texts, mean_statistics, ratio
 from creamtea_workers.outside import end, inherited_variables, start
@@ -427,7 +427,7 @@ class PinnedModel:
     def of(cls, name: str | None, context: StepContext[Any]) -> PinnedModel:
         # a comparison reads the scores that are there, and pins nothing itself
         params, name = context.params, name or ""
-        digests = (params.digests or {}) if isinstance(params, ScoreParams) else {}
+        digests = (params.digests or {}) if isinstance(params, ScoreParams | DecodeParams) else {}
         return cls(name, context.locations.get(name, name), digests.get(name, ""))
 
     def check(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from creamtea.contract.step import MetricRow
+from creamtea.contract.step import MetricRow, StepContext
 from creamtea_workers.models.interface import Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.output import OutputLayer
@@ -70,6 +70,13 @@ class SearchMethod(ABC):
         """The hypotheses with their sentences' positions, as soon as they are found. Empty rounds let the
         caller report progress and stop."""
         yield list(enumerate(self(batch)))
+
+    def settle(
+        self, sources: Sequence[str], hypotheses: Sequence[Hypothesis], context: StepContext[Any]
+    ) -> tuple[Sequence[Hypothesis], Sequence[MetricRow]]:
+        """Choose the outputs of a whole test set from what was found; return metrics of the choice, too.
+        Only searches whose class has `settles` change anything."""
+        return hypotheses, []
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
         """About all hypotheses of a test set; `indices` are the segments' numbers."""

@@ -35,6 +35,7 @@ from creamtea_workers.search.base import Hypothesis, SearchInput, SearchMethod, 
 from creamtea_workers.search.exact import ExactHypothesis
 from creamtea_workers.search.fixed import encode_fixed
 from creamtea_workers.search.output import output_layer
+from creamtea_workers.search.rerank import Candidates
 from creamtea_workers.selection import build_selector
 from creamtea_workers.selection.base import LimitedSelector, SelectionResources, Selector
 from creamtea_workers.training import checkpoint
@@ -252,9 +253,15 @@ class TrainedModel:
         search: Search,
         lexicon: Path | None = None,
         subwords: TextModel | None = None,
+        whole_test_set: bool = False,
     ) -> Translator:
         """`lexicon` for lexicon selection, `subwords` for MBR and for NVS without context."""
         self.require(type(selection))
+        if search.settles and not whole_test_set:
+            raise StepError(
+                f"{search.title} chooses when all sentences of a test set are translated, not one by one: "
+                "give the system another search"
+            )
         pieces = subwords if isinstance(subwords, SubwordTexts) else None
         if self.precision in search.excluded_precisions:
             reason = search.excluded_precisions[self.precision]
@@ -435,5 +442,7 @@ def _name(worker: int) -> str:
 
 
 def hypothesis(fields: dict[str, object]) -> Hypothesis:
+    if isinstance(candidates := fields.get("candidates"), list):
+        return Candidates(**{**fields, "candidates": list(map(hypothesis, candidates))})  # type: ignore[arg-type]
     kind = ExactHypothesis if "outcome" in fields else Hypothesis
     return kind(**fields)  # type: ignore[arg-type]

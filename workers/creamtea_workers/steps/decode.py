@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -43,23 +44,29 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     test_set = EncodedTestSet.of_step(context)
     subwords, indices = test_set.subwords, test_set.indices
     trained = TrainedModel.of_step(context, params.precision)
-    translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
+    translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords, True)
 
     group = current_group()
     saved = translate(translator, test_set.sources, context, group)
     if group.rank > 0:
         return StepResult()
-    translations = saved.in_order()
+    found = saved.in_order()
+    sources = [segment["source"] for segment in test_set.segments]
+    hypotheses, chosen_by = translator.search.settle(sources, [one.hypothesis for one in found], context)
+    translations = [
+        replace(translation, hypothesis=hypothesis)
+        for translation, hypothesis in zip(found, hypotheses, strict=True)
+    ]
     rows = [
         hypothesis_row(index, translation, subwords)
         for index, translation in zip(indices, translations, strict=True)
     ]
     write_jsonl(context.output / "hypotheses.jsonl", rows)
-    findings = translator.search.findings(indices, [translation.hypothesis for translation in translations])
+    findings = translator.search.findings(indices, hypotheses)
     for name, lines in findings.files.items():
         write_jsonl(context.output / name, lines)
     blank = sum(not source for source in test_set.sources)
-    result = [*metrics(rows, translations, saved.seconds, blank), *findings.metrics]
+    result = [*metrics(rows, translations, saved.seconds, blank), *findings.metrics, *chosen_by]
     facts = {
         "device": device_name(step_device(context.gpus)),
         "threads": torch.get_num_threads(),

@@ -7,6 +7,7 @@ the same.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
 from creamtea.methods.corpora import Corpus
@@ -145,18 +146,27 @@ class Systems(Texts):
 
     def add_decode(self, place: str, system: System, seed: int | None, test_set: str, labels: Labels) -> str:
         """Add the decoding of a test set; `test_set` is a key."""
+        search, pins, digests = system.search, dict[str, Any](), dict[str, str]()
+        if (metric := search.scored_by()) is not None:
+            languages, digests = self.study.languages, self.files.checkpoint(metric.checkpoint())
+            key = ("systems", labels.get("system", ""), "search", "metric", "scorer")
+            scorer = self.files.scorer(key, metric.scorer_pins)
+            pins = {"languages": languages, "digests": digests or None, "scorer": scorer}
+            metric = metric.for_target(languages.target).of_step()
+            search = search.model_copy(update={"metric": metric})
         params = DecodeParams(
             selection=system.selection,
-            search=system.search,
+            search=search,
             precision=system.precision,
             batch_size=system.batch_size,
+            **pins,
         )
         inputs = {
             "test_set": [test_set],
             **self.models(system, seed),
             **self.lexicon_input(system),
         }
-        return self.add(DECODE, place, params, inputs, labels)
+        return self.add(DECODE, place, params, inputs, labels, list(digests))
 
     def translate(self, name: str, test_set: str) -> None:
         """Decode with each seed, or read the given outputs; score them, and measure recall."""

@@ -1,0 +1,153 @@
+"""Reranking by a metric, against brute force over the candidates of the searches that find them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import step_files
+import torch
+import yaml
+from sacrebleu.metrics import TER
+from step_context import Context
+from step_files import read_rows
+
+from creamtea.contract.step import StepResult
+from creamtea.errors import StepError
+from creamtea.methods.searches import Rerank
+from creamtea.methods.selections import FullVocabulary
+from creamtea.scorers import find_scorer
+from creamtea.steps.systems import DECODE
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.search.base import Hypothesis
+from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.rerank import Candidates
+from creamtea_workers.search.sample import Sampler, SampleSearch
+from creamtea_workers.search.translator import TrainedModel, Translator, hypothesis
+from creamtea_workers.selection.full import FullSelector
+
+SOURCES = ["the cat sat on the mat", "", "a dog", "it rains", "she took the cake in the park"]
+SAMPLES = 6
+# scores by how many words a text has, and writes down that it ran
+SCORER = """
+import json, sys
+from pathlib import Path
+with Path(__file__).with_name("runs").open("a") as runs:
+    runs.write("x")
+for line in sys.stdin:
+    row = json.loads(line)
+    print(json.dumps({"index": row["index"], "score": len(row["hypothesis"].split())}))
+"""
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, list[Path]]:
+    subwords = step_files.subwords_folder(tmp_path)
+    segments = [{"source": source, "reference": "x"} for source in SOURCES]
+    return {
+        "test_set": [step_files.test_set_folder(tmp_path, segments)],
+        "subwords": [subwords],
+        "train": [step_files.model_folder(tmp_path, step_files.vocabulary_size(subwords))],
+    }
+
+
+def decoded(
+    folders: dict[str, list[Path]], out: Path, search: dict[str, Any], **params: Any
+) -> tuple[list[dict[str, Any]], StepResult]:
+    given = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 2}
+    languages = {"languages": {"source": "en", "target": "de"}}
+    result = Context(DECODE, {**given, **languages, **params}, folders, out).run()
+    return read_rows(out / "hypotheses.jsonl"), result
+
+
+def candidates(folders: dict[str, list[Path]], search: str) -> list[list[tuple[str, float]]]:
+    """The texts and scores of each source's candidates."""
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    trained = TrainedModel.load(folders["train"][0], "fp32", torch.device("cpu"))
+    found = []
+    for source in SOURCES:
+        if not source:
+            found.append([("", 0.0)])
+            continue
+        finder = Translator(trained.model, trained.objective, FullSelector(), SampleSearch(Sampler()))
+        batch, _ = finder._batch([subwords.encode(source)])
+        with torch.inference_mode():
+            (own,) = (
+                Sampler(seed=1).draw(batch, SAMPLES)
+                if search == "samples"
+                else BeamSearch(SAMPLES, 1.0).best(batch, SAMPLES)
+            )
+        found.append([(subwords.decode(one.tokens), one.score) for one in own])
+    return found
+
+
+def test_with_chrf_it_is_mbr(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    mbr, _ = decoded(folders, tmp_path / "mbr", {"kind": "mbr", "samples": SAMPLES})
+    rerank = {"kind": "rerank", "candidates": SAMPLES, "metric": {"kind": "chrf"}}
+    rows, result = decoded(folders, tmp_path / "rerank", rerank)
+    assert [row["text"] for row in rows] == [row["text"] for row in mbr]
+    assert [row["score"] for row in rows] == pytest.approx([row["score"] for row in mbr], abs=1e-4)
+    (reranked,) = [row for row in result.metrics if row.name == "reranked"]
+    best = [max(own, key=lambda one: one[1])[0] for own in candidates(folders, "samples")]
+    assert reranked.value == sum(a != row["text"] for a, row in zip(best, rows, strict=True)) / len(SOURCES)
+    assert reranked.value > 0
+    assert "nc:6" in reranked.detail["signature"]
+
+
+@pytest.mark.parametrize("found_by", ["samples", "beam"])
+def test_an_error_rate_chooses_the_lowest(
+    folders: dict[str, list[Path]], tmp_path: Path, found_by: str
+) -> None:
+    search = {"kind": "rerank", "candidates": SAMPLES, "found_by": found_by, "metric": {"kind": "ter"}}
+    rows, _ = decoded(folders, tmp_path / "out", search)
+    ter = TER()
+    for row, own in zip(rows, candidates(folders, found_by), strict=True):
+        counts = Counter(text for text, _ in own)
+        scores = {text: max(score for other, score in own if other == text) for text in counts}
+        means = {
+            text: sum(count * ter.sentence_score(text, [other]).score for other, count in counts.items())
+            for text in counts
+        }
+        best = min(round(mean, 6) for mean in means.values())
+        tied = [text for text, mean in means.items() if round(mean, 6) == best]
+        assert row["text"] == max(tied, key=lambda text: scores[text])
+
+
+def test_a_scorer_without_references_scores_each_candidate_in_one_run(
+    folders: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "score.py").write_text(SCORER)
+    entry = {
+        "command": [sys.executable, str(tmp_path / "score.py")],
+        "version": "1",
+        "reference_free": True,
+    }
+    (tmp_path / "scorers.yaml").write_text(yaml.safe_dump({"scorers": {"words": entry}}))
+    monkeypatch.setenv("CREAMTEA_SCORERS", str(tmp_path / "scorers.yaml"))
+    metric = {"kind": "command", "scorer": "words", "reference_free": True}
+    search = {"kind": "rerank", "candidates": SAMPLES, "metric": metric}
+    pins = find_scorer("words", with_model=False).pins().model_dump()
+    rows, result = decoded(folders, tmp_path / "out", search, scorer=pins)
+    for row, own in zip(rows, candidates(folders, "samples"), strict=True):
+        assert len(row["text"].split()) == max(len(text.split()) for text, _ in own)
+        assert row["text"] in {text for text, _ in own}
+    assert (tmp_path / "runs").read_text() == "x"
+    (reranked,) = [row for row in result.metrics if row.name == "reranked"]
+    assert reranked.detail["signature"].startswith("scorer:words|version:1")
+
+
+def test_candidates_come_back_from_a_checkpoint() -> None:
+    own = [Hypothesis([1, 2], -1.0, True), Hypothesis([3], -2.0, False)]
+    found = Candidates([1, 2], -1.0, True, own)
+    assert hypothesis(asdict(found)) == found
+
+
+def test_a_single_sentence_cannot_be_reranked(folders: dict[str, list[Path]]) -> None:
+    trained = TrainedModel.load(folders["train"][0], "fp32", torch.device("cpu"))
+    search = Rerank.model_validate({"kind": "rerank", "metric": {"kind": "chrf"}})
+    with pytest.raises(StepError, match="reranking by a metric chooses when all"):
+        trained.translator(FullVocabulary(), search)
