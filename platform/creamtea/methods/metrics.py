@@ -162,8 +162,10 @@ class Chrf(Metric):
 
 
 class Ter(Metric):
-    """Translation edit rate (Snover et al. 2006) as sacreBLEU computes it: insertions, deletions,
-    substitutions and shifts of words per 100 words of the reference. Lower is better."""
+    """Translation edit rate (Snover et al. 2006) as sacreBLEU computes it; lower is better.
+
+    It counts insertions, deletions, substitutions and shifts of words per 100 words of the reference.
+    """
 
     kind: Literal["ter"]
     # punctuation is apart from words, and Chinese and Japanese characters from each other; none given: for

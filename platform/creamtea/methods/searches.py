@@ -183,9 +183,12 @@ OptionalShare = Annotated[float | None, Field(gt=0.0, lt=1.0, exclude_if=lambda 
 
 
 class Sampling(Search):
-    """Searches that draw at random. SCONES' token scores are normalised to a distribution first. The
-    temperature changes it; then top_k, top_p and epsilon, each where it is given, cut the distribution that
-    the one before it leaves. The most probable subword always stays."""
+    """Searches that draw at random.
+
+    SCONES' token scores are normalised to a distribution first. The temperature changes it; then top_k, top_p
+    and epsilon, if given, each cut the distribution that the one before leaves. The most probable subword
+    always stays.
+    """
 
     top_k: Positive | None = None  # [subwords] draw only from this many best
     # draw only from the fewest most probable subwords that together have this probability (nucleus sampling,
