@@ -104,7 +104,7 @@ def lines(checked: Verification) -> list[str]:
     other = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
     out += [f"packed with {', '.join(other)}: differences may come from that"] if other else []
     total = sum(checked.recomputed.values())
-    parts = ", ".join(f"{what} {count:,}" for what, count in checked.recomputed.items())
+    parts = ", ".join(f"{quantity} {count:,}" for quantity, count in checked.recomputed.items())
     out.append(f"recomputed: {counted(total, 'number')} ({parts})")
     for left in checked.not_recomputed:
         out.append(f"not recomputed: {left.what} ({len(left.places):,}): {left.reason}")

@@ -63,9 +63,9 @@ def _line(link: Link) -> str:
     def minute(moment: datetime) -> str:
         return f"{moment:%Y-%m-%d %H:%M} UTC"
 
-    what = " ".join([link.role, *([f"{link.rater!r}"] if link.rater else [])])
+    holder = " ".join([link.role, *([f"{link.rater!r}"] if link.rater else [])])
     if link.role == "rater" and link.rater is None:
-        what = "participants"
+        holder = "participants"
     where = f" of {link.campaign}" if link.campaign else ""
     where += f" of the report of {link.study} (number {link.study_id})" if link.study else ""
     if link.sign_in is not None:
@@ -79,4 +79,4 @@ def _line(link: Link) -> str:
         facts.append(f"{'expires' if link.opens else 'expired'} {minute(link.expires_at)}")
     if link.revoked_at is None and (link.used_at is not None or link.sign_in is not None):
         facts.append(f"{counted(link.sessions, 'browser')} signed in")
-    return f"{link.id}  {what}{where}  {', '.join(facts)}"
+    return f"{link.id}  {holder}{where}  {', '.join(facts)}"

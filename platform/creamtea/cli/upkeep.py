@@ -143,8 +143,8 @@ def remove(
         with database.session() as session:
             find_study(session, name)
         if not yes:
-            what = "the earlier submissions" if older else "all submissions"
-            typer.confirm(f"remove {what} of study {name} with their results for good?", abort=True)
+            submissions = "the earlier submissions" if older else "all submissions"
+            typer.confirm(f"remove {submissions} of study {name} with their results for good?", abort=True)
         removed = remove_study(database, name, older)
         emptied = needs_no_files(database)
     if as_json:

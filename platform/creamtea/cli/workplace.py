@@ -180,16 +180,16 @@ def load_campaigns(loaded: LoadedStudy) -> dict[str, LoadedCampaign]:
     there: dict[str, Collection[str]] = {"test_set": study.test_sets, "systems": study.systems}
     found: dict[str, LoadedCampaign] = {}
     lines: list[str] = []
-    for name, own in data.items():
-        content = {**copy.deepcopy(own), "name": name, "study": study.name}
+    for name, settings in data.items():
+        content = {**copy.deepcopy(settings), "name": name, "study": study.name}
         part = loaded.document.part(("campaigns", name), content)
         part.mistakes += (
             Mistake((key,), "", "leave it out: it follows from the study")
             for key in ("name", "study", "texts")
-            if key in own
+            if key in settings
         )
         for key, known in there.items():
-            entries = own.get(key) if isinstance(own.get(key), list) else [own.get(key)]
+            entries = settings.get(key) if isinstance(settings.get(key), list) else [settings.get(key)]
             part.mistakes += (
                 Mistake((key,), shown(entry), one_of(known, entry))
                 for entry in entries

@@ -222,19 +222,19 @@ def comparison_report(
     if not common:
         raise InputError(NOTHING_IN_COMMON)
     sections: list[Section] = []
-    for key, own in common.items():
-        compared = compared_systems(session, key, own)
+    for key, shared in common.items():
+        compared = compared_systems(session, key, shared)
         rows = list(dict.fromkeys(row for row, _ in compared.tested))
-        against = baseline or f"{own[0].name}: {spec_of(studies[0]).baseline}"
+        against = baseline or f"{shared[0].name}: {spec_of(studies[0]).baseline}"
         if against not in rows:
             raise InputError(f"--baseline {against}: no such system; there are {', '.join(rows)}")
         tests = compared.comparisons(against)
         found = {place: run(test) for place, test in tests.items()}
-        title = " / ".join(dict.fromkeys(study.test_set for study in own))
+        title = " / ".join(dict.fromkeys(study.test_set for study in shared))
         table = compared.against(against, found)
         sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (TESTS,)))))
     specs = compared_specs(session, next(iter(common.values())))
-    names = [own.name for own in next(iter(common.values()))]
+    names = [study.name for study in next(iter(common.values()))]
     return Document(
         kind="comparison",
         name=", ".join(names),

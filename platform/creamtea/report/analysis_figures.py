@@ -118,11 +118,11 @@ def _over_cells(plot: CellPlot, rows: Rows, styles: Styles) -> Figure | None:
     parts: dict[str, tuple[str, str]] = {}
     rows = [(setting, row) for setting, row in rows if not plot.only or plot.only in setting.parts]
     for setting, row in rows:
-        own = [words for part, words in plot.apart.items() if part in setting.parts]
-        if plot.apart and not own:
+        apart_here = [words for part, words in plot.apart.items() if part in setting.parts]
+        if plot.apart and not apart_here:
             continue
         for key, words in plot.measures.items():
-            part = ", ".join(filter(None, [words, *own]))
+            part = ", ".join(filter(None, [words, *apart_here]))
             group = f"{row.name}, {part}" if part else row.name
             parts[group] = row.name, part
             cell = row.cells[key]
@@ -133,7 +133,7 @@ def _over_cells(plot: CellPlot, rows: Rows, styles: Styles) -> Figure | None:
                 drawn = mark(group, x * plot.x.scale, cell, plot.y, setting.words)
                 curves.setdefault((key, group), []).append(drawn)
     missing = [text.not_drawn(curve[1], state) for curve, state in gaps.items() if curve not in curves]
-    marks = [drawn for own in curves.values() for drawn in own]
+    marks = [drawn for group in curves.values() for drawn in group]
     ticks = {setting.x: setting.tick for setting, _ in rows if setting.x is not None and setting.tick}
     return _curves(plot, marks, missing, styles_of_parts(styles, parts), "setting", ticks)
 

@@ -243,8 +243,8 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             column = judged.points("mean", judged.protocol.mean_title)
             bounds = text.interval(best.mean.low, best.mean.high, column)
             shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
-            what = "" if column.title == "mean" else f" ({column.title})"
-            yield f"People rated {judged.systems[best.system]} highest on average: {shown}{what}."
+            kind = "" if column.title == "mean" else f" ({column.title})"
+            yield f"People rated {judged.systems[best.system]} highest on average: {shown}{kind}."
 
 
 def _agreement(table: Table) -> Iterator[str]:

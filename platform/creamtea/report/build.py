@@ -152,7 +152,7 @@ def _systems_section(results: StudyResults, systems: SystemsOn) -> Section:
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(results, systems.test_set)
     few = few_segments(systems.test_set, segments)
-    references = {name for name, own in results.spec.systems.items() if own.reference is not None}
+    references = {name for name, system in results.spec.systems.items() if system.reference is not None}
     sorted_table = ranked(systems.table, references)
     blocks: tuple[Block, ...] = (sorted_table, *few, *column_meanings(systems.table.columns), *missed)
     if systems.pairs:
@@ -262,10 +262,10 @@ def _failures_section(nodes: Iterable[Node]) -> Section:
     alike: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         if node.state in ("failed", "cancelled"):
-            what = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
-            alike.setdefault(what, []).append(node)
-    order = sorted(alike, key=lambda what: what[0] == UPSTREAM)
-    entries = tuple(_failure(*what, alike[what]) for what in order)
+            cause = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
+            alike.setdefault(cause, []).append(node)
+    order = sorted(alike, key=lambda cause: cause[0] == UPSTREAM)
+    entries = tuple(_failure(*cause, alike[cause]) for cause in order)
     return Section("missing", "What is missing", (Texts("failures", "", "", entries),) if entries else ())
 
 

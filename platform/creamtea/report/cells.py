@@ -97,7 +97,7 @@ class StudyResults:
 
     @cached_property
     def inputs(self) -> dict[str, list[StepInput]]:
-        """The inputs of its steps, in order: step key → inputs."""
+        """The inputs of the study's steps, in order: step key → inputs."""
         return inputs_of(self._session, [node.key for node in self.nodes])
 
     def outputs(self, system: str, test_set: str) -> list[Measured]:
@@ -106,7 +106,7 @@ class StudyResults:
 
     @cached_property
     def points(self) -> dict[str, dict[str, list[CurvePoint]]]:
-        """The points of its steps: step key → series → points."""
+        """The points of the study's steps: step key → series → points."""
         return points_of(self._session, [node.key for node in self.nodes])
 
 

@@ -375,12 +375,12 @@ def learning_figures(
 
     `ended`: how the runs without a model ended.
     """
-    recorded = {series for own in runs.values() for series in own}
+    recorded = {series for curves_of_run in runs.values() for series in curves_of_run}
     figures: list[Figure] = []
     for series in (series for series in LEARNING_TITLES if series in recorded):
         if series in OBJECTIVE_LOSSES and len(objectives) > 1:
-            for objective, own in objectives.items():
-                panel = learning_curves(own, series, styles, objective, ended)
+            for objective, curves_of_run in objectives.items():
+                panel = learning_curves(curves_of_run, series, styles, objective, ended)
                 figures += [panel] if panel.rows or panel.missing else []
         else:
             figures.append(learning_curves(runs, series, styles, ended=ended))
@@ -406,22 +406,22 @@ def learning_curves(
     `objective`: the objective of these runs, if others have a figure of their own; `ended`: as in
     `learning_figures`.
     """
-    waiting = [run for run, own in runs.items() if series not in own]
+    waiting = [run for run, recorded in runs.items() if series not in recorded]
     rows: list[dict[str, Any]] = [
         {"run": run, "update": point.x, "value": point.y}
-        for run, own in runs.items()
-        for point in own.get(series, ())
+        for run, recorded in runs.items()
+        for point in recorded.get(series, ())
     ]
     rows += [{"run": run, "update": None, "value": None} for run in waiting]
     title = LEARNING_TITLES[series]
-    own = {run: styles[run] for run in runs}
+    run_styles = {run: styles[run] for run in runs}
     encoding = {
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
     }
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
-    line = {**encoding, **vega.by_style("run", own, "color", "strokeDash")}
-    points = {**encoding, **vega.by_style("run", own), "tooltip": tooltip}
+    line = {**encoding, **vega.by_style("run", run_styles, "color", "strokeDash")}
+    points = {**encoding, **vega.by_style("run", run_styles), "tooltip": tooltip}
     layer = [
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
         vega.points(points, size=35),

@@ -243,9 +243,9 @@ def _data(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
         start = results.spec.variants[name].start_from
         name = start if isinstance(start, str) else None
     texts = {results.spec.variants[name].corpus for name in names}
-    own = [row for row in trainings.rows if row.name in names and row.setting == f"seed {seed}"]
+    rows = [row for row in trainings.rows if row.name in names and row.setting == f"seed {seed}"]
     yield _only(corpora, [row for row in corpora.rows if row.name in texts])
-    yield _only(trainings, own)
+    yield _only(trainings, rows)
 
 
 def _only(table: Table, rows: Sequence[Row]) -> Table:

@@ -334,7 +334,7 @@ def _length_metric(spec: Study) -> Metric | None:
 
 
 def _selects(spec: Study, system: str) -> bool:
-    """Whether it leaves subwords out: a full vocabulary holds all of every reference by definition."""
+    """Return whether the system leaves subwords out, so that references may lack some."""
     return spec.systems[system].runs and spec.systems[system].selection.kind != "full"
 
 

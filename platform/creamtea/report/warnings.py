@@ -113,8 +113,8 @@ def _vocabularies(results: StudyResults) -> Iterator[StudyWarning]:
             learnt = results.of("subwords", corpus=corpus, subwords=name)
             characters = [step.node.facts["characters"] for step in learnt if "characters" in step.node.facts]
             alphabet = next(iter(characters), None)  # earlier versions did not count them
-            what = f"subwords of {corpus}"
-            yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, what, alphabet)
+            title = f"subwords of {corpus}"
+            yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, title, alphabet)
 
 
 def _trainings(results: StudyResults) -> Iterator[StudyWarning]:

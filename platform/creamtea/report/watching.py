@@ -174,8 +174,8 @@ def _roots(nodes: dict[str, Node], inputs: dict[str, list[str]]) -> dict[str, se
     """
     roots: dict[str, set[str]] = {}
     for key in nodes:  # inputs come first
-        before = [one for one in inputs.get(key, ()) if one in nodes]
-        roots[key] = set().union(*(roots.get(one, {one}) for one in before)) if before else {key}
+        before = [earlier for earlier in inputs.get(key, ()) if earlier in nodes]
+        roots[key] = set().union(*(roots.get(earlier, {earlier}) for earlier in before)) if before else {key}
     return roots
 
 

@@ -257,23 +257,23 @@ def rater_agreement(
     others are only these raters, so that excluded raters are compared with those who count. ValueError for
     vectors of other lengths.
     """
-    who, what, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
+    who, outputs, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
     together = owner if groups is None else np.asarray(groups)
     if together.shape != owner.shape:
         raise ValueError(f"{together.shape} groups for {owner.shape} outputs")
     points = np.asarray(score, dtype=np.float64)
-    if not who.shape == what.shape == points.shape:
-        raise ValueError(f"{who.shape} raters, {what.shape} outputs and {points.shape} scores")
+    if not who.shape == outputs.shape == points.shape:
+        raise ValueError(f"{who.shape} raters, {outputs.shape} outputs and {points.shape} scores")
     counts = np.ones(who.shape, bool) if counting is None else np.isin(who, list(counting))
-    totals = np.bincount(what[counts], points[counts], minlength=len(owner))
-    many = np.bincount(what[counts], minlength=len(owner))
+    totals = np.bincount(outputs[counts], points[counts], minlength=len(owner))
+    many = np.bincount(outputs[counts], minlength=len(owner))
     by_rater = np.argsort(who, kind="stable")
     asked = np.asarray(raters, dtype=who.dtype)
     bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
     agreements = []
     for each, first, last in zip(raters, *bounds, strict=True):
         of_rater = by_rater[first:last]
-        here, mine, itself = what[of_rater], points[of_rater], counts[of_rater]
+        here, mine, itself = outputs[of_rater], points[of_rater], counts[of_rater]
         # a rater's own score is left out
         theirs = many[here] - itself
         shared = theirs > 0
@@ -284,25 +284,27 @@ def rater_agreement(
 
 
 def _against(
-    rater: int, own: Array, others: Array, items: NDArray[np.generic], groups: NDArray[np.generic]
+    rater: int, scores: Array, others: Array, items: NDArray[np.generic], groups: NDArray[np.generic]
 ) -> RaterAgreement:
-    scale = float(np.abs([*own, *others]).max()) if len(own) else 0.0
+    scale = float(np.abs([*scores, *others]).max()) if len(scores) else 0.0
     _, first, of_item = np.unique(items, return_index=True, return_inverse=True)
-    deviations = np.bincount(of_item, weights=own - others) / np.bincount(of_item) if len(own) else own
+    deviations = (
+        np.bincount(of_item, weights=scores - others) / np.bincount(of_item) if len(scores) else scores
+    )
     severity = mean_estimate(deviations, scale=scale, clusters=groups[first])
 
     def none(reason: str, constant: bool = False) -> RaterAgreement:
-        return RaterAgreement(rater, len(own), severity, Estimate(reason=reason), constant)
+        return RaterAgreement(rater, len(scores), severity, Estimate(reason=reason), constant)
 
-    if len(own) < 3:
+    if len(scores) < 3:
         return none(
-            f"{counted(len(own), 'output')} rated by this rater and another: a correlation needs three"
+            f"{counted(len(scores), 'output')} rated by this rater and another: a correlation needs three"
         )
     if float(np.ptp(others)) <= ROUNDING * scale:
-        return none(f"the others' mean is the same for all {len(own)} outputs")
-    if float(np.ptp(own)) <= ROUNDING * scale:
-        return none(f"the rater gave the same score to all {len(own)} outputs", constant=True)
-    return RaterAgreement(rater, len(own), severity, _correlation(own, others, groups))
+        return none(f"the others' mean is the same for all {len(scores)} outputs")
+    if float(np.ptp(scores)) <= ROUNDING * scale:
+        return none(f"the rater gave the same score to all {len(scores)} outputs", constant=True)
+    return RaterAgreement(rater, len(scores), severity, _correlation(scores, others, groups))
 
 
 def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:

@@ -85,16 +85,16 @@ def mean_estimate(
         raise ValueError("a mean needs finite values and as many finite, positive weights")
     if len(x) == 0:
         return MeanEstimate(reason="no items")
-    what, spread = "item", None
+    unit, spread = "item", None
     if clusters is not None and len(np.unique(clusters)) < len(x):
         x, w, spread = cluster_means(x, w, clusters)
-        what = cluster
+        unit = cluster
     w = w / w.max()  # keeps squares and fourth powers in range
     mean = float((w * x).sum() / w.sum())
     if len(x) == 1:
-        return MeanEstimate(mean, reason=f"only one {what}: no spread to judge by")
+        return MeanEstimate(mean, reason=f"only one {unit}: no spread to judge by")
     if float(np.ptp(x)) <= ROUNDING * max(scale, float(np.abs(x).max())):
-        reason = f"the same value on all {len(x)} {what}s: no spread to judge by"
+        reason = f"the same value on all {len(x)} {unit}s: no spread to judge by"
         return MeanEstimate(0.0 if abs(mean) <= ROUNDING * scale else mean, reason=reason)
     if outweighed(w):
         return MeanEstimate(mean, reason=OUTWEIGHED)

@@ -114,7 +114,7 @@ def compare_paired(
     estimate = mean_estimate(points, kept_weights if items and np.ptp(kept_weights) else None, scale, groups)
     if grouped:
         points, kept_weights, _ = cluster_means(points, kept_weights, groups)
-    what = "documents" if grouped else "items"
+    units = "documents" if grouped else "items"
     weighted = len(kept_weights) > 0 and bool(np.ptp(kept_weights) > 0)
     differences = without_rounding(points, scale)
     return PairedComparison(
@@ -124,7 +124,7 @@ def compare_paired(
         all_equal=len(differences) > 0 and float(np.ptp(differences)) == 0.0,
         t_test=_t_test(estimate),
         signed_rank=(
-            TestResult(reason=f"the {what} weigh differently; the signed-rank test takes no weights")
+            TestResult(reason=f"the {units} weigh differently; the signed-rank test takes no weights")
             if weighted
             else signed_rank(differences)
         ),

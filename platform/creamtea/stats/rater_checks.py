@@ -39,14 +39,17 @@ def expected_scores(
     come from those of `counting` without the rater, in deviations of a rater's own scores; NaN if no other
     rater rated the system. The time grows with the ratings and with the systems rated per segment.
     """
-    who, where, what = (np.asarray(column, dtype=np.int64) for column in (rater, segment, system))
+    who, where, system_of = (np.asarray(column, dtype=np.int64) for column in (rater, segment, system))
     z = _standardised(who, np.asarray(score, dtype=np.float64))
     counts = np.isin(who, list(counting))
-    systems = int(what.max(initial=-1)) + 1
-    cells, cell = np.unique(where * systems + what, return_inverse=True)  # outputs, by segment
+    systems = int(system_of.max(initial=-1)) + 1
+    cells, cell = np.unique(where * systems + system_of, return_inverse=True)  # outputs, by segment
     of_segment, of_system = np.divmod(cells, max(systems, 1))
     all_of_cell = np.bincount(cell[counts], minlength=len(cells)), _sums(cell[counts], z[counts], len(cells))
-    all_of_system = np.bincount(what[counts], minlength=systems), _sums(what[counts], z[counts], systems)
+    all_of_system = (
+        np.bincount(system_of[counts], minlength=systems),
+        _sums(system_of[counts], z[counts], systems),
+    )
     by_rater = np.argsort(who, kind="stable")
     asked = np.asarray(raters, dtype=np.int64)
     bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
@@ -54,9 +57,9 @@ def expected_scores(
     for each, start, end in zip(raters, *bounds, strict=True):
         of_rater = by_rater[start:end]
         counted = of_rater[counts[of_rater]]  # the sums of the others are without these
-        number = all_of_system[0] - np.bincount(what[counted], minlength=systems)
+        number = all_of_system[0] - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
-            usual = (all_of_system[1] - _sums(what[counted], z[counted], systems)) / number
+            usual = (all_of_system[1] - _sums(system_of[counted], z[counted], systems)) / number
             usual[number == 0] = np.nan
         near, segment = _cells_of(of_segment, where[of_rater])
         mine = np.searchsorted(near, cell[counted])
@@ -70,7 +73,7 @@ def expected_scores(
             _sums(segment, many, len(near))[of_own],
         )
         extra = OWN_OUTPUT - 1
-        expected = usual[what[of_rater]] + (by_segment + extra * above[here]) / (
+        expected = usual[system_of[of_rater]] + (by_segment + extra * above[here]) / (
             SHRINKAGE + ratings + extra * many[here]
         )
         predictions[each] = expected.round(DECIMALS)

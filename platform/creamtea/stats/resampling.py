@@ -171,7 +171,7 @@ def bootstrap_pairs(
     observed = score(np.stack([array.sum(axis=0) for array in arrays]))
 
     outputs = outputs_of(systems)
-    means = [(float(observed[own].mean()), resampled[:, own].mean(axis=1)) for own in outputs]
+    means = [(float(observed[columns].mean()), resampled[:, columns].mean(axis=1)) for columns in outputs]
     reason = _why_no_spread(len(arrays[0]), groups)
     return {(i, j): _paired(*means[i], *means[j], reason) for i, j in combinations(range(len(means)), 2)}
 

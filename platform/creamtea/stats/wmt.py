@@ -299,7 +299,7 @@ def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
         mine, yours, domains = mine[both], yours[np.isin(theirs.segment, ours.segment)], domains[both]
     if rule.test == "signed-rank":
         differences = mine - yours
-        p = combined_p([_signed_rank(differences[domains == one]) for one in np.unique(domains)])
+        p = combined_p([_signed_rank(differences[domains == domain]) for domain in np.unique(domains)])
     else:
         p = _mann_whitney(mine, yours) if len(mine) else 1.0
     return p < SIGNIFICANT

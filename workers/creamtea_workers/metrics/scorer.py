@@ -404,7 +404,7 @@ def _kind(value: Any) -> str:
 
 
 def _is_stored(value: Any) -> bool:
-    """Whether it is a number that can be stored, or a truth value."""
+    """Return whether the value is a number that can be stored, or a truth value."""
     return isinstance(value, int | float) and abs(value) <= MAX_SCORE
 
 

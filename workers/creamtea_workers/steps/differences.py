@@ -57,10 +57,10 @@ def run(context: StepContext[DifferencesParams]) -> StepResult:
 
 
 def _pairs(measured: SegmentStatistics, base: str | None) -> Iterator[tuple[Measured, Measured]]:
-    for own in measured:
-        other = own if base is None else own._replace(setting=base)
-        if base is None or (own != other and other in measured):
-            yield own, other
+    for key in measured:
+        other = key if base is None else key._replace(setting=base)
+        if base is None or (key != other and other in measured):
+            yield key, other
 
 
 def _compared(

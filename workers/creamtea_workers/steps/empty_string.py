@@ -87,18 +87,18 @@ def empty_scores(
 
 def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]) -> list[MetricRow]:
     """Compare the scores of outputs and empty strings. `lengths`: subwords of the outputs."""
-    of = len(outputs)
+    total = len(outputs)
     preferred = sum(
         length == 0 or empty_score > output_score
         for output_score, empty_score, length in zip(outputs, empty, lengths, strict=True)
     )
     gaps, possible = finite_gaps(outputs, empty), [score for score in empty if score > -math.inf]
-    infinite = {"infinite": of - len(possible)}
+    infinite = {"infinite": total - len(possible)}
     never = "the empty string is impossible for every sentence"
     about = {"output_empty": sum(length == 0 for length in lengths)}
     return [
-        share_row("empty_preferred", preferred, of, detail=about),
-        share_row("empty_impossible", of - len(possible), of),
+        share_row("empty_preferred", preferred, total, detail=about),
+        share_row("empty_impossible", total - len(possible), total),
         mean_row("log_prob_gap", gaps, never, infinite),
         mean_row("log_prob_output", outputs),
         mean_row("log_prob_empty", possible, never, infinite),

@@ -45,8 +45,8 @@ def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[Met
     rows = []
     for position, segments in enumerate(sought):
         seen = {
-            "seen_sources": sum(own[0].source in sources for own in segments),
-            "seen_pairs": sum(any(pair in pairs for pair in own) for own in segments),
+            "seen_sources": sum(references[0].source in sources for references in segments),
+            "seen_pairs": sum(any(pair in pairs for pair in references) for references in segments),
         }
         rows += [
             MetricRow(name, count, subject=str(position), detail={"segments": len(segments)})
@@ -82,6 +82,6 @@ def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[Metri
 
 
 def _pairs_of(segment: dict[str, Any]) -> list[Pair]:
-    """The source with each reference."""
+    """Return the source with each reference."""
     references = [segment["reference"], *segment.get("more_references", [])]
     return [Pair(normalise(segment["source"]), normalise(reference)) for reference in references]

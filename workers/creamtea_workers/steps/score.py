@@ -74,7 +74,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
 
 
 def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) -> Iterator[MetricRow]:
-    """The score of each group by itself, where there are several."""
+    """Score each group by itself, if there are several."""
     names = list(dict.fromkeys(groups))
     for name in names if len(names) > 1 else ():
         of_group = statistics[[group == name for group in groups]]

@@ -69,8 +69,8 @@ def table_styles() -> str:
         f".table:has(.choose .g{group}:not(:checked)) .c{group} {{ display: none; }}"
         for group in range(GROUPS)
     ]
-    own = (HERE / "tables.css").read_text(encoding="utf-8")
-    return "\n".join([own, f".ct .wider {{ {stacked} }}", *narrow, "@media screen {", *hidden, "}"])
+    rules = (HERE / "tables.css").read_text(encoding="utf-8")
+    return "\n".join([rules, f".ct .wider {{ {stacked} }}", *narrow, "@media screen {", *hidden, "}"])
 
 
 def _width_class(table: Table) -> str:
@@ -137,5 +137,5 @@ def _environment() -> Environment:
 
 @cache
 def _css() -> Markup:
-    own = (HERE / "report.css").read_text(encoding="utf-8")
-    return Markup(f"{block_styles()}\n{table_styles()}\n{own}")  # noqa: S704 - files of this package
+    rules = (HERE / "report.css").read_text(encoding="utf-8")
+    return Markup(f"{block_styles()}\n{table_styles()}\n{rules}")  # noqa: S704 - files of this package
