@@ -89,8 +89,9 @@ def test_every_mistake_of_all_directions_is_named_once_with_its_line(folder: Pat
     assert mistakes(folder, text) == [
         "4: sample.itms: found an unknown key, allowed one of kind, items, unit, segments_per_page, "
         "systems_per_page, strata, metrics, random_share, differ_between, aim (did you mean items?)",
-        "13: raters.ratings: found an unknown key, allowed one of ratings_per_item, instructions, consent, "
-        "questions, contact, completion_code, completion_url (did you mean ratings_per_item?)",
+        "13: raters.ratings: found an unknown key, allowed one of ratings_per_item, instructions, "
+        "domain_instructions, consent, questions, contact, completion_code, completion_url (did you mean "
+        "ratings_per_item?)",
     ]
     assert mistakes(folder, SHARED.replace("directions:\n", "")) == ["1: directions: required key is missing"]
     assert mistakes(folder, SHARED + "  en-de: 3\n  en de: {}\n", "name=7") == [
