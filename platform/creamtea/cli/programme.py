@@ -75,9 +75,11 @@ def init(
 def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
     """Check a programme and the files of all its directions, and list every mistake."""
     programme = load_programme(file, override or [])
-    with opened_database() as database:
-        requests = programme.requests(database, artefact_store())
-    systems = {direction: list(request.systems) for direction, request in requests.items()}
+    systems = {}
+    for direction, loaded in programme.directions.items():
+        with naming(direction), loaded.naming_places():
+            texts = loaded.texts()
+        systems[direction] = loaded.campaign.systems if texts is None else list(texts.outputs)
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     show(json_output, {"name": programme.name, "directions": systems}, lines)

@@ -107,6 +107,8 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     """
     try:
         loaded = load_campaign(file, override or [])
+        with loaded.naming_places():
+            texts = loaded.texts()
     except InputError as error:
         if not json_output:
             raise
@@ -117,7 +119,8 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     asked = loaded.campaign
     lines = [
         f"{file} is valid: {asked.protocol.kind} of "
-        + (f"{counted(len(asked.systems), 'system')} of study {asked.study}" if asked.study else "texts")
+        + counted(len(asked.systems if texts is None else texts.outputs), "system")
+        + (f" of study {asked.study}" if texts is None else "")
     ]
     show(json_output, {"valid": True, "campaign": document}, lines)
 

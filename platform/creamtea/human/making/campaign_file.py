@@ -37,7 +37,7 @@ from creamtea.human.making.outputs import Documents, read_documents
 from creamtea.human.making.proposals import one_of_the_two, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
-from creamtea.human.making.texts import read_texts
+from creamtea.human.making.texts import Texts, read_texts
 from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
@@ -102,14 +102,9 @@ class LoadedCampaign:
 
     def request(self, database: Database, store: FileStore) -> CampaignRequest:
         """Return what is to be made, with all files read. InputError for those that cannot be."""
-        asked = self.campaign
-        proposals, proposed_by = None, None
+        asked, texts = self.campaign, self.texts()
         documents = self._read("documents", asked.documents, _read_documents)
-        texts = None
-        if not asked.study:
-            texts = read_texts(asked.texts, self.folder.path, asked.systems, documents)
-            if asked.protocol.proposals_from is not None:
-                raise wrong("protocol.proposals_from", "a study's metric finds them, and texts have none")
+        proposals, proposed_by = None, None
         if asked.protocol.proposals_from is not None:
             if asked.protocol.proposals is not None:
                 raise one_of_the_two()
@@ -134,6 +129,16 @@ class LoadedCampaign:
             media=self._read("media", asked.media, lambda path: read_media(path, store)),
             texts=texts,
         )
+
+    def texts(self) -> Texts | None:
+        """Read the texts of a campaign without a study. InputError as `read_texts`."""
+        asked = self.campaign
+        if asked.study:
+            return None
+        if asked.protocol.proposals_from is not None:
+            raise wrong("protocol.proposals_from", "a study's metric finds them, and texts have none")
+        documents = self._read("documents", asked.documents, _read_documents)
+        return read_texts(asked.texts, self.folder.path, asked.systems, documents)
 
     def _read(self, key: str, name: str | None, read: Callable[[Path], T]) -> T | None:
         """Read a file that a key names, if it names one."""

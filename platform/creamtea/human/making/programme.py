@@ -41,14 +41,6 @@ class Programme:
     name: str
     directions: Mapping[str, LoadedCampaign]
 
-    def requests(self, database: Database, store: FileStore) -> dict[str, CampaignRequest]:
-        """Read the files of every direction. InputError with the direction and its place."""
-        found = {}
-        for direction, loaded in self.directions.items():
-            with naming(direction), loaded.naming_places():
-                found[direction] = loaded.request(database, store)
-        return found
-
 
 @contextmanager
 def naming(direction: str) -> Iterator[None]:
@@ -126,7 +118,10 @@ def create_programme(
 
     `replace` makes drafts anew. InputError as `create_campaign`, with the direction.
     """
-    requests = programme.requests(database, store)
+    requests = {}
+    for direction, loaded in programme.directions.items():
+        with naming(direction), loaded.naming_places():
+            requests[direction] = loaded.request(database, store)
     with database.transaction() as session:
         for direction, request in requests.items():
             with naming(direction), programme.directions[direction].naming_places():
