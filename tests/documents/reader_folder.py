@@ -97,7 +97,8 @@ def make_files(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
     study = yaml.safe_load((STUDIES / "demo.yaml").read_text(encoding="utf-8"))
     (folder / "studies" / "demo.yaml").write_text(_dumped(shrunk(study)), encoding="utf-8")
-    (folder / "my-study.yaml").write_text(_dumped(study | {"name": "my-study"}), encoding="utf-8")
+    copied = {key: value for key, value in study.items() if key != "campaigns"} | {"name": "my-study"}
+    (folder / "my-study.yaml").write_text(_dumped(copied), encoding="utf-8")
     installed = folder / ".venv" / "share" / "creamtea"
     installed.mkdir(parents=True)
     (installed / "studies").symlink_to("../../../studies")

@@ -53,6 +53,7 @@ BEFORE = {
         "creamtea campaign launch da-demo",
     ],
     "creamtea verify": ["creamtea bundle demo"],
+    "creamtea report": ["creamtea run studies/demo.yaml --set name=bigger --quiet"],
     "creamtea links revoke": ["creamtea link"],
     "creamtea campaign validate": ["creamtea campaign init demo -o first.yaml"],
     "creamtea campaign create": ["creamtea campaign init demo -o first.yaml"],

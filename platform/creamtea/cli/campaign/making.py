@@ -45,7 +45,7 @@ SCHEMA = """Example: `creamtea campaign schema > campaign.schema.json`, and as f
 `# yaml-language-server: $schema=campaign.schema.json`
 """
 CREATE = (
-    "Examples: `creamtea campaign create first.yaml` · `creamtea campaign create study.yaml` · "
+    "Examples: `creamtea campaign create first.yaml` · `creamtea campaign create studies/demo.yaml` · "
     "`creamtea campaign create second --study demo --test-set test "
     "--systems softmax-greedy,softmax-beam4,scones-greedy,entmax-greedy --items 100 --ratings 2` · "
     "`creamtea campaign create odd --study demo --test-set test --systems softmax-greedy,softmax-lexicon "
