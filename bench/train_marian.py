@@ -74,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=1200)
+    parser.add_argument("--seconds", type=float, default=1380)
     parser.add_argument("--bf16", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(1)
