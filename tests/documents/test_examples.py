@@ -19,6 +19,7 @@ from commands_of_blocks import pipelines
 from fenced import DOCUMENTS, ROOT, Fenced, commands, fenced
 from parsed import COMMAND, parse
 
+from creamtea.cli.workplace import load_campaigns
 from creamtea.study.loader import load_study
 
 BLOCKS = list(fenced(*DOCUMENTS))
@@ -58,10 +59,12 @@ def test_a_block_of_yaml_is_right(block: Fenced, tmp_path: Path) -> None:
     part = re.fullmatch(r"part of (\S+)", block.mark)
     if part:
         whole = yaml.safe_load((ROOT / part[1]).read_text(encoding="utf-8"))
+        for text in (ROOT / part[1]).parent.glob("*.md"):  # that its campaigns name
+            (tmp_path / text.name).write_bytes(text.read_bytes())
         study.write_text(yaml.safe_dump(merged(whole, data), allow_unicode=True), encoding="utf-8")
     else:
         study.write_text(block.text, encoding="utf-8")
-    load_study(study)
+    load_campaigns(load_study(study))
 
 
 def merged(whole: Any, part: Any) -> Any:

@@ -56,7 +56,9 @@ def test_campaigns_of_a_plug_in_go_with_all_their_rows(head_url: str) -> None:
     rows = dump(database)
     for table in ("campaign", "item", "rater", "assignment", "rating", "access_token", "audit_event"):
         assert [row["id"] for row in rows[table]] == [2], table
-    assert rows["campaign"] == [kept["campaign"][1]]
+    assert rows["campaign"] == [
+        {name: value for name, value in kept["campaign"][1].items() if name != "programme"}
+    ]
     assert len(rows["study"]) == len(kept["study"])
     schema.upgrade(head_url)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from creamtea.cli import workplace
 from creamtea.cli.printing import hand_over, say
@@ -24,7 +23,7 @@ from creamtea.report.export import Format, export, to_values
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document
 from creamtea.report.outputs import Outputs, drawn_outputs
-from creamtea.report.terminal import make_console, render
+from creamtea.report.terminal import PrintingConsole, make_console, render
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
 from creamtea.study.comparison import METRICS, STANDARD, TEST_SET, Comparison, comparison, named_outputs
@@ -311,7 +310,10 @@ def _build_comparison(database: Database, names: Sequence[str], baseline: str | 
             return {"error": str(error)}
 
     asked_for = [study_asked_for(database, name) for name in names]
-    with database.session() as session, Console(stderr=True).status("testing differences") as progress:
+    with (
+        database.session() as session,
+        PrintingConsole(stderr=True).status("testing differences") as progress,
+    ):
         rows = {row.id: row for row in (find_study(session, number) for number in asked_for)}
         if len(rows) < 2:
             raise InputError(f"{' and '.join(names)} are one study: name two or more")

@@ -31,6 +31,7 @@ from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
 from creamtea.store.tables import StudyRow
+from creamtea.wording import option
 
 ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # the fields of a comparison's row
 COMPARED = ("quality", "recall", "outputs")  # groups of columns; times of different runs cannot be compared
@@ -227,7 +228,7 @@ def comparison_report(
         rows = list(dict.fromkeys(row for row, _ in compared.tested))
         against = baseline or f"{shared[0].name}: {spec_of(studies[0]).baseline}"
         if against not in rows:
-            raise InputError(f"--baseline {against}: no such system; there are {', '.join(rows)}")
+            raise InputError(f"{option('baseline')} {against}: no such system; there are {', '.join(rows)}")
         tests = compared.comparisons(against)
         found = {place: run(test) for place, test in tests.items()}
         title = " / ".join(dict.fromkeys(study.test_set for study in shared))
