@@ -22,6 +22,7 @@ from creamtea.methods.searches import Rerank
 from creamtea.methods.selections import FullVocabulary
 from creamtea.scorers import find_scorer
 from creamtea.steps.systems import DECODE
+from creamtea_workers.analysis.origins import Investigation
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.beam import BeamSearch
@@ -151,3 +152,19 @@ def test_a_single_sentence_cannot_be_reranked(folders: dict[str, list[Path]]) ->
     search = Rerank.model_validate({"kind": "rerank", "metric": {"kind": "chrf"}})
     with pytest.raises(StepError, match="reranking by a metric chooses when all"):
         trained.translator(FullVocabulary(), search)
+
+
+@pytest.mark.parametrize(
+    ("search", "reason"),
+    [
+        ({"kind": "beam", "coverage_penalty": 0.1}, "only errors of systems without GNMT's penalties"),
+        ({"kind": "beam", "length_penalty": "gnmt"}, "only errors of systems without GNMT's penalties"),
+        ({"kind": "rerank", "metric": {"kind": "chrf"}}, "give the system another search"),
+    ],
+)
+def test_errors_of_such_systems_are_not_traced(
+    folders: dict[str, list[Path]], search: dict[str, Any], reason: str
+) -> None:
+    params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 2}
+    with pytest.raises(StepError, match=reason):
+        Investigation.of_step(Context(DECODE, params, folders), beam=4, states=10)
