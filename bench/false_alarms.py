@@ -11,14 +11,14 @@ systems + noise. What is measured, for two systems that are equal and for two th
 - pre-filled: the same where a metric's marked errors are shown before the rating: raters' scores are drawn
   half-way to the metric's, whose mistakes all raters of an output share, and outputs without a marked error
   get 100 from every second rater;
-- aimed: a campaign with adaptive sampling, as the application does it (stats/sequential.py): documents in
+- aimed: a campaign that aimed, as in creamtea 0.2 (stats/sequential.py): documents in
   random order, each of them rated until the verdict is settled or hopeless, then one in twenty. At any
   look: the group-sequential test up to there and its repeated confidence intervals. Never given up: the
   same with all looks up to the end, which spends all of the 5 %. At the end: the paired t interval and test
   over documents of the report's other tables, with weights 1/√q. Unbiased: the mean by inverse
   probabilities, without an interval;
 - side by side: the same of a campaign that shows a baseline and three systems together and composes each
-  document of what is still open (rating/aiming.py). One system is far better and soon leaves the board. A
+  document of what is still open. One system is far better and soon leaves the board. A
   false alarm is any of the two others, equal to the baseline, with p < 0.05 after Holm's correction over all
   three; coverage and bias are those of one of these. Scores do not depend on what stands beside. One alone:
   a comparison never given up, before the correction.

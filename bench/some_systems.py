@@ -1,6 +1,6 @@
 """How often estimates from pages that show some of the systems err, with the noise of a real campaign.
 
-    python bench/some_systems.py DOCUMENTS SCORES [--campaigns 100] [--only equal]
+    python bench/some_systems.py DOCUMENTS SCORES [--campaigns 100] [--only equal] [--adaptive]
 
 DOCUMENTS has DOMAIN TAB DOCUMENT for each segment and SCORES "SYSTEM SCORE" lines, those of a system
 together (en-de.ESA-2.seg.score of WMT 2023's ESA campaign, None where nobody rated).
@@ -14,6 +14,11 @@ each, differ in severity (sd 10) and in what they think of each system (sd 3).
 - apart: systems lie 0 to 15 points apart. Covered: all differences in their intervals at once; ranks
   likewise; and a single system's distance from the mean, whose interval is not simultaneous.
 
+Adaptive (--adaptive): the same by an adaptive design, beside balanced ones with the same looks. Covered and
+wrong then mean at any of the looks, so also at the one that looks best. How many pairs are decided at each
+look, and how many systems are open then, tells what being adaptive saves; --groups puts the systems into
+groups of equal ones.
+
 Thinned: the real campaign's own scores, 3 of its systems on each document, against the whole campaign: how
 far the mean of the estimates is from the whole, in standard errors of that mean, and how often the
 simultaneous intervals hold all differences of the whole.
@@ -23,14 +28,16 @@ from __future__ import annotations
 
 import argparse
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.human.making.design import balanced_blocks
+from creamtea.human.making.design import STEPS, adaptive_blocks, balanced_blocks, block_of
 from creamtea.stats import incomplete
-from creamtea.stats.incomplete import SystemEstimates, estimate_systems
+from creamtea.stats.incomplete import SystemEstimates, estimate_systems, last_look, open_systems
+from creamtea.stats.paired import SIGNIFICANT
 
 Array = NDArray[np.float64]
 Documents = list[Array]  # (segments, systems) each
@@ -73,22 +80,124 @@ def pages_of(
     }
 
 
+class Simulation:
+    """A campaign of so many documents, rated block by block."""
+
+    def __init__(self, rng: np.random.Generator, noise: Documents, effects: Array, documents: int) -> None:
+        self.rng, self.noise, self.effects = rng, noise, effects
+        self.raters = rng.permutation(np.arange(documents) % RATERS)
+        self.severity = rng.normal(0, SEVERITY, RATERS)
+        self.views = rng.normal(0, VIEWS, (RATERS, len(effects)))
+        self.scores: Documents = []
+        self.blocks: list[list[int]] = []
+        self.chances: list[Array] = []
+
+    def rate(self, block: list[int], chances: list[list[float]]) -> None:
+        systems, rater = len(self.effects), self.raters[len(self.blocks)]
+        real = self.noise[self.rng.integers(len(self.noise))]
+        full = np.zeros((len(real), systems))
+        full[:, block] = real[:, self.rng.choice(real.shape[1], len(block), replace=False)]
+        self.scores.append(full + self.effects + self.severity[rater] + self.views[rater])
+        self.blocks.append(block)
+        of_pairs = np.ones((systems, systems))
+        of_pairs[np.ix_(block, block)] = chances
+        self.chances.append(of_pairs)
+
+    def estimate(self, alpha: float = SIGNIFICANT) -> SystemEstimates | None:
+        columns = pages_of(self.scores, self.blocks, self.raters)
+        chance = np.sqrt(np.array(self.chances)[columns["cluster"], columns["system"]])
+        try:
+            return estimate_systems(**columns, systems=len(self.effects), chance=chance, alpha=alpha)
+        except ValueError:
+            return None  # not connected yet
+
+
 def simulated(
     rng: np.random.Generator, noise: Documents, effects: Array, design: list[list[int]]
 ) -> SystemEstimates:
     """A campaign by this design, its systems in the places drawn anew."""
-    systems, documents, shown = len(effects), len(design), len(design[0])
-    raters = rng.permutation(np.arange(documents) % RATERS)
-    severity, views = rng.normal(0, SEVERITY, RATERS), rng.normal(0, VIEWS, (RATERS, systems))
-    names = rng.permutation(systems)
-    blocks = [names[block].tolist() for block in design]
-    scores = []
-    for number, block in enumerate(blocks):
-        real = noise[rng.integers(len(noise))]
-        full = np.zeros((len(real), systems))
-        full[:, block] = real[:, rng.choice(real.shape[1], shown, replace=False)]
-        scores.append(full + effects + severity[raters[number]] + views[raters[number]])
-    return estimate_systems(**pages_of(scores, blocks, raters), systems=systems)
+    campaign = Simulation(rng, noise, effects, len(design))
+    names = rng.permutation(len(effects))
+    for block in design:
+        own = block_of(names[block].tolist(), len(effects))
+        campaign.rate(own["systems"], own["chances"])
+    found = campaign.estimate()
+    assert found is not None  # a whole design connects all systems
+    return found
+
+
+def looked_at(
+    rng: np.random.Generator,
+    noise: Documents,
+    effects: Array,
+    documents: int,
+    shown: int,
+    *,
+    adaptive: bool,
+    delta: float,
+) -> tuple[list[SystemEstimates | None], list[int]]:
+    """A campaign at its looks, and how many systems are open after each."""
+    systems, seed = len(effects), str(rng.integers(1 << 40))
+    campaign = Simulation(rng, noise, effects, documents)
+    whole = balanced_blocks(documents, systems, shown, seed)
+    open_ones = list(range(systems))
+    looks: list[SystemEstimates | None] = []
+    counts: list[int] = []
+    ends = np.ceil(documents * np.arange(STEPS + 1) / STEPS).astype(int)
+    for start, end in pairwise(ends.tolist()):
+        part = [block_of(block, systems) for block in whole[start:end]]
+        if adaptive:
+            part = adaptive_blocks(end - start, systems, shown, open_ones, f"{seed}/{start}")
+        for own in part:
+            campaign.rate(own["systems"], own["chances"])
+        now = last_look(end, documents)
+        due = now is not None and now[0] > start
+        if adaptive:
+            found = campaign.estimate()
+            if found is not None:
+                open_ones = open_systems(found, delta, end / documents, shown)
+        if due:
+            assert now is not None
+            looks.append(campaign.estimate(now[1]))
+            counts.append(len(open_ones))
+    return looks, counts
+
+
+def designs(options: argparse.Namespace, rng: np.random.Generator, noise: Documents, effects: Array) -> None:
+    """Print how often adaptive and balanced designs err at any of their looks, and what they decide."""
+    truth = effects[:, None] - effects[None, :]
+    better = (effects[None, :] > effects[:, None]).sum(axis=1)
+    worse = (effects[None, :] < effects[:, None]).sum(axis=1)
+    pair = np.triu_indices(len(effects), 1)
+    for adaptive in (False, True):
+        wrong, all_in, ranks, decided, still_open, slopes = [], [], [], [], [], []
+        for _ in range(options.campaigns):
+            looks, counts = looked_at(
+                rng, noise, effects, options.pages, options.shown, adaptive=adaptive, delta=options.delta
+            )
+            known = [found for found in looks if found is not None and found.reason is None]
+            off = [np.abs(found.difference - truth) > found.half for found in known]
+            wrong.append(any(bool((each & (truth == 0)).any()) for each in off))
+            all_in.append(not any(bool(each.any()) for each in off))
+            ranks.append(
+                all(
+                    bool(((f.rank_low <= len(effects) - worse) & (1 + better <= f.rank_high)).all())
+                    for f in known
+                )
+            )
+            decided.append(
+                [0] * (len(looks) - len(known)) + [int((f.p_value[pair] < SIGNIFICANT).sum()) for f in known]
+            )
+            still_open.append(counts)
+            last = known[-1].mean
+            slopes.append(float(np.polyfit(effects, last, 1)[0]) if np.ptp(effects) else np.nan)
+        print(f"  {'adaptive' if adaptive else 'balanced'}: {options.campaigns} campaigns")
+        print(f"    at any look: some pair falsely different {share(wrong)}; all differences covered")
+        print(f"    {share(all_in)}, all ranks {share(ranks)}")
+        print(f"    pairs decided at each look {np.mean(decided, axis=0).round(1)} of {len(pair[0])}")
+        print(f"    open systems after it {np.mean(still_open, axis=0).round(1)}")
+        spread = np.std(slopes) / np.sqrt(len(slopes))
+        print(f"    estimates on true effects: slope {np.mean(slopes):.3f} ± {spread:.3f}", flush=True)
 
 
 def share(hits: list[bool]) -> str:
@@ -106,6 +215,10 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=200, help="documents of a campaign")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=["equal", "apart", "thinned"])
+    parser.add_argument("--adaptive", action="store_true")
+    parser.add_argument("--range", type=float, default=RANGE, help="points from the worst to the best system")
+    parser.add_argument("--groups", type=int, help="of equal systems, equally far apart")
+    parser.add_argument("--delta", type=float, default=2.0, help="points: smaller differences do not matter")
     options = parser.parse_args()
     incomplete.DRAWS = 2000  # a fifth: the level of an interval is then known to 0.5 %
     real = read(options.documents, options.scores)
@@ -116,12 +229,17 @@ def main() -> None:
     print(f"{sizes}; noise sd {np.concatenate(noise).std():.1f}", flush=True)
     rng = np.random.default_rng(options.seed)
     order = np.arange(options.systems)
+    place = order if options.groups is None else order * options.groups // options.systems
     design = balanced_blocks(options.pages, options.systems, options.shown, str(options.seed))
     for name, effects in (
         ("equal", np.zeros(options.systems)),
-        ("apart", RANGE * order / (options.systems - 1)),
+        ("apart", options.range * place / place.max()),
     ):
         if options.only not in (None, name):
+            continue
+        if options.adaptive:
+            print(f"{name}: {options.pages} documents")
+            designs(options, rng, noise, effects)
             continue
         began, wrong, all_in, ranks, single, widths = time.perf_counter(), [], [], [], [], []
         truth = effects[:, None] - effects[None, :]
@@ -142,7 +260,7 @@ def main() -> None:
             print(f"  all ranks in their ranges: {share(ranks)}")
         print(f"  all differences covered: {share(all_in)}; a system's mean: {share(single)}")
         print(f"  half-width of a difference: {np.mean(widths):.1f} points", flush=True)
-    if options.only in (None, "thinned"):
+    if options.only in (None, "thinned") and not options.adaptive:
         thinned(real, options.shown, options.campaigns)
 
 

@@ -28,7 +28,7 @@ SLOWEST = (
     "engine/test_cluster.py",
     "store/test_migrations.py",
     "webapp/test_try_out_browser.py",
-    "human/test_aiming.py",
+    "human/test_adaptive.py",
     "e2e/test_word_study.py",
     "webapp/test_organiser_browser.py",
     "plugins/test_extending.py",

@@ -152,7 +152,16 @@ def test_all_systems_share_a_page_where_there_are_no_more(many: Database) -> Non
             {"systems_per_page": None},
             "a page shows at most 8 outputs, and there are 12 systems",
         ),
-        ("contrastive-da", {"aim": True}, "compares each system with the baseline on the same page"),
+        (
+            "da",
+            {"design": "adaptive", "systems_per_page": 12},
+            "which systems share a page, and all 12 do: set sample.systems_per_page below 12",
+        ),
+        (
+            "da",
+            {"design": "adaptive", "systems_per_page": None},
+            "does nothing without sample.systems_per_page",
+        ),
         (
             "preference",
             {"pairs": "baseline", "select": "differing"},

@@ -48,22 +48,18 @@ def flat(pages: list[list[NewItem]]) -> list[NewItem]:
     return [one for page in pages for one in page]
 
 
-def test_where_a_campaign_aims_the_baselines_text_is_spoilt() -> None:
-    """Its output is on the board whenever any is; where it cannot be spoilt, another's is."""
+def test_an_adaptive_design_keeps_the_spoilt_texts_of_all_systems() -> None:
     items = [
         item(at, f"number {at} of one", f"number {at} of two", f"number {at} of three") for at in range(40)
     ]
-    items[0] = item(0, "", "what another says", "what yet another says")
-    items[1] = item(1, "the same of both", "the same of both", "not this one")
-    chosen = CampaignSettings(bad_references=20, repeats=0, batch=2)
-    for baseline in (1, 0):
-        pages = with_controls([[one] for one in items], REFERENCES, chosen, "en", 5, baseline=baseline)
-        bad = [one for one in flat(pages) if one.kind is ItemKind.BAD_REFERENCE]
-        assert len(bad) == 20
-        spoilt = {one.degraded for one in bad if one.segment_index != 0 or baseline != 0}
-        assert spoilt == {baseline}
-    usual = flat(with_controls([[one] for one in items], REFERENCES, chosen, "en", 5))
-    assert {one.degraded for one in usual if one.kind is ItemKind.BAD_REFERENCE} == {0, 1, 2}
+    chosen = CampaignSettings(bad_references=20, repeats=0, batch=2, design="adaptive", systems_per_page=2)
+    pages = with_controls([[one] for one in items], REFERENCES, chosen, "en", 5)
+    bad = [one for one in flat(pages) if one.kind is ItemKind.BAD_REFERENCE]
+    assert len(bad) == 20
+    for one in bad:
+        spoilt = (one.guidance or {})["spoilt"]
+        assert (one.degraded, set(spoilt)) == (None, set(one.outputs))
+        assert not set(spoilt.values()) & set(one.outputs)
 
 
 # ---------------------------------------------------------------- the recipe

@@ -14,10 +14,8 @@ from creamtea.stats.sequential import (
     State,
     boundary,
     course,
-    expected_share,
     look,
     looked_at,
-    probability,
     spent,
     unbiased_mean,
     weights_at_the_end,
@@ -84,7 +82,6 @@ def test_each_comparison_gets_its_state() -> None:
         State.OPEN,
         State.OPEN,
     ]
-    assert [probability(one.state) for one in found[2:5]] == [SETTLED_SHARE, SETTLED_SHARE, 1.0]
     assert found[0].low is not None
     assert found[0].low > 0
     assert found[5].units == 0
@@ -198,18 +195,3 @@ def test_the_unbiased_mean_by_all_draws() -> None:
             chance = 0.5 * (0.1 if third else 0.9)
             expected += chance * unbiased_mean(s, w, q, np.array([True, second, third]))
     assert expected == pytest.approx(s.sum() / w.sum())
-
-
-def test_what_is_saved_grows_with_the_difference() -> None:
-    shares = [expected_share(100, 3, difference, 10, 2, campaigns=6) for difference in (3.0, 6.0, 12.0)]
-    assert shares == sorted(shares, reverse=True)
-    assert 0.1 < shares[-1] < 0.35
-    assert shares[0] <= 1.0
-
-
-def test_pairs_need_the_share_of_the_systems_alone() -> None:
-    """Beside the others' outputs the baseline is rated as often as the one that is rated most."""
-    alone, beside = (expected_share(100, 3, 4.0, 10, 2, campaigns=6, baseline=own) for own in (False, True))
-    assert alone < beside < alone + 0.25
-    one = [expected_share(100, 1, 4.0, 10, 2, campaigns=6, baseline=own) for own in (False, True)]
-    assert one[0] == pytest.approx(one[1])

@@ -102,14 +102,13 @@ def test_the_form_makes_every_kind_of_campaign(
         app.number_input(key=key).set_value(value)
     if select == "disagreement":
         app.multiselect(key="campaign-sample.metrics-quagga").set_value(["bleu"])
-    app.checkbox(key="campaign-sample.aim").check()  # each of them can, preferences with these pairs
     if protocol == "preference":
         app.selectbox(key="campaign-protocol.pairs").set_value("baseline")
         app.multiselect(key="campaign-sample.differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
     press(app, "make")
     assert "The draft has" in shown(app)
     row = campaign_row(ready, "kind")
-    assert (row.protocol, row.settings["select"], row.settings["aim"]) == (protocol, select, True)
+    assert (row.protocol, row.settings["select"]) == (protocol, select)
     if protocol == "preference":
         assert row.settings["pairs"] == "baseline"
         assert row.settings["differ_between"] == ["tapir-greedy", "tapir-nvs"]

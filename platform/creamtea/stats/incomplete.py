@@ -12,6 +12,11 @@ an additive effect (a rater's severity, where a page has scores of several). Wit
 is ordinary least squares with an effect for each page: the intra-block estimate of incomplete blocks (Yates
 1936). With inverse probabilities each pair counts as if all pairs had been shown equally often.
 
+In a balanced design all π are equal. In an adaptive one they follow from earlier pages, and documents come in
+random order: the expected difference within a page is that of its systems whatever was shown before, and any
+weights that follow from earlier pages leave the equations unbiased. √π in place of π then makes their terms
+equally variable (`stats.sequential.weights_at_the_end`).
+
 The error of a difference is by clusters: documents, whose pages go together. Each cluster's score is adjusted
 for its leverage (CR2: Bell and McCaffrey 2002), and a difference has the degrees of freedom of the effective
 number of clusters behind it. Raters are a sample, too: what their clusters add to those of documents
@@ -24,10 +29,17 @@ Hothorn, Bretz and Westfall 2008). From these simultaneous intervals follow rank
 more than the systems that are better than it, to all less those that it is better than; with 95 % probability
 all ranks lie in their intervals at once (Mohamad, van Zwet, Solari and Goeman 2021). A cluster ends where
 every system so far is better than every one below.
+
+Whoever looks several times at results errs more often. An adaptive design is looked at after the parts t
+of its documents in `LOOKS`, and look l may err with probability 5 % · (t_l³ − t_{l−1}³)
+(the power family of error spending: Kim and DeMets 1987). These sum to 5 %, so by Boole's
+inequality all intervals and ranks of all looks are right at once with 95 % probability, however they depend
+on each other and on what was shown because of them (measured by bench/some_systems.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,9 +51,11 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.stats.resampling import SEED
+from creamtea.stats.sequential import GIVE_UP
 
 Integers = NDArray[np.int64]
 DRAWS = 10_000
+LOOKS = (0.4, 0.6, 0.8, 1.0)  # at an adaptive design: after these parts of its documents
 _ALL = 1 - 1e-9  # of what is known of some difference: above, it hangs on one cluster
 _STEPS = 50  # of halving, for p-values
 _AT_ONCE = 20_000  # pairs
@@ -90,6 +104,7 @@ def estimate_systems(
     effect: ArrayLike | None = None,
     weight: ArrayLike | None = None,
     chance: Array | None = None,
+    alpha: float = SIGNIFICANT,
     seed: int = SEED,
 ) -> SystemEstimates:
     """Estimate `systems` numbered from 0 from scores by columns, (scores,) each.
@@ -97,6 +112,7 @@ def estimate_systems(
     `cluster`: labels of what goes together, made of whole pages (default: pages); `rater`: labels of raters
     as a sample, where each page is one rater's; `effect`: labels of an additive effect within pages;
     `weight`: of the page. `chance` (scores, systems): of a score's system being drawn with each other one.
+    `alpha`: how often intervals and ranks may err; p-values are adjusted, so that those below 5 % reject.
     ValueError for arrays of different lengths, scores or weights that cannot be, and systems that no chain of
     pages connects.
     """
@@ -188,12 +204,13 @@ def estimate_systems(
         return found
 
     largest = _largest(variance[:n, :n], seed)
-    level = 2 * float(scipy.special.ndtr(-np.quantile(largest, 1 - SIGNIFICANT)))
+    level = 2 * float(scipy.special.ndtr(-np.quantile(largest, 1 - alpha)))
     halves = (critical(level) * error)[:n, :n]
     np.fill_diagonal(halves, 0.0)
-    own = (critical(SIGNIFICANT) * error)[:n, n]
+    own = (critical(alpha) * error)[:n, n]
     p_value = np.ones((n, n))
     p_value[others] = _family_wise(mean, error, critical, largest)[others]
+    p_value = np.minimum(1.0, p_value * (SIGNIFICANT / alpha))
     better = mean[:, None] - mean[None, :] > halves
     return SystemEstimates(
         low=mean - own,
@@ -205,6 +222,46 @@ def estimate_systems(
         cluster=_clusters(mean, better),
         **facts,
     )
+
+
+def last_look(finished: int, planned: int) -> tuple[int, float] | None:
+    """Of the looks at an adaptive design, of whose `planned` documents so many are `finished`, the last one:
+    how many documents it is over, and with what probability it may err. None before the first."""
+    at = sum(finished >= math.ceil(part * planned) for part in LOOKS) - 1
+    if at < 0:
+        return None
+    before = LOOKS[at - 1] if at else 0.0
+    return math.ceil(LOOKS[at] * planned), SIGNIFICANT * (LOOKS[at] ** 3 - before**3)
+
+
+def open_systems(found: SystemEstimates, delta: float, seen: float, at_least: int) -> list[int]:
+    """Systems that are worth comparing further, after a share `seen` of all pages; none if nothing is left.
+
+    Of some pair of theirs the interval neither lies beside 0 nor within ±`delta`, and as many more pages like
+    these would change that with a probability of at least GIVE_UP · (1 − seen)² (predictive power, as in
+    `stats.sequential`). If these are fewer than `at_least`, those closest to them come along. All systems
+    where nothing is known of the spread.
+    """
+    n = len(found.mean)
+    if found.reason is not None:
+        return list(range(n))
+    size, others = np.abs(found.difference), ~np.eye(n, dtype=bool)
+    error = np.where(others, found.error, 1.0)
+    apart = error * np.sqrt(1 - seen) + ROUNDING
+    half = found.half * np.sqrt(seen)  # at the end
+    z = scipy.special.ndtr
+    decided = z((size - half) / apart) + z((-half - size) / apart)
+    inside = np.maximum(delta - half, 0.0)
+    decided += z((inside - size) / apart) - z((-inside - size) / apart)
+    left = others & (size <= found.half) & (size + found.half >= delta)
+    pairs = left & (decided >= GIVE_UP * (1 - seen) ** 2)
+    chosen = np.flatnonzero(pairs.any(axis=1))
+    if not len(chosen):
+        return []
+    distance = size[:, chosen].min(axis=1)
+    distance[chosen] = -1.0
+    nearest = np.argsort(distance, kind="stable")[: max(at_least, len(chosen))]
+    return sorted(nearest.tolist())
 
 
 def _numbered(labels: ArrayLike) -> Integers:
@@ -296,7 +353,7 @@ def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], 
     size = np.ones_like(error)
     size[:n, :n] = np.abs(mean[:, None] - mean[None, :])
     t = np.divide(size, error, out=np.zeros_like(size), where=error > 0)
-    low, high = np.full(t.shape, -300.0), np.zeros(t.shape)  # log10 of the p-value
+    low, high = np.full(t.shape, -50.0), np.zeros(t.shape)  # log10 of the p-value
     for _ in range(_STEPS):
         middle = (low + high) / 2
         above = critical(10**middle) > t

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from creamtea.stats.estimate import ROUNDING, Array
 from creamtea.stats.paired import holm
-from creamtea.stats.resampling import SEED
 
 ALPHA = 0.05
 LOOKS = 20  # until the planned end
@@ -331,12 +330,6 @@ def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
     return float(chance) < GIVE_UP * (1 - t / planned) ** 2
 
 
-def probability(state: State) -> float:
-    """Return the probability that a system is rated on the next unit: never 0, and 1 while its verdict is
-    open."""
-    return 1.0 if state is State.OPEN else SETTLED_SHARE
-
-
 def weights_at_the_end(probabilities: Array) -> Array:
     """What divides the weights of units that were rated with probabilities q_t: √q_t.
 
@@ -357,39 +350,3 @@ def unbiased_mean(sums: Array, sizes: Array, probabilities: Array, rated: Array)
     """
     there = np.asarray(rated, dtype=bool)
     return float((np.asarray(sums)[there] / np.asarray(probabilities)[there]).sum() / np.sum(sizes))
-
-
-def expected_share(
-    planned: int,
-    comparisons: int,
-    difference: float,
-    deviation: float,
-    delta: float,
-    campaigns: int = 10,
-    *,
-    baseline: bool = True,
-) -> float:
-    """The share of its ratings that a campaign needs on average if it aims, simulated: each system lies
-    `difference` from the baseline, differences of units are normal with this deviation. `baseline`: whether
-    its outputs have ratings of their own, beside the others'. Seeded."""
-    rng = np.random.default_rng(SEED)
-    ends = looked_at(planned)
-    used = 0.0
-    for _ in range(campaigns):
-        # half of a difference's variance is the baseline's, which all comparisons share
-        noise = rng.normal(0.0, deviation / math.sqrt(2), (comparisons + 1, planned))
-        whole = [course(y, np.ones(planned), planned) for y in difference + noise[1:] - noise[0]]
-        stopped: list[int | None] = [None] * comparisons
-        for end in ends[:-1].tolist():
-            if None not in stopped:
-                break
-            seen = [one.until(end if at is None else at) for one, at in zip(whole, stopped, strict=True)]
-            found = look(seen, delta, [at is not None for at in stopped])
-            stopped = [
-                end if at is None and one.state is not State.OPEN else at
-                for at, one in zip(stopped, found, strict=True)
-            ]
-        each = np.array([planned if at is None else at for at in stopped])
-        rated = each + SETTLED_SHARE * (planned - each)
-        used += float(rated.sum() + (rated.max() if baseline else 0.0))
-    return used / (campaigns * planned * (comparisons + baseline))

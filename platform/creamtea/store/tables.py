@@ -406,11 +406,11 @@ class Item(Base):
     systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[Any]]
     weight: Mapped[float]  # of the item in means, for stratified samples
-    # with adaptive sampling: the probability of the item being rated when its segment's turn came,
-    # and whether it is; None before that, and in other campaigns
+    # of a campaign of 0.2 that aimed: with what probability the item was to be rated when its turn came; of
+    # these and of adaptive designs: whether it is. None before that, and in other campaigns
     chance: Mapped[float | None]
     drawn: Mapped[bool | None]
-    # where its outputs stand side by side: the same of each, `chance` is the highest
+    # the same of each output; `chance` is the highest
     output_chances: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
     output_drawn: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
     # where not all systems are rated of a segment or document: `systems` (positions) that were drawn for it,
@@ -425,7 +425,7 @@ class Item(Base):
 
     @property
     def shown(self) -> list[int]:
-        """The systems whose outputs raters see: all but those that adaptive sampling passed over."""
+        """The systems whose outputs raters see: all, or those that were drawn for it."""
         return shown_of(self.systems, self.output_drawn)
 
 

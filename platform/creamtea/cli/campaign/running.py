@@ -86,12 +86,6 @@ def _in_words(plan: Preview) -> list[str]:
         f"            assuming that differences vary by {plan.said(plan.deviation)} (standard deviation), "
         + (f"as in {plan.deviation_from}" if plan.deviation_from else "the usual without earlier ratings"),
     ]
-    if plan.saved is not None:
-        lines.append(
-            f"aiming      saves about {plan.saved.equal:,} of {plan.saved.ratings:,} scores if the systems "
-            f"are equal, {plan.saved.differing:,} if each is {plan.said(plan.saved.apart)} from the "
-            "baseline (simulated); a group-sequential test then decides, with less power than the t-test"
-        )
     if plan.comparisons > 1:
         lines.append(f"            for one comparison; Holm's correction for {plan.comparisons} lowers it")
     return lines

@@ -303,7 +303,7 @@ PARTS = (
     Part("items that nobody rated, or only as a repeat or bad reference", _unrated(SYSTEM_KINDS), (MQM,)),
     Part("weights of items", lambda content: sum(item.weight != 1 for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("chances of being rated, of a campaign that aims",
+    Part("chances of being rated, of a campaign that aimed",
          lambda content: sum(item.chance is not None for item in content.items), EVERY),
     Part("systems that were drawn for a page, with their chances",
          lambda content: sum(item.block is not None for item in content.items), EVERY),

@@ -236,7 +236,8 @@ def checked_items(
 
 
 BLOCK = (
-    "systems of the campaign, those of the item among them, and for each a list of chances above 0, at most 1"
+    "systems of the campaign, those that the item shows among them, and for each a list of chances above 0, "
+    "at most 1"
 )
 
 
@@ -248,7 +249,7 @@ def _is_block(item: ItemContent, systems: Sequence[str]) -> bool:
     drawn, rows = item.block["systems"], item.block["chances"]
     return (
         isinstance(drawn, list)
-        and set(item.systems) <= set(drawn) <= set(systems)
+        and set(item.shown) <= set(drawn) <= set(systems)
         and isinstance(rows, list)
         and [len(row) if isinstance(row, list) else 0 for row in rows] == [len(drawn)] * len(drawn)
         and all(type(chance) in (int, float) and 0 < chance <= 1 for row in rows for chance in row)

@@ -56,7 +56,7 @@ from creamtea.wording import key_name, option
 @dataclass(frozen=True)
 class CampaignSummary:
     """A campaign and how far it is; `ratings` counts submitted assignments, `wanted` all of them, without
-    those of items that a campaign that aims has passed over.
+    those of items that an adaptive design has passed over.
 
     Items that the organiser wrote (tutorial, attention checks) are in neither, nor in `items`; `kinds` counts
     all kinds.
@@ -299,8 +299,7 @@ def _draw(
     references = {line.index: line.reference for line in lines}
     with about("practice"):
         tutorial = tutorial_items(settings.tutorial, protocol)
-    spoilt = baseline if settings.aim else None
-    pages = with_controls(rated, references, settings, language, seed, len(tutorial), spoilt)
+    pages = with_controls(rated, references, settings, language, seed, len(tutorial))
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)

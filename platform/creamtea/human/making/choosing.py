@@ -313,9 +313,9 @@ def draw_blocks(
     choices: Sequence[ChosenSegment], settings: CampaignSettings, systems: Sequence[str], seed: int
 ) -> Blocks | None:
     """Draw the systems of each segment, the same for all of a document that is rated as such; None where all
-    are rated. In what order the systems are listed does not matter."""
+    are rated, or an adaptive design draws them later. How the systems are ordered does not matter."""
     size = settings.block_size(len(systems))
-    if size is None:
+    if size is None or settings.design == "adaptive":
         return None
     units = [[choice.line.index] for choice in choices]
     if settings.by_documents:

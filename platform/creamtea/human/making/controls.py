@@ -14,17 +14,18 @@ rater does not see that it is a control.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from creamtea.errors import InputError
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.settings import CampaignSettings, number_of
-from creamtea.store.tables import ItemKind
+from creamtea.store.tables import Item, ItemKind
 from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
 
 SEGMENTS_PER_SPOILT_ONE = 3
+SPOILT = "spoilt"  # in the guidance of an adaptive design's bad reference
 Page = Sequence[NewItem]  # items that are shown together, in their order; most often one
 
 
@@ -76,15 +77,14 @@ def with_controls(
     language: str,
     seed: int,
     first: int = 0,
-    baseline: int | None = None,
 ) -> list[list[NewItem]]:
     """The pages in their order with the controls between them.
 
     `references` are the test set's by segment. A control has `original`, the place of its
     original item, where the items returned start at place `first`. A page has one control at most, and
-    amounts are of pages. Of a campaign that aims the `baseline` (its position) is spoilt wherever an item has
-    it and it can be: its output is shown whenever any is. InputError where there are not enough pages, or not
-    enough that can be spoilt.
+    amounts are of pages. In an adaptive design, which text is spoilt follows from what the page shows: items
+    hold the spoilt texts of all systems until then (`spoil_shown`). InputError where there are not enough
+    pages, or not enough that can be spoilt.
     """
     items = sum(map(len, pages))
     half = max(1, min(settings.batch, items) // 2 * len(pages) // items)
@@ -95,7 +95,7 @@ def with_controls(
     for at in _spread(hosts, draw):
         if bad == 0:
             break
-        made = _spoilt_page(pages[at], references, language, draw, baseline)
+        made = _spoilt_page(pages[at], references, language, draw, later=settings.design == "adaptive")
         if made is not None:
             behind[at] = made
             bad -= 1
@@ -150,15 +150,16 @@ def _reversed_bits(number: int) -> float:
 
 
 def _spoilt_page(
-    page: Page, references: dict[int, str], language: str, draw: random.Random, baseline: int | None
+    page: Page, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> list[NewItem] | None:
     """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
     be spoilt."""
+    make = _spoilt_later if later else _bad_reference
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
     spoilt: dict[int, NewItem] = {}
     for at in order:
-        if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw, baseline)):
+        if len(spoilt) < wanted and (made := make(page[at], references, language, draw)):
             spoilt[at] = made
     if not spoilt:
         return None
@@ -166,28 +167,55 @@ def _spoilt_page(
 
 
 def _bad_reference(
-    item: NewItem, references: dict[int, str], language: str, draw: random.Random, baseline: int | None
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random
 ) -> NewItem | None:
     """The item with one of its distinct texts spoilt into one that it lacks, or None where none can be.
 
     Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as
     in the original. `degraded` is the first of them.
     """
+    for text, spoilt in _spoilt_texts(item, references, language, draw):
+        outputs = [spoilt if output == text else output for output in item.outputs]
+        degraded = item.systems[item.outputs.index(text)]
+        return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, degraded=degraded, outputs=outputs)
+    return None
+
+
+def _spoilt_texts(
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random
+) -> Iterator[tuple[str, str]]:
+    """The item's distinct texts that can be spoilt into ones that it lacks, in an order that is drawn."""
     own = references.get(item.segment_index)
     others = [text for text in references.values() if text not in ("", own)]
     distinct = sorted(set(item.outputs))
-    texts = dict(zip(item.systems, item.outputs, strict=True))
-    of_baseline = None if baseline is None else texts.get(baseline)
-    order = draw.sample(distinct, len(distinct))
-    for text in sorted(order, key=lambda text: text != of_baseline):
+    for text in draw.sample(distinct, len(distinct)):
         spoilt = spoil(text, others, language, draw)
-        if spoilt is None or spoilt in distinct:
-            continue
-        outputs = [spoilt if output == text else output for output in item.outputs]
-        first = item.systems[item.outputs.index(text)]
-        degraded = baseline if text == of_baseline else first
-        return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, degraded=degraded, outputs=outputs)
-    return None
+        if spoilt is not None and spoilt not in distinct:
+            yield text, spoilt
+
+
+def _spoilt_later(
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random
+) -> NewItem | None:
+    """The item with the spoilt texts as its guidance, {"spoilt": {text: spoilt text}}; None where none can
+    be spoilt."""
+    spoilt = dict(_spoilt_texts(item, references, language, draw))
+    if not spoilt:
+        return None
+    return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, guidance={SPOILT: spoilt})
+
+
+def spoil_shown(item: Item, draw: random.Random) -> bool:
+    """Spoil one of the texts that a bad reference of an adaptive design shows; False where none can be."""
+    texts: dict[str, str] = (item.guidance or {}).get(SPOILT, {})
+    outputs = dict(zip(item.systems, item.outputs, strict=True))
+    shown = sorted({outputs[system] for system in item.shown} & texts.keys())
+    if not shown:
+        return False
+    chosen = draw.choice(shown)
+    item.degraded = next(system for system in item.shown if outputs[system] == chosen)
+    item.outputs = [texts[chosen] if output == chosen else output for output in item.outputs]
+    return True
 
 
 def _placed(

@@ -1,4 +1,4 @@
-"""Which systems share a page where a page shows some of them: balanced incomplete blocks.
+"""Which systems share a page where a page shows some of them: balanced or adaptive incomplete blocks.
 
 With v systems, k on a page and b pages, a page is a block. Each system is on b·k/v pages and each pair of
 systems shares b·k(k − 1)/(v(v − 1)); where these are not whole numbers, counts of systems differ by at most
@@ -12,10 +12,18 @@ The blocks are then put in an order in which every stretch of them shows all sys
 last the systems are put in the places of the design at random. So on each page a system is shown with
 probability k/v, and a pair with k(k − 1)/(v(v − 1)), exactly, whatever the search has found: weights by
 inverse probabilities are then equal, and plain means are unbiased.
+
+An adaptive design draws the blocks of a campaign in `STEPS` parts, each when its turn comes. Between parts it
+is known which of the systems are still worth comparing, the open ones (`stats.incomplete.open_systems`). Of a
+part's pages a share `EVERYONE` shows balanced blocks of all systems, the others balanced blocks of the open
+ones, and which page gets which is drawn at random. A page so has block B with probability
+EVERYONE/C(v, k) + (1 − EVERYONE)·[B open]/C(m, k), m open systems, given everything that was rated before:
+each pair of systems can meet on each page, and how probably it does is known exactly.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -23,6 +31,8 @@ from typing import Any
 
 MAX_EXCHANGES = 100_000  # tried: a second or two, for designs that are not reached before
 AHEAD = 100  # blocks, of which the next one is taken
+STEPS = 10  # of an adaptive design: parts that are drawn one after the other
+EVERYONE = 0.2  # share of their pages, about, whose systems are drawn from all
 
 
 def balanced_blocks(blocks: int, systems: int, size: int, seed: str) -> list[list[int]]:
@@ -116,10 +126,40 @@ def _exchange(
             holding[system].append(new)
 
 
-def block_of(block: Sequence[int], systems: int) -> dict[str, Any]:
-    """What is stored of a block of a balanced design (`Item.block`): its systems, and the probabilities with
-    which they were drawn: of each on the diagonal, of each pair beside it."""
+def adaptive_blocks(
+    blocks: int, systems: int, size: int, open_ones: Sequence[int], seed: str
+) -> list[dict[str, Any]]:
+    """Draw the next part of an adaptive design: what is stored of each block (`block_of`).
+
+    `open_ones` are at least `size` systems, or none: then all are.
+    """
+    if not open_ones:
+        open_ones = range(systems)
+    of_all = blocks if len(open_ones) == systems else math.ceil(EVERYONE * blocks)
+    drawn = balanced_blocks(of_all, systems, size, f"{seed}/all")
+    if len(open_ones) == size:
+        drawn += [sorted(open_ones)] * (blocks - of_all)
+    elif blocks > of_all:
+        few = balanced_blocks(blocks - of_all, len(open_ones), size, f"{seed}/open")
+        drawn += [sorted(open_ones[number] for number in block) for block in few]
+    random.Random(f"{seed}/part").shuffle(drawn)
+    return [block_of(block, systems, open_ones, of_all / blocks) for block in drawn]
+
+
+def block_of(
+    block: Sequence[int], systems: int, open_ones: Sequence[int] = (), share_of_all: float = 1.0
+) -> dict[str, Any]:
+    """What is stored of a block (`Item.block`): its systems, and the probabilities with which they were
+    drawn, of each on the diagonal, of each pair beside it: from all systems with `share_of_all`, otherwise
+    from the open ones."""
     size = len(block)
-    one, two = size / systems, size * (size - 1) / (systems * (systems - 1))
-    chances = [[one if row == column else two for column in range(size)] for row in range(size)]
-    return {"systems": list(block), "chances": chances}
+
+    def chance(pair: set[int]) -> float:
+        found = 0.0
+        for share, members in ((share_of_all, range(systems)), (1 - share_of_all, open_ones)):
+            if share and pair.issubset(members):
+                few = len(members)
+                found += share * (size / few if len(pair) == 1 else size * (size - 1) / (few * (few - 1)))
+        return found
+
+    return {"systems": list(block), "chances": [[chance({a, b}) for b in block] for a in block]}

@@ -18,40 +18,42 @@ from creamtea.access import audit
 from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.human.making.campaigns import item_kinds
+from creamtea.human.making.controls import SPOILT
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import origin_of
+from creamtea.stats.incomplete import LOOKS as LOOKS_IN_BLOCKS
 from creamtea.stats.sequential import ALPHA, BURN_IN, LOOKS
 from creamtea.stats.verdict import deciding_test
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item, StudyRow
+from creamtea.wording import key_name
 
 
-def planned_analysis(aims: bool, in_blocks: bool = False) -> dict[str, Any]:
+def planned_analysis(in_blocks: bool = False, adaptive: bool = False) -> dict[str, Any]:
     """Return the analysis that is registered; docs and report say what each part is.
 
-    `aims`: whether the campaign spends its ratings where a verdict is open; `in_blocks`: whether pages show
-    some of the systems.
+    `in_blocks`: whether pages show some of the systems; `adaptive`: those whose ranks are open more often.
     """
     beside = ["signed-rank test (Pratt)", "sign-flip permutation test"]
     looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
     looks += " error spending (all of alpha), these raters only"
-    if aims:
-        beside = [f"{deciding_test(False)}, which counts later ratings, too", *beside]
-        early_end = f"of each comparison by its primary test: {looks}; a comparison is given up once the "
-        early_end += "planned ratings are unlikely to decide it"
-    elif in_blocks:
+    if in_blocks:
         beside = [deciding_test(False), *beside]
         early_end = "none"
+        if adaptive:
+            parts = ", ".join(f"{part:.0%}" for part in LOOKS_IN_BLOCKS)
+            early_end = f"at looks after {parts} of the documents (segments, where they stand alone), by the "
+            early_end += "power family of error spending and Boole's inequality"
     else:
         early_end = f"by a group-sequential test of {looks}"
     return {
         "items": "kinds rated and random, by their weights; controls tell of raters only"
-        + ("; a rating that had the chance q of being asked for weighs 1/√q" if aims else ""),
+        + ("; two systems that shared a page with the chance q weigh 1/√q on it" if adaptive else ""),
         "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
         "mean over raters",
         "comparisons": "each system with the baseline",
-        "primary": deciding_test(aims, in_blocks),
+        "primary": deciding_test(False, in_blocks),
         "beside": beside,
         "alpha": ALPHA,
         "correction": "single-step, over all pairs of systems" if in_blocks else "Holm over the comparisons",
@@ -61,8 +63,8 @@ def planned_analysis(aims: bool, in_blocks: bool = False) -> dict[str, Any]:
         "within -delta and delta; with one rater undecided"
         if in_blocks
         else "better or worse where the corrected primary test rejects; no difference larger than "
-        f"delta where {'a' if aims else 'the'} 90 % {'repeated ' if aims else ''}interval lies within "
-        "-delta and delta; both also with raters drawn; otherwise undecided",
+        "delta where the 90 % interval lies within -delta and delta; both also with raters drawn; otherwise "
+        "undecided",
     }
 
 
@@ -76,6 +78,11 @@ def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> di
             "launched",
             "only a draft can be launched; make one with `creamtea campaign create`",
         )
+        if settings_of(campaign.settings).aim:
+            raise InputError(
+                f"campaign {name!r} was made with sample.aim, which {key_name('sample.design')} adaptive has "
+                "replaced: make the draft anew without it"
+            )
         campaign.launched_at = database.now(session)
         registered = registration(session, campaign)
         campaign.registered = registered
@@ -115,7 +122,9 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
     settings = settings_of(campaign.settings)
     content = {
         **_stored_content(session, campaign),
-        "analysis": planned_analysis(settings.aim, settings.block_size(len(campaign.systems)) is not None),
+        "analysis": planned_analysis(
+            settings.block_size(len(campaign.systems)) is not None, settings.design == "adaptive"
+        ),
         "creamtea": creamtea.__version__,
         "protocol_from": asdict(origin_of(campaign.protocol)),
     }
@@ -166,7 +175,9 @@ def items_digest(session: Session, campaign_id: int) -> str:
                 **({"references": item.references} if item.references else {}),
                 **({"media": item.media} if item.media else {}),
                 **({} if item.proposals is None else {"proposals": item.proposals}),
-                **({} if item.block is None else {"block": item.block}),
+                # an adaptive design draws it later
+                **({"outputs": [], "degraded": None} if SPOILT in (item.guidance or {}) else {}),
+                **({} if item.block is None or item.output_drawn is not None else {"block": item.block}),
                 "segment": item.segment_index,
                 "original": None if item.original_id is None else position_of[item.original_id],
             }

@@ -26,7 +26,6 @@ from creamtea.stats.power import (
     power_of,
     worth,
 )
-from creamtea.stats.sequential import expected_share
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import SYSTEM_KINDS, Campaign, Item, ItemKind, StudyRow
@@ -34,17 +33,6 @@ from creamtea.store.tables import SYSTEM_KINDS, Campaign, Item, ItemKind, StudyR
 _SAME = 1e-9
 _NOTHING = Sample(0.0, 0.0, 0.0)
 MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
-
-
-@dataclass(frozen=True)
-class Saved:
-    """How many ratings of single outputs a campaign that aims saves, about: where each system is as good as
-    the baseline, and where each lies `apart` points from it."""
-
-    ratings: int  # of systems' outputs, if it did not aim
-    equal: int
-    apart: float
-    differing: int
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,6 @@ class Preview:
     power: float  # to find a difference of `delta` with the two-sided paired t-test at 5 %
     no_difference: float  # the chance to show that there is none larger than `delta` where there is none
     detectable: float | None  # the smallest difference found with a power of 80 %; None with one unit
-    saved: Saved | None  # where the campaign aims
     units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
 
     @property
@@ -114,11 +101,15 @@ def preview(database: Database, name: str) -> Preview:
         lengths = _parts(session, campaign.id) if settings.by_documents else None
         spread = _spread(session, campaign, protocol)
         sample = _sample(session, campaign, protocol, settings, spread.intraclass)
-        outputs = _outputs(session, campaign.id, protocol) if settings.aim else 0
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
-    ratings = items * campaign.ratings_per_item
     systems = len(campaign.systems)
     shown = settings.block_size(systems)
+    if shown is not None and settings.design == "adaptive":
+        share = 1.0 if protocol.max_outputs > 1 else shown / systems  # the others are passed over
+        if protocol.relative:
+            share = shown * (shown - 1) / (systems * (systems - 1))
+        items = round(items * share)
+    ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(shown or systems)
     # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells
     checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
@@ -164,11 +155,6 @@ def preview(database: Database, name: str) -> Preview:
         power=power_of(whole, delta, deviation),
         no_difference=equivalence_power(whole, 0.0, delta, deviation),
         detectable=detectable(whole, deviation),
-        saved=_saved(
-            outputs * campaign.ratings_per_item, whole, len(campaign.systems) - 1, deviation, delta, protocol
-        )
-        if settings.aim
-        else None,
         units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
     )
 
@@ -184,31 +170,6 @@ def _parts(session: Session, campaign: int) -> list[int]:
     for document, _, first in rows:
         starts[document].add(first)
     return [len(found) for found in starts.values()]
-
-
-def _outputs(session: Session, campaign: int, protocol: Protocol) -> int:
-    """How many texts are rated, each item's distinct ones; where scores are relative, how many pairs."""
-    rows = session.scalars(
-        select(Item.outputs).where(Item.campaign_id == campaign, Item.kind.in_(SYSTEM_KINDS))
-    )
-    return sum(1 if protocol.relative else len(set(outputs)) for outputs in rows)
-
-
-def _saved(
-    ratings: int, units: int, comparisons: int, deviation: float, delta: float, protocol: Protocol
-) -> Saved | None:
-    if comparisons < 1:
-        return None
-    apart = 2 * delta
-    with_baseline = not protocol.relative  # else it is part of each pair
-    equal, differing = (
-        round(
-            ratings
-            * (1 - expected_share(units, comparisons, difference, deviation, delta, baseline=with_baseline))
-        )
-        for difference in (0.0, apart)
-    )
-    return Saved(ratings, equal, apart, differing)
 
 
 def detectable(units: int, deviation: float) -> float | None:
@@ -249,6 +210,8 @@ def _sample(
     # efficiency n(k − 1)/(k(n − 1)) of a balanced design
     n, k = len(names), settings.block_size(len(names))
     efficiency = 1.0 if k is None else n * (k - 1) / (k * (n - 1))
+    if k is not None and settings.design == "adaptive":  # units show all systems until their turn comes
+        efficiency *= k * (k - 1) / (n * (n - 1)) if protocol.relative else k / n
     own = [
         [
             of_unit[unit]

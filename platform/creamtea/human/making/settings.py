@@ -39,6 +39,7 @@ from creamtea.wording import key_name
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
 Unit = Literal["segment", "document"]
+Design = Literal["balanced", "adaptive"]
 # of stats.wmt.RULES, which takes SciPy to import
 WmtRuleName = Literal["usual", "crowd", "da-sqm", "esa", "2026"]
 
@@ -155,6 +156,10 @@ SELECTION_TITLES = {
     "disagreement": "those on which metrics disagree most, and a part at random",
 }
 PAIR_TITLES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
+DESIGN_TITLES = {
+    "balanced": "all pairs equally often",
+    "adaptive": "more often those whose ranks are open",
+}
 UNIT_TITLES = {"segment": "a segment", "document": "a document"}
 
 
@@ -220,6 +225,14 @@ class SampleSettings(Strict):
         Field(ge=2, le=MAX_OUTPUTS, exclude_if=lambda number: number is None),
         Setting("Systems per page"),
     ] = None
+    # `balanced`: all pairs of systems come equally often; `adaptive`: a tenth of the pages at a time is drawn
+    # once those before are rated, and systems whose ranks are still open come more often. Results then come
+    # at four planned looks, which err in at most 5 % of campaigns together
+    design: Annotated[
+        Design,
+        Field(exclude_if=lambda design: design == "balanced"),
+        Setting("Which systems share a page", "sample.systems_per_page", options=DESIGN_TITLES, rare=True),
+    ] = "balanced"
     # what the sample is in proportion to
     strata: Annotated[list[Stratum], Setting("In proportion to", "sample.kind=stratified")] = Field(
         default_factory=lambda: _LENGTH.copy()
@@ -238,9 +251,6 @@ class SampleSettings(Strict):
         Field(max_length=2),
         Setting("Only where these two differ", choices="systems", rare=True),
     ] = Field(default_factory=list)
-    # rate systems less often once their verdict is settled or unlikely to be decided; however often you look
-    # at the results, the tests err in at most 5 % of cases
-    aim: Annotated[bool, Setting("Aim: rate where a verdict is open", rare=True)] = False
 
 
 class ControlSettings(Strict):
@@ -309,6 +319,8 @@ class CampaignSettings(
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
 
+    # of versions before 0.3: outputs were rated where a verdict was open (`human.results.standings`)
+    aim: Annotated[bool, Field(exclude_if=lambda aims: not aims)] = False
     # of scores of MQM in an import whose errors cost hundredths, say; None: one
     decimals: Decimals = None
     # of an import: the number that its file gives a first segment; reports name segments as the file does
@@ -380,12 +392,6 @@ class CampaignSettings(
                 f"document samples segments of each document, and {key_name('sample.unit')} document takes "
                 "documents whole: use length",
             )
-        if self.aim and protocol.relative and not (protocol.chooses_pairs and self.pairs == "baseline"):
-            raise wrong(
-                "sample.aim",
-                "is for verdicts against the baseline, and other pairs say nothing about them: set "
-                f"{key_name('protocol.pairs')} to baseline, or use another protocol",
-            )
         size = self.block_size(len(systems))
         side_by_side = protocol.max_outputs > 1 and not protocol.relative
         if side_by_side and (size or len(systems)) > protocol.max_outputs:
@@ -394,11 +400,11 @@ class CampaignSettings(
                 f"a page shows at most {protocol.max_outputs} outputs, and there are {len(systems)} systems: "
                 "say how many of them a page shows",
             )
-        if size is not None and self.aim:
+        if size is None and self.design == "adaptive":
             raise wrong(
-                "sample.aim",
-                "compares each system with the baseline on the same page: leave it out, or "
-                f"{key_name('sample.systems_per_page')}",
+                "sample.design",
+                f"adaptive draws which systems share a page, and all {len(systems)} do: set "
+                f"{key_name('sample.systems_per_page')} below {len(systems)}, or leave it out",
             )
         if size is not None and protocol.chooses_pairs and self.pairs == "baseline":
             raise wrong(

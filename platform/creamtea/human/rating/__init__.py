@@ -1,7 +1,7 @@
 """While people rate: who gets which item next, drafts, and saving scores exactly once.
 
 `drawing` gives out pages, `places` and `orders` say which and how shown, `saving` stores; `page` is what a
-rater sees and gives back. `raters` and `invitations` say who they are, `aiming` what is still worth rating,
+rater sees and gives back. `raters` and `invitations` say who they are, `adaptive` which systems come next,
 `progress` how far a campaign is.
 """
 

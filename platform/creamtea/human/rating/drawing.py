@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
-from creamtea.human.rating.aiming import take_turns
+from creamtea.human.rating.adaptive import take_turns
 from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
 from creamtea.human.rating.page import (
     LEASE,
@@ -29,6 +29,7 @@ from creamtea.human.rating.page import (
 )
 from creamtea.human.rating.places import (
     Outlook,
+    is_adaptive,
     items_in_all,
     keeps_place,
     load_outlook,
@@ -47,8 +48,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
     those of the rater's present document before others (`places`). A page, most often one item,
     goes to at most k raters at a time (`ratings_per_item`: submitted or under a running lease) and never
     twice to one rater, skipped ones included. A lease that ran out is renewed while the item has a place
-    left; otherwise the rater gets another item. Where the campaign aims, segments have their turns a few at a
-    time, when a rater finds nothing else (`human.rating.aiming`).
+    left; otherwise the rater gets another item. In an adaptive design segments have their turns a part at a
+    time, when a rater finds nothing else (`human.rating.adaptive`).
 
     Raises RatingRefused where the campaign is not launched or the rater takes no part in it, ConsentMissing
     before the rater has agreed.
@@ -72,7 +73,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         if held is None and outlook.shortlist:  # the whole shortlist went to others meanwhile
             outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
-        while held is None and campaign.settings.get("aim") and take_turns(session, campaign):
+        while held is None and is_adaptive(campaign) and take_turns(session, campaign):
             outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
         if held is None:

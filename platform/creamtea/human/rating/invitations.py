@@ -120,7 +120,7 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
         .where(
             Item.campaign_id == campaign.id,
             Item.kind.in_(SYSTEM_KINDS),
-            Item.drawn.is_not(False),  # a campaign that aims has passed it over
+            Item.drawn.is_not(False),  # passed over
             left > 0,
             is_first_of_page(),
         )

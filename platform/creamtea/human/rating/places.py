@@ -41,6 +41,7 @@ from creamtea.store.tables import (
     Item,
     ItemKind,
     Rater,
+    shown_of,
 )
 
 SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
@@ -200,6 +201,10 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
     return finished
 
 
+def is_adaptive(campaign: Campaign) -> bool:
+    return campaign.settings.get("design") == "adaptive"
+
+
 def items_in_all(session: Session, campaign: Campaign) -> int:
     """How many items a rater may get beside the tutorial, attention checks and controls among them."""
     items, checks = session.execute(_sizes(), {"campaign": campaign.id}).one()
@@ -222,7 +227,7 @@ def _open_items(
     document's systems in an order of their own.
     """
     settings, document = campaign.settings, _present_document(past, now)
-    aims, as_documents = bool(settings.get("aim")), settings.get("unit") == "document"
+    adaptive, as_documents = is_adaptive(campaign), settings.get("unit") == "document"
     in_context = bool(document and settings.get("context"))
     values = {
         "campaign": campaign.id,
@@ -232,13 +237,13 @@ def _open_items(
         "document": document,
         "shortlist": SHORTLIST,
     }
-    rows = session.execute(_open_pages(aims, as_documents, in_context), values).all()
+    rows = session.execute(_open_pages(adaptive, as_documents, in_context), values).all()
     if settings.get("systems_per_page"):
         rows = _by_least_seen(len(campaign.systems), past, rows, as_documents)
     if as_documents:
         rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
     # another rater's document is for who finds no other, those whose turn is to come included
-    to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not aims, rows)]
+    to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not adaptive, rows)]
     return (to_be_had, int(rows[0][1])) if rows else ([], 0)
 
 
@@ -261,8 +266,8 @@ def _by_least_seen(
     units = [list(pages) for _, pages in parts]
 
     def often(pages: list[Row[Any]]) -> tuple[int, float]:
-        shown = {system for row in pages for system in row.systems}
-        return pages[0].turn, sum(seen[system] for system in shown) / len(shown)
+        shown = {system for row in pages for system in shown_of(row.systems, row.output_drawn)}
+        return pages[0].turn, sum(seen[system] for system in shown) / max(1, len(shown))
 
     ahead = sorted(units[:systems], key=often)
     return [row for pages in (*ahead, *units[systems:]) for row in pages]
@@ -433,7 +438,7 @@ def on_loan() -> Select[bool]:
 
 
 @cache
-def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]:
+def _open_pages(adaptive: bool, as_documents: bool, in_context: bool) -> Select[Any]:
     """Id, how many items there are in all, and what their order and their turn are told by."""
     taken = (
         select(Assignment.item_id, func.count().label("count"))
@@ -452,8 +457,8 @@ def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]
     # a page has as many controls as its first item, of its own size
     items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
     present = Item.document == bindparam("document")
-    # of a campaign that aims: those whose turn has not come are among what may come, and not to be had yet
-    waits = Item.drawn.is_(None) if aims else false()
+    # of an adaptive design: those whose turn has not come are among what may come, and not to be had yet
+    waits = Item.drawn.is_(None) if adaptive else false()
     turn: ColumnElement[int] = case((waits, 2), else_=0)
     begun = _begun_documents()
     if as_documents:
@@ -461,7 +466,10 @@ def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]
         turn = case((waits, 2), (present, 0), (free, 1), else_=3)
     elif in_context:
         turn = case((waits, 2), (present, 0), else_=1)
-    columns = (Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position)
+    columns = (
+        *(Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position),
+        Item.output_drawn,
+    )
     query = (
         select(*columns, turn.label("turn"))
         .outerjoin(taken, taken.c.item_id == Item.id)
@@ -473,7 +481,7 @@ def _open_pages(aims: bool, as_documents: bool, in_context: bool) -> Select[Any]
             is_first_of_page(),
             Item.id.not_in(_mine()),
             func.coalesce(taken.c.count, 0) < bindparam("k"),
-            Item.drawn.is_not(False),  # a campaign that aims has passed it over
+            Item.drawn.is_not(False),  # passed over
         )
     )
     if as_documents:
@@ -538,7 +546,7 @@ def _open_controls() -> Select[int, int, int, int]:
             Item.campaign_id == bindparam("campaign"),
             Item.kind.in_(CONTROL_KINDS),
             Item.id.not_in(_mine()),
-            Item.drawn.is_not(False),  # its spoilt text is one that a campaign that aims has passed over
+            Item.drawn.is_not(False),  # its spoilt text is not shown
         )
         .order_by(Item.position)
     )

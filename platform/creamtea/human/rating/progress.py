@@ -17,7 +17,7 @@ class KindProgress:
 
     kind: str
     items: int
-    passed_over: int  # of them, by a campaign that aims: nobody gets them
+    passed_over: int  # of them: not drawn by an adaptive design, so that nobody gets them
     # submitted assignments in the end, of ratings made elsewhere those that there are; of written items: by
     # as many raters as an item has
     wanted: int

@@ -22,6 +22,9 @@ from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scale import Scale
 from creamtea.stats.agreement import one_rating_each
+from creamtea.stats.incomplete import SystemEstimates, estimate_systems
+from creamtea.stats.paired import SIGNIFICANT
+from creamtea.stats.sequential import weights_at_the_end
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     CONTROL_KINDS,
@@ -73,7 +76,7 @@ class LeftOut:
     )
     skipped: int  # assignments that a rater skipped with a reason
     unrated_items: int  # items for the statistics without a rating that counts
-    passed_over: int  # items for the statistics that a campaign that aims never gives to anyone
+    passed_over: int  # items for the statistics that were not drawn, and that nobody gets
     incomplete_items: int  # with some, but fewer raters than were asked for
 
 
@@ -119,7 +122,11 @@ class Ratings(Scores):
     random: Booleans  # from the part that was drawn at random beside a choice by disagreement
     # (units,) `Item.block` of each: the systems that were drawn for it; None where all are rated
     blocks: Sequence[Mapping[str, Any] | None]
-    chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aim
+    chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aimed
+    # (units,) the number of the segment (document, where it is rated as one) in the order of first items
+    turn: Integers
+    turns: int  # of these numbers
+    finished: int  # how many of the first have all their ratings, but for items that somebody has skipped
     unit: Integers  # (scores,): rows of the units' arrays
     given: Scores  # all: of excluded raters, controls and tutorial items too
     # of exact repeats and bad references, by raters who count: WMT's rules make a rater's mean and deviation
@@ -285,12 +292,17 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     rated_items, raters_an_item = np.unique(item[counting][done], return_counts=True)
     passed_over = int((of_systems & np.array([row.drawn is False for row in rows], dtype=bool)).sum())
     for_systems = int(of_systems.sum()) - passed_over
-    skipped = session.scalar(
-        select(func.count())
-        .select_from(Assignment)
-        .join(Item, Item.id == Assignment.item_id)
+    skipped = session.scalars(
+        select(Item.id)
+        .join(Assignment, Item.id == Assignment.item_id)
         .where(mine, Assignment.skipped_at.is_not(None))
+    ).all()
+    turn = _in_order(names if settings.by_documents else segment, of_systems)
+    turns = int(turn.max(initial=-1)) + 1
+    waits = (
+        of_systems & ~np.isin(ids, skipped) & np.array([row.drawn is not False for row in rows], dtype=bool)
     )
+    waits[rated_items[raters_an_item >= facts.ratings_per_item]] = False
     known = settings.domains
     return Ratings(
         **_columns(given, counting),
@@ -304,6 +316,9 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         random=random,
         blocks=[rows[at].block for at in rated[first].tolist()],
         chance=chance,
+        turn=turn[rated][first],
+        turns=turns,
+        finished=int(turn[waits].min(initial=turns)),
         unit=unit,
         given=given,
         controls=Scores(**_columns(given, np.isin(given.kind, CONTROL_KINDS) & (given.rater < len(used)))),
@@ -315,7 +330,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
             excluded_ratings=int((of_excluded & of_systems[item]).sum()),
             replaced_ratings=int((~newest).sum()),
             control_ratings=int((~of_systems[item]).sum()),
-            skipped=int(skipped or 0),
+            skipped=len(skipped),
             unrated_items=for_systems - len(rated_items),
             passed_over=passed_over,
             incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()) if facts.is_planned else 0,
@@ -337,6 +352,14 @@ def _numbers(session: Session, first: Any, *others: Any, within: Callable[[Any],
     return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, 1 + len(others))
 
 
+def _in_order(keys: NDArray[Any], used: Booleans) -> Integers:
+    """(items,): keys of the used items, numbered in the order in which they come; −1 of others."""
+    _, first, number = np.unique(keys[used], return_index=True, return_inverse=True)
+    found = np.full(len(keys), -1, dtype=np.int64)
+    found[used] = np.argsort(np.argsort(first))[number]
+    return found
+
+
 def _in_points(scale: Scale, step: Integers) -> Array:
     """(scores,) of steps in points: exact fractions, rounded once; NaN of none."""
     used, at = np.unique(step, return_inverse=True)
@@ -353,6 +376,40 @@ def _chances(items: Sequence[Any], systems: int) -> Array:
         elif item.chance is not None:
             found[at] = item.chance
     return found
+
+
+def estimate_over_pages(
+    ratings: Ratings, weights: Array, alpha: float = SIGNIFICANT
+) -> SystemEstimates | None:
+    """Estimate the systems from all pages; None while no chain of pages connects them all.
+
+    A page is a rater's work on a segment. Where one output is shown at a time it is the segment with all of
+    its raters, whose severities are estimated, too: the results are then about these raters. `weights`
+    (units,): of their ratings those above 0 count.
+    """
+    each, systems = ratings.judgements, len(ratings.campaign.systems)
+    used = weights[each.unit] > 0
+    unit, rater, system = each.unit[used], each.rater[used], each.system[used]
+    together = ratings.campaign.protocol.max_outputs > 1
+    chances = np.ones((len(weights), systems, systems))
+    for at, block in enumerate(ratings.blocks):
+        if block is not None:
+            chances[at][np.ix_(block["systems"], block["systems"])] = block["chances"]
+    try:
+        return estimate_systems(
+            unit * max(1, len(ratings.raters)) + rater if together else unit,
+            system,
+            each.value[used],
+            systems,
+            cluster=unit if ratings.documents is None else ratings.documents[unit],
+            rater=rater if together else None,
+            effect=None if together else rater,
+            weight=weights[unit],
+            chance=weights_at_the_end(chances[unit, system]),
+            alpha=alpha,
+        )
+    except ValueError:  # the columns are right: what is missing are pages
+        return None
 
 
 def payloads(session: Session, ratings: Ratings) -> list[dict[str, Any] | None]:

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human.protocols import find_protocol
-from creamtea.human.rating.aiming import standings
 from creamtea.human.results.of_study import campaigns_of
 from creamtea.human.results.ratings import load_ratings, payloads, repeated_scores
+from creamtea.human.results.standings import standings
 from creamtea.orders.submission import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer
@@ -103,7 +103,7 @@ def campaign_report(
     if not len(ratings.value):
         return CampaignReport(whole, (), (), (), (), styles)
     aims, ended = ratings.campaign.settings.aim, ratings.submitted >= ratings.wanted
-    looked_at = aims or (complete and not ended)
+    looked_at = aims or (complete and not ended and not whole.is_adaptive)
     found = standings(session, ratings, whole.baseline, whole.delta) if looked_at else []
     means = verdicts.system_means(whole)
     states = {standing.system: standing.look.state for standing in found if aims}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,11 +13,11 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.step import Column
 from creamtea.human.protocols import Protocol
-from creamtea.human.results.ratings import Array, Integers, Ratings
+from creamtea.human.results.ratings import Array, Integers, Ratings, estimate_over_pages
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
 from creamtea.stats.estimate import Estimate
-from creamtea.stats.incomplete import SystemEstimates, estimate_systems
+from creamtea.stats.incomplete import LOOKS, SystemEstimates, last_look
 from creamtea.stats.sequential import weights_at_the_end
 from creamtea.store.tables import Item
 
@@ -52,34 +53,35 @@ class RatedCampaign:
         return any(self.ratings.blocks)
 
     @cached_property
-    def estimates(self) -> SystemEstimates | None:
-        """Estimate the systems from all pages; None while no chain of pages connects them all.
+    def is_adaptive(self) -> bool:
+        return self.in_blocks and self.ratings.campaign.settings.design == "adaptive"
 
-        A page is a rater's work on a segment. Where one output is shown at a time it is the segment with all
-        of its raters, whose severities are estimated, too: the results are then about these raters.
-        """
-        ratings, each = self.ratings, self.ratings.judgements
-        used = self.weights[each.unit] > 0
-        unit, rater, system = each.unit[used], each.rater[used], each.system[used]
-        together = self.protocol.max_outputs > 1
-        chances = np.ones((len(ratings.segment_index), len(self.systems), len(self.systems)))
-        for at, block in enumerate(ratings.blocks):
-            if block is not None:
-                chances[at][np.ix_(block["systems"], block["systems"])] = block["chances"]
-        try:
-            return estimate_systems(
-                unit * max(1, len(ratings.raters)) + rater if together else unit,
-                system,
-                each.value[used],
-                len(self.systems),
-                cluster=unit if self.documents is None else self.documents[unit],
-                rater=rater if together else None,
-                effect=None if together else rater,
-                weight=self.weights[unit],
-                chance=chances[unit, system],
-            )
-        except ValueError:  # the columns are right: what is missing are pages
+    @cached_property
+    def look(self) -> tuple[int, float] | None:
+        """The last look at an adaptive design (`stats.incomplete.last_look`)."""
+        return last_look(self.ratings.finished, self.ratings.turns)
+
+    @cached_property
+    def estimates(self) -> SystemEstimates | None:
+        """The systems, estimated from all pages; in an adaptive design from those of the last look. `missing`
+        says why there are none."""
+        if not self.is_adaptive:
+            return estimate_over_pages(self.ratings, self.weights)
+        if self.look is None:
             return None
+        turns, alpha = self.look
+        return estimate_over_pages(
+            self.ratings, np.where(self.ratings.turn < turns, self.weights, 0.0), alpha
+        )
+
+    @property
+    def missing(self) -> str:
+        """Why there are no estimates, if there are none."""
+        if self.is_adaptive and self.look is None:
+            turns = self.ratings.turns
+            first = math.ceil(LOOKS[0] * turns)
+            return f"the first of {len(LOOKS)} looks comes once {first:,} of {turns:,} are rated"
+        return "no chain of pages connects all systems yet"
 
     def weights_of(self, *systems: int) -> Array:
         """(units,): the units' weights in a mean of outputs that were rated with some probability q.

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
-from creamtea.human.rating.aiming import Standing
+from creamtea.human.results.standings import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.estimate import (
@@ -22,6 +22,7 @@ from creamtea.stats.estimate import (
     cluster_means,
     mean_estimate,
 )
+from creamtea.stats.incomplete import LOOKS as LOOKS_IN_BLOCKS
 from creamtea.stats.incomplete import SystemEstimates
 from creamtea.stats.paired import (
     FEW_RATERS,
@@ -69,7 +70,7 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
             cluster=ratings.together,
         )
         if judged.in_blocks:
-            mean = _mean_over_pages(found, system)
+            mean = _mean_over_pages(found, system, judged.missing)
         ratio = None if judged.protocol.relative else Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
@@ -79,12 +80,9 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
 
 
-UNCONNECTED = "no chain of pages connects all systems yet"
-
-
-def _mean_over_pages(found: SystemEstimates | None, system: int) -> MeanEstimate:
+def _mean_over_pages(found: SystemEstimates | None, system: int, missing: str) -> MeanEstimate:
     if found is None:
-        return MeanEstimate(reason=UNCONNECTED)
+        return MeanEstimate(reason=missing)
     low, high = (None if np.isnan(end[system]) else float(end[system]) for end in (found.low, found.high))
     return MeanEstimate(float(found.mean[system]), low, high, found.reason)
 
@@ -175,7 +173,7 @@ def compared(
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     several = max(1, len(positions))
     verdicts = [
-        judge_in_blocks(judged.estimates, baseline, system, judged.delta, UNCONNECTED)
+        judge_in_blocks(judged.estimates, baseline, system, judged.delta, judged.missing)
         if judged.in_blocks
         else judge_state(states[system], judged.delta, crossed[i], crossed_p[i])
         if system in states
@@ -308,7 +306,7 @@ def ranks(judged: RatedCampaign) -> Table:
     rows = []
     for system, name in enumerate(judged.systems):
         if found is None:
-            rows.append(Row(name, {"difference": Cell("absent", UNCONNECTED)}))
+            rows.append(Row(name, {"difference": Cell("absent", judged.missing)}))
             continue
         difference, half = float(found.difference[system, base]), float(found.half[system, base])
         low, high = (None, None) if found.reason else (difference - half, difference + half)
@@ -349,6 +347,14 @@ def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
         about += ", and the rater's severity"
     about += ". With 95 % probability all ranks lie in their ranges at once, and all differences of two "
     about += "systems in their intervals."
+    if judged.is_adaptive:
+        about += (
+            " Systems whose ranks are open come more often, so results are of the last of "
+            f"{len(LOOKS_IN_BLOCKS)} planned looks: all that is stated at these is right at once with 95 % "
+            "probability, whenever you look or end the campaign. Ratings after a look count at the next one."
+        )
+        if judged.look is not None:
+            about += f" This look is over {judged.look[0]:,} of {judged.ratings.turns:,}."
     if found is None:
         return about
     what = judged.ratings.together if judged.documents is not None else "segment"

@@ -1,36 +1,24 @@
-"""Campaigns that aim: how every comparison with the baseline stands, and what is rated next.
+"""How every comparison with the baseline stands before the end of a campaign.
 
-Documents (segments, where they stand alone) have their turns in the order of their first items, which was
-drawn from the campaign's seed. When a document's turn comes, one number u between 0 and 1 is drawn for it,
-and an output of it is to be rated if u is below the output's chance: 1 while the verdict of one of the
-systems that say it is open, a twentieth once it is settled or hopeless (`creamtea.stats.sequential`). The
-baseline's chance is the highest on the segment, so that whatever is rated, is rated beside it. Chances and
-outcomes are stored with the items; means weighted by inverse chances are unbiased. A comparison whose chance
-has fallen is over: its verdict is that of the units before.
-
-Where outputs stand side by side, an item is composed when its turn comes: it shows the outputs that are
-drawn, the baseline's and those of open systems, and its controls show the same. Where scores are relative,
-each item is a pair with the baseline, a unit of its own, with the chance of the other system.
+Campaigns of versions before 0.3 could aim: when a document's turn came, each output of it was drawn with a
+chance, 1 while the verdict of one of its systems was open, a twentieth once it was settled or hopeless.
+Chances and outcomes are stored with the items (`Item.chance`, `Item.drawn`, and by outputs). A comparison
+whose chance has fallen is over: its verdict is that of the units before. What had no turn is rated in full.
 """
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
-from creamtea.human.making.settings import settings_of
-from creamtea.human.protocols import find_protocol
-from creamtea.human.results.ratings import Array, Ratings, documents_apart, load_ratings
-from creamtea.stats.sequential import Look, State, course, look, probability, unbiased_mean
-from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Assignment, Campaign, Item, Rater
-
-BLOCK = 5  # segments at least that have their turn at once: as many are rated before the next look
+from creamtea.human.results.ratings import Array, Ratings, documents_apart
+from creamtea.stats.sequential import Look, course, look, unbiased_mean
+from creamtea.store.tables import SYSTEM_KINDS, Assignment, Item, Rater
 
 
 @dataclass(frozen=True)
@@ -247,115 +235,3 @@ def _complete(ratings: Ratings) -> dict[int, tuple[int, Array]]:
     if ratings.campaign.protocol.relative:
         keys = ratings.item[np.unique(ratings.unit, return_index=True)[1]]
     return {int(key): (unit, enough[unit]) for unit, key in enumerate(keys)}
-
-
-def take_turns(session: Session, campaign: Campaign) -> bool:
-    """Give the next documents their turn; False where none is left. Call it with the campaign's lock, so that
-    a document has one turn."""
-    protocol = find_protocol(campaign.protocol, campaign.settings)
-    planned = _planned(session, campaign.id, relative=protocol.relative)
-    waiting: dict[int, dict[int, None]] = defaultdict(dict)  # document → segments
-    for place in planned.values():
-        if None in place.drawn.values():
-            waiting[place.document][place.segment] = None
-    if not waiting:
-        return False
-    settings = settings_of(campaign.settings)
-    baseline = settings.position_of_baseline(campaign.systems)
-    so_far = standings(
-        session, load_ratings(session, campaign), baseline, settings.delta or protocol.usual_delta
-    )
-    states = {standing.system: standing.look.state for standing in so_far}
-    turned: dict[int, float] = {}
-    for segments in waiting.values():  # in the order of their first items
-        if len(turned) >= BLOCK:
-            break
-        u = random.Random(f"{campaign.seed}/turn/{next(iter(segments))}").random()
-        turned.update(dict.fromkeys(segments, u))
-    items = session.scalars(
-        select(Item).where(
-            Item.campaign_id == campaign.id,
-            Item.kind.in_(SYSTEM_KINDS),
-            Item.segment_index.in_(turned),
-            Item.drawn.is_(None),
-        )
-    ).all()
-    # where the number of outputs is fixed, an item is rated as a whole
-    side_by_side = protocol.max_outputs > protocol.min_outputs and not protocol.relative
-    texts = _texts(items) if side_by_side else {item.id: [list(item.systems)] for item in items}
-    by_segment: dict[int, list[Item]] = defaultdict(list)
-    for item in items:
-        by_segment[item.segment_index].append(item)
-    for segment, own in by_segment.items():
-        shared = None if protocol.relative else baseline
-        chances = chances_on([texts[item.id] for item in own], states, shared)
-        for item, of_item in zip(own, chances, strict=True):
-            item.chance = max(of_item.values())
-            item.drawn = turned[segment] < item.chance
-            if side_by_side:
-                item.output_chances = [of_item[system] for system in item.systems]
-                item.output_drawn = [turned[segment] < chance for chance in item.output_chances]
-    if side_by_side:
-        _show_the_same(session, {item.id: item for item in items})
-    session.flush()
-    return True
-
-
-def _texts(items: Sequence[Item]) -> dict[int, list[list[int]]]:
-    """Item → its systems by what they say, on the item, or in the whole document where that is on pages: a
-    system's text is there from its beginning to its end, or not at all."""
-    pages: dict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        if item.page is not None:
-            pages[item.document].append(item)
-    found = {}
-    for item in items:
-        said: dict[int, list[tuple[int, str]]] = {system: [] for system in item.systems}
-        for read in pages[item.document] if item.page is not None else [item]:
-            for system, output in zip(read.systems, read.outputs, strict=True):
-                said.setdefault(system, []).append((read.segment_index, output))
-        groups: dict[tuple[tuple[int, str], ...], list[int]] = defaultdict(list)
-        for system in item.systems:
-            groups[tuple(sorted(said[system]))].append(system)
-        found[item.id] = list(groups.values())
-    return found
-
-
-def chances_on(
-    items: Sequence[Sequence[Sequence[int]]], states: Mapping[int, State], baseline: int | None
-) -> list[dict[int, float]]:
-    """Of a segment's items, each the systems of its texts: the chance of each system's output.
-
-    That of a text is the highest of all that say it. The `baseline` has no state of its own: its text has the
-    highest chance on the segment (None: each item shows it anyway).
-    """
-    chances = [
-        [max(probability(states.get(system, State.HOPELESS)) for system in text) for text in texts]
-        for texts in items
-    ]
-    highest = max(chance for of_item in chances for chance in of_item)
-    return [
-        {
-            system: highest if baseline in text else chance
-            for text, chance in zip(texts, of_item, strict=True)
-            for system in text
-        }
-        for texts, of_item in zip(items, chances, strict=True)
-    ]
-
-
-def _show_the_same(session: Session, originals: dict[int, Item]) -> None:
-    """Controls show what their originals do. One whose spoilt text is passed over tells nothing and is not
-    shown; of a page with several one suffices."""
-    controls = session.scalars(
-        select(Item).where(Item.original_id.in_(originals), Item.kind.in_(CONTROL_KINDS))
-    ).all()
-    pages: dict[int, list[Item]] = defaultdict(list)
-    for control in controls:
-        assert control.original_id is not None  # what was asked for
-        control.output_drawn = originals[control.original_id].output_drawn
-        pages[control.position if control.page is None else control.page].append(control)
-    for page in pages.values():
-        tells = any(control.degraded is None or control.degraded in control.shown for control in page)
-        for control in page:
-            control.drawn = tells

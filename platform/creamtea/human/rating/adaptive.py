@@ -1,0 +1,110 @@
+"""Adaptive designs: the systems of the next segments, or documents, are drawn when their turn comes.
+
+Segments (documents, where they are rated as one) have their turns in the order of their first items, which
+was drawn from the campaign's seed, a tenth of them at a time. Before each part it is known which systems are
+still worth comparing (`stats.incomplete.open_systems`), and `making.design.adaptive_blocks` draws the part's
+blocks: their probabilities depend on earlier ratings only, and are stored with each item. Until its turn an
+item has the outputs of all systems; then it shows those of its block, or is passed over if they are too few.
+Controls show what their originals do.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Integer, func, select
+from sqlalchemy.orm import Session
+
+from creamtea.human.making.controls import spoil_shown
+from creamtea.human.making.design import STEPS, adaptive_blocks
+from creamtea.human.making.settings import settings_of
+from creamtea.human.protocols import find_protocol
+from creamtea.human.results.ratings import estimate_over_pages, load_ratings
+from creamtea.stats.incomplete import open_systems
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Campaign, Item, ItemKind
+
+
+def take_turns(session: Session, campaign: Campaign) -> bool:
+    """Draw the systems of the next part; return False where nothing is left.
+
+    Call it with the campaign's lock, so that each segment has one turn.
+    """
+    settings = settings_of(campaign.settings)
+    protocol = find_protocol(campaign.protocol, campaign.settings)
+    size = settings.block_size(len(campaign.systems))
+    assert size is not None  # `CampaignSettings.complete` has seen to it
+    key: Any = Item.document if settings.by_documents else Item.segment_index
+    rows = session.execute(
+        select(key, func.max(Item.drawn.is_(None).cast(Integer)))
+        .where(Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS))
+        .group_by(key)
+        .order_by(func.min(Item.position))
+    ).all()
+    waiting = [row[0] for row in rows if row[1]]
+    if not waiting:
+        return False
+    done = len(rows) - len(waiting)
+    open_ones = list(range(len(campaign.systems)))
+    ratings = load_ratings(session, campaign) if done else None
+    found = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
+    if found is not None:
+        delta = settings.delta or protocol.usual_delta
+        open_ones = open_systems(found, delta, done / len(rows), size)
+    turned = waiting[: math.ceil(len(rows) / STEPS)]
+    blocks = adaptive_blocks(
+        len(turned), len(campaign.systems), size, open_ones, f"{campaign.seed}/blocks/{done}"
+    )
+    parts: dict[str | int, list[Item]] = {name: [] for name in turned}
+    controls: list[Item] = []
+    for item in session.scalars(
+        select(Item).where(Item.campaign_id == campaign.id, key.in_(turned)).order_by(Item.position)
+    ):
+        if ItemKind(item.kind).rates_systems:
+            parts[item.document if settings.by_documents else item.segment_index].append(item)
+        elif item.kind in CONTROL_KINDS:
+            controls.append(item)
+    for own, block in zip(parts.values(), blocks, strict=True):
+        drawn = set(block["systems"])
+        for item in own:
+            item.block = block
+            item.output_drawn = [system in drawn for system in item.systems]
+        pages: dict[int, list[Item]] = defaultdict(list)
+        for item in own:
+            pages[item.position if item.page is None else item.page].append(item)
+        for page in pages.values():
+            # texts that are the same on the whole page are one
+            texts = {
+                tuple(dict(zip(item.systems, item.outputs, strict=True)).get(system) for item in page)
+                for system in drawn
+                if system in page[0].systems
+            }
+            tells = len(texts) >= protocol.min_outputs
+            for item in page:
+                item.drawn = tells
+    _show_the_same(campaign.seed, controls, {item.id: item for own in parts.values() for item in own})
+    session.flush()
+    return True
+
+
+def _show_the_same(seed: int, controls: Sequence[Item], originals: Mapping[int, Item]) -> None:
+    """Make controls show what their originals do, with one of the shown texts spoilt in a bad reference; of a
+    page with several, one suffices. Those that tell nothing are passed over."""
+    pages: dict[int, list[Item]] = defaultdict(list)
+    for control in controls:
+        assert control.original_id is not None  # all controls have one
+        original = originals[control.original_id]
+        control.output_drawn, control.block = original.output_drawn, original.block
+        control.drawn = original.drawn
+        pages[control.position if control.page is None else control.page].append(control)
+    for page in pages.values():
+        spoilt = [
+            spoil_shown(item, random.Random(f"{seed}/spoilt/{item.position}"))
+            for item in page
+            if item.kind == ItemKind.BAD_REFERENCE
+        ]
+        for control in page:
+            control.drawn = bool(control.drawn) and (not spoilt or any(spoilt))

@@ -1,0 +1,316 @@
+"""Adaptive designs: blocks are drawn when their turn comes, from what was rated before, and stored."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rated_study import fill_study
+from ready_campaigns import PLAIN
+from small_campaigns import add_rater
+from sqlalchemy import select
+
+from creamtea.errors import InputError
+from creamtea.human import rating as assignment
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.storing import collect
+from creamtea.human.making import campaigns, design, launching
+from creamtea.human.making.outputs import Documents
+from creamtea.human.protocols import find_protocol
+from creamtea.human.rating.progress import by_kind
+from creamtea.human.results.ratings import load_ratings
+from creamtea.report.human.build import build_human
+from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Assignment, Item, Rater, Segment
+
+NAMES = [f"s{number}" for number in range(6)]
+MEANS = np.array([0, 0, 1, 1, 8, 12])  # steps above 5: the last two are soon decided
+SEGMENTS = 60
+
+
+@pytest.fixture(autouse=True)
+def few_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that designs that cannot be balanced do not take seconds."""
+    monkeypatch.setattr(design, "MAX_EXCHANGES", 200)
+
+
+@pytest.fixture
+def many(database: Database) -> Database:
+    outputs = [[f"o{segment}-{system} a b c d" for system in range(6)] for segment in range(SEGMENTS)]
+    fill_study(database, systems=NAMES, outputs=outputs)
+    with database.transaction() as session:
+        for segment in session.scalars(select(Segment)):
+            segment.reference = f"reference {segment.index} of the test set"
+    return database
+
+
+def make(
+    database: Database, protocol: str = "contrastive-da", name: str = "c", documents: int = 0, **settings: Any
+) -> None:
+    """`documents`: of so many segments each."""
+    names = Documents(tuple(f"d{at // documents}" for at in range(SEGMENTS))) if documents else None
+    given = {"systems_per_page": 3, "design": "adaptive", "unit": "document" if documents else "segment"}
+    request = campaigns.CampaignRequest(
+        study="jam",
+        test_set="test",
+        systems=NAMES,
+        protocol=protocol,
+        settings=PLAIN.model_copy(update={**given, **settings}),
+        documents=names,
+    )
+    campaigns.create_campaign(database, name, request)
+
+
+def system_of(text: str) -> int:
+    """The system that says this; 0 of a spoilt text without its first word."""
+    first = text.split(" ")[0]
+    return int(first.split("-")[1]) if "-" in first else 0
+
+
+def rate(database: Database, people: int, stop: int | None = None, name: str = "c") -> None:
+    """Raters take turns until nothing is left, or so many pages are rated."""
+    with database.session() as session:
+        draft = find_campaign(session, name).state == "draft"
+    if draft:
+        launching.launch(database, name)
+        for number in range(people):
+            add_rater(database, f"rater {number}", name)
+    with database.session() as session:
+        campaign = find_campaign(session, name)
+        protocol, raters = find_protocol(campaign.protocol), [rater.id for rater in campaign_raters(session)]
+    rng, done, working = np.random.default_rng(2), 0, list(raters)
+    while working and done != stop:
+        for rater in list(working):
+            work = assignment.next_item(database, rater)
+            if work is None:
+                working.remove(rater)
+                continue
+            systems = [system_of(text) for text in work.outputs]
+            if protocol.relative:
+                first = int(MEANS[systems[0]] > MEANS[systems[1]]) + int(
+                    MEANS[systems[0]] >= MEANS[systems[1]]
+                )
+                answers: list[Any] = [first, 2 - first]
+            else:
+                answers = [int(np.clip(5 + MEANS[at] + rng.integers(-2, 3), 0, 25)) for at in systems]
+                if protocol.name == "cesa":
+                    answers = [{"score": answer, "spans": []} for answer in answers]
+            assignment.submit(database, rater, work.assignment_id, answers)
+            done += 1
+            if done == stop:
+                break
+
+
+def campaign_raters(session: Any) -> list[Any]:
+    return list(session.scalars(select(Rater).order_by(Rater.id)))
+
+
+def items_of(database: Database, name: str = "c") -> list[Item]:
+    with database.session() as session:
+        campaign = find_campaign(session, name)
+        return list(session.scalars(select(Item).filter_by(campaign_id=campaign.id).order_by(Item.position)))
+
+
+# ---------------------------------------------------------------- turns
+
+
+def test_pages_are_drawn_a_tenth_at_a_time(many: Database) -> None:
+    make(many)
+    assert {item.block for item in items_of(many)} == {None}
+    rate(many, people=2, stop=1)
+    items = items_of(many)
+    turned = [item for item in items if item.drawn]
+    assert turned == items[: SEGMENTS // 10]
+    assert all(item.shown == (item.block or {})["systems"] and len(item.shown) == 3 for item in turned)
+    one, two = 3 / 6, 3 * 2 / (6 * 5)  # before anything is known all systems are drawn alike
+    assert (turned[0].block or {})["chances"] == [[one, two, two], [two, one, two], [two, two, one]]
+    rate(many, people=2)
+    assert all(item.drawn for item in items_of(many))
+
+
+def test_open_systems_come_more_often_and_raters_see_only_what_was_drawn(many: Database) -> None:
+    make(many)
+    rate(many, people=3)
+    items = items_of(many)
+    later = Counter(at for item in items[30:] for at in item.shown)
+    assert min(later[at] for at in range(4)) > max(later[4], later[5]) > 0
+    with many.session() as session:
+        orders = session.execute(select(Assignment.item_id, Assignment.order)).all()
+        ratings = load_ratings(session, find_campaign(session, "c"))
+    shown = {item.id: item.shown for item in items}
+    for item, order in orders:
+        assert sorted(system for group in order for system in group) == shown[item]
+    assert (ratings.turns, ratings.finished, len(orders)) == (SEGMENTS, SEGMENTS, SEGMENTS)
+    chances = {round(block["chances"][0][1], 6) for block in ratings.blocks if block is not None}
+    assert len(chances) > 1
+    assert all(0 < chance <= 1 for chance in chances)
+
+
+def test_the_past_alone_decides(many: Database) -> None:
+    """The same answers lead to the same blocks, whatever comes later."""
+    make(many)
+    make(many, name="d")
+    for name in ("c", "d"):
+        launching.launch(many, name)
+    first, second = add_rater(many, "anna", "c"), add_rater(many, "ben", "d")
+    for _ in range(20):
+        for rater in (first, second):
+            work = assignment.next_item(many, rater)
+            assert work is not None
+            systems = [system_of(text) for text in work.outputs]
+            assignment.submit(many, rater, work.assignment_id, [int(5 + MEANS[at]) for at in systems])
+    assert [item.block for item in items_of(many)] == [item.block for item in items_of(many, "d")]
+
+
+@pytest.mark.parametrize("protocol", ["contrastive-da", "da", "preference"])
+def test_a_document_keeps_its_systems(many: Database, protocol: str) -> None:
+    if protocol == "preference":
+        make(many, protocol, select="differing")
+    else:
+        make(many, protocol, documents=3, segments_per_page=2)
+    rate(many, people=2)
+    shown: dict[str | int, set[int]] = defaultdict(set)
+    for item in items_of(many):
+        key = item.document or item.segment_index
+        assert item.drawn == ((set(item.systems) & set((item.block or {})["systems"])) != set()) or (
+            protocol == "preference"
+        )
+        if item.drawn:
+            shown[key].update(item.shown)
+            assert len(item.shown) == {"da": 1, "preference": 2, "contrastive-da": 3}[protocol]
+    assert {len(systems) for systems in shown.values()} == {3}
+    with many.session() as session:
+        campaign = find_campaign(session, "c")
+        (kind,) = by_kind(session, campaign)
+    assert kind.submitted == kind.wanted == kind.items - kind.passed_over
+    assert build_human(many, "c").table("ranks").rows
+
+
+# ---------------------------------------------------------------- controls, registration, exchange
+
+
+def test_controls_show_what_their_originals_do_with_one_text_spoilt(many: Database) -> None:
+    make(many, bad_references=5, repeats=5)
+    rate(many, people=1)
+    items = items_of(many)
+    originals = {item.id: item for item in items}
+    kinds = Counter(item.kind for item in items if item.drawn)
+    assert (kinds["bad-reference"], kinds["repeat"]) == (5, 5)
+    for item in items:
+        if item.original_id is None:
+            continue
+        original = originals[item.original_id]
+        assert (item.shown, item.block) == (original.shown, original.block)
+        differs = [
+            system
+            for system, own, other in zip(item.systems, item.outputs, original.outputs, strict=True)
+            if own != other
+        ]
+        assert differs == ([] if item.kind == "repeat" else [item.degraded])
+        assert set(differs) <= set(item.shown)
+
+
+def test_the_registration_stands_while_blocks_are_drawn(many: Database) -> None:
+    make(many, bad_references=3)
+    rate(many, people=2)
+    with many.transaction() as session:
+        campaign = find_campaign(session, "c")
+        assert launching.changes(session, campaign) == []
+        analysis = (campaign.registered or {})["analysis"]
+        assert "looks after 40%, 60%, 80%, 100%" in analysis["early end"]
+        assert "weigh 1/√q" in analysis["items"]
+        item = session.scalars(select(Item).filter_by(campaign_id=campaign.id)).all()[0]
+        item.outputs = ["other", *item.outputs[1:]]
+        session.flush()
+        assert launching.changes(session, campaign) == ["items"]
+
+
+def test_an_export_brings_everything_back(many: Database, tmp_path: Path) -> None:
+    make(many, bad_references=3)
+    rate(many, people=1, stop=30)
+    export_campaign(many, "c", "jsonl", tmp_path / "out", "test")
+    import_campaign(many, tmp_path / "out", "jsonl", ImportFacts("again"), "test")
+    assert collect(many, "c").items == collect(many, "again").items
+    before, after = (build_human(many, name).table("ranks") for name in ("c", "again"))
+    assert before.rows == after.rows
+
+
+# ---------------------------------------------------------------- results
+
+
+def test_results_come_at_looks(many: Database) -> None:
+    make(many)
+    rate(many, people=8, stop=23)
+    early = build_human(many, "c")
+    assert "the first of 4 looks comes once 24 of 60 are rated" in {
+        row.cells["verdict"].note for row in early.table("comparisons").rows
+    }
+    rate(many, people=8, stop=1)
+    first = build_human(many, "c").table("ranks")
+    assert "This look is over 24 of 60." in first.about
+    rate(many, people=8, stop=5)
+    assert build_human(many, "c").table("ranks").rows == first.rows
+    rate(many, people=8)
+    last = build_human(many, "c")
+    assert "This look is over 60 of 60." in last.table("ranks").about
+    ranks = {row.name: row.cells for row in last.table("ranks").rows}
+    assert (ranks["s5"]["rank_low"].value, ranks["s5"]["rank_high"].value) == (1, 1)
+    assert "looks" not in {block.key for _, block in last.walk() if hasattr(block, "key")}
+
+
+def test_a_skipped_page_holds_no_look_up(many: Database) -> None:
+    make(many)
+    launching.launch(many, "c")
+    anna = add_rater(many, "anna")
+    work = assignment.next_item(many, anna)
+    assert work is not None
+    assignment.skip(many, anna, work.assignment_id, "I do not understand the source")
+    rate(many, people=1)
+    with many.session() as session:
+        ratings = load_ratings(session, find_campaign(session, "c"))
+    assert (ratings.turns, ratings.finished) == (SEGMENTS, SEGMENTS)
+    assert len(ratings.segment_index) == SEGMENTS - 1
+
+
+# ---------------------------------------------------------------- campaigns made before
+
+
+def test_a_campaign_that_aimed_finishes_by_rating_what_is_left(many: Database) -> None:
+    request = campaigns.CampaignRequest(
+        study="jam", test_set="test", systems=NAMES[:3], settings=PLAIN, protocol="contrastive-da"
+    )
+    campaigns.create_campaign(many, "c", request)
+    launching.launch(many, "c")
+    with many.transaction() as session:
+        campaign = find_campaign(session, "c")
+        campaign.settings = {**campaign.settings, "aim": True}
+        for at, item in enumerate(session.scalars(select(Item).order_by(Item.position))):
+            if at < 30:  # had their turn: of the last six the third system was settled
+                item.chance, item.drawn = 1.0, True
+                item.output_chances = [1.0, 1.0, 1.0 if at < 24 else 0.05]
+                item.output_drawn = [True, True, at < 24]
+    anna = add_rater(many, "anna")
+    seen = []
+    while (work := assignment.next_item(many, anna)) is not None:
+        seen.append(len(work.outputs))
+        systems = [system_of(text) for text in work.outputs]
+        assignment.submit(many, anna, work.assignment_id, [5 + at + len(seen) % 3 * at for at in systems])
+    assert seen == [3] * 24 + [2] * 6 + [3] * 30
+    report = build_human(many, "c")
+    looks = {row.name: row.cells for row in report.table("looks").rows}
+    assert looks["s2"]["state"].words == "better"
+    assert "group-sequential" in report.table("comparisons").about
+
+
+def test_a_draft_that_aims_is_made_anew(many: Database) -> None:
+    make(many)
+    with many.transaction() as session:
+        campaign = find_campaign(session, "c")
+        campaign.settings = {**campaign.settings, "aim": True}
+    with pytest.raises(InputError, match=r"sample\.design adaptive has replaced"):
+        launching.launch(many, "c")
