@@ -195,7 +195,11 @@ def test_the_proverbs_need_no_training_of_their_own(pair: str, stem: str) -> Non
 @pytest.mark.slow
 def test_steps_of_a_variant_are_those_that_its_resources_may_be_for() -> None:
     for file in FILES:
-        planned = plan(load_study(file).study, None)
+        study = load_study(file).study
+        planned = plan(study, None)
         kinds = {step.key: STEP_KINDS[step.kind] for step in planned.steps}
+        imported = {name for name, system in study.systems.items() if system.model is not None}
         for node in planned.nodes:
+            if node.labels.get("system") in imported:
+                continue  # such a system has no variant
             assert is_of_a_variant(kinds[node.key]) == ("variant" in node.labels), node.node
