@@ -110,7 +110,7 @@ def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
         ({"case_sensitive": True}, TER(case_sensitive=True)),
         ({"normalized": True}, TER(normalized=True)),
     ],
-    ids=str,
+    ids=["usual", "case_sensitive", "normalized"],
 )
 @given(pairs=pairs)
 def test_ter_equals_sacrebleu_on_corpora_and_sentences(

@@ -226,7 +226,7 @@ def test_an_import_of_a_folder_may_choose_its_baseline(
         import_campaign(other, folder, "csv", ImportFacts("more", baseline="nobody"), "test")
 
 
-@pytest.mark.parametrize("facts", [{"statistics": Path("nowhere.txt")}, {"first_segment": 0}])
+@pytest.mark.parametrize("facts", [{"rater_statistics": Path("nowhere.txt")}, {"first_segment": 0}])
 def test_what_only_appraise_has_is_refused_elsewhere(
     database: Database, other: Database, tmp_path: Path, facts: dict[str, Any]
 ) -> None:

@@ -319,7 +319,8 @@ class CampaignSettings(
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
 
-    # of versions before 0.3: outputs were rated where a verdict was open (`human.results.standings`)
+    # of campaigns launched before `sample.design`: outputs were rated where a verdict was open
+    # (`human.results.standings`)
     aim: Annotated[bool, Field(exclude_if=lambda aims: not aims)] = False
     # of scores of MQM in an import whose errors cost hundredths, say; None: one
     decimals: Decimals = None
