@@ -1,9 +1,10 @@
 """How every comparison with the baseline stands before the end of a campaign.
 
 Campaigns that were launched before `sample.design` could aim: when a document's turn came, each output of it
-was drawn with a chance, 1 while the verdict of one of its systems was open, a twentieth once it was settled or hopeless.
-Chances and outcomes are stored with the items (`Item.chance`, `Item.drawn`, and by outputs). A comparison
-whose chance has fallen is over: its verdict is that of the units before. What had no turn is rated in full.
+was drawn with a chance, 1 while the verdict of one of its systems was open, a twentieth once it was settled
+or hopeless. Chances and outcomes are stored with the items (`Item.chance`, `Item.drawn`, and by outputs). A
+comparison whose chance has fallen is over: its verdict is that of the units before. What had no turn is
+rated in full.
 """
 
 from __future__ import annotations
