@@ -12,6 +12,7 @@ from rated_study import fill_study
 from ready_campaigns import PLAIN
 from small_campaigns import add_rater
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
@@ -21,12 +22,14 @@ from creamtea.human.formats.storing import collect
 from creamtea.human.making import campaigns, design, launching
 from creamtea.human.making.outputs import Documents
 from creamtea.human.protocols import find_protocol
+from creamtea.human.rating import drawing
+from creamtea.human.rating.adaptive import NextPart, next_part, take_turns
 from creamtea.human.rating.progress import by_kind
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Assignment, Item, Rater, Segment
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Segment
 
 NAMES = [f"s{number}" for number in range(6)]
 MEANS = np.array([0, 0, 1, 1, 8, 12])  # steps above 5: the last two are soon decided
@@ -117,6 +120,36 @@ def items_of(database: Database, name: str = "c") -> list[Item]:
 
 
 # ---------------------------------------------------------------- turns
+
+
+def test_a_part_that_somebody_else_has_drawn_is_not_drawn_again(many: Database) -> None:
+    make(many)
+    launching.launch(many, "c")
+    with many.transaction() as session:
+        campaign = find_campaign(session, "c")
+        part = next_part(session, campaign)
+        assert part == NextPart(0, list(range(6)))
+        assert take_turns(session, campaign, part)
+        drawn = [item.block for item in session.scalars(select(Item).order_by(Item.position))]
+        assert sum(block is not None for block in drawn) == SEGMENTS // design.STEPS
+        assert take_turns(session, campaign, part)  # look again: there is something to rate
+        assert [item.block for item in session.scalars(select(Item).order_by(Item.position))] == drawn
+
+
+def test_systems_are_not_estimated_while_the_campaign_is_locked(
+    many: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[bool] = []
+
+    def note(session: Session, campaign: Campaign, part: NextPart | None) -> bool:
+        locked.append(part is None)
+        return take_turns(session, campaign, part)
+
+    monkeypatch.setattr(drawing, "take_turns", note)
+    make(many)
+    rate(many, 2)
+    assert locked.count(False) >= design.STEPS
+    assert not any(locked[:-2])  # with nothing left to draw, each rater looks once
 
 
 def test_pages_are_drawn_a_tenth_at_a_time(many: Database) -> None:

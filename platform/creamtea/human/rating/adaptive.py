@@ -14,6 +14,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Integer, func, select
@@ -28,16 +29,36 @@ from creamtea.stats.incomplete import open_systems
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Campaign, Item, ItemKind
 
 
-def take_turns(session: Session, campaign: Campaign) -> bool:
-    """Draw the systems of the next part; return False where nothing is left.
+@dataclass(frozen=True)
+class NextPart:
+    """`done`: segments (documents) whose systems are drawn; `open_ones`: the systems that are still open."""
 
-    Call it with the campaign's lock, so that each segment has one turn.
+    done: int
+    open_ones: list[int]
+
+
+def next_part(session: Session, campaign: Campaign) -> NextPart | None:
+    """Find out which systems the next part is about; None where no part is left.
+
+    Estimating 60 systems takes seconds, so call it before the campaign is locked.
     """
+    waiting, done = _waiting(session, campaign)
+    if not waiting:
+        return None
     settings = settings_of(campaign.settings)
-    protocol = find_protocol(campaign.protocol, campaign.settings)
     size = settings.block_size(len(campaign.systems))
     assert size is not None  # `CampaignSettings.complete` has seen to it
-    key: Any = Item.document if settings.by_documents else Item.segment_index
+    ratings = load_ratings(session, campaign) if done else None
+    found = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
+    if found is None:
+        return NextPart(done, list(range(len(campaign.systems))))
+    delta = settings.delta or find_protocol(campaign.protocol, campaign.settings).usual_delta
+    return NextPart(done, open_systems(found, delta, done / (done + len(waiting)), size))
+
+
+def _waiting(session: Session, campaign: Campaign) -> tuple[list[int | str], int]:
+    """Return the segments (documents) that wait for their turn, in order, and the number of others."""
+    key = _unit_of(campaign)
     rows = session.execute(
         select(key, func.max(Item.drawn.is_(None).cast(Integer)))
         .where(Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS))
@@ -45,18 +66,33 @@ def take_turns(session: Session, campaign: Campaign) -> bool:
         .order_by(func.min(Item.position))
     ).all()
     waiting = [row[0] for row in rows if row[1]]
-    if not waiting:
+    return waiting, len(rows) - len(waiting)
+
+
+def _unit_of(campaign: Campaign) -> Any:
+    return Item.document if settings_of(campaign.settings).by_documents else Item.segment_index
+
+
+def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> bool:
+    """Draw the systems of the next part, unless somebody has; return False where nothing is left.
+
+    Call it with the campaign's lock, so that each segment has one turn.
+    """
+    waiting, done = _waiting(session, campaign)
+    if part is None:
+        part = next_part(session, campaign)
+    if not waiting or part is None:
         return False
-    done = len(rows) - len(waiting)
-    open_ones = list(range(len(campaign.systems)))
-    ratings = load_ratings(session, campaign) if done else None
-    found = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
-    if found is not None:
-        delta = settings.delta or protocol.usual_delta
-        open_ones = open_systems(found, delta, done / len(rows), size)
-    turned = waiting[: math.ceil(len(rows) / STEPS)]
+    if part.done != done:
+        return True
+    settings = settings_of(campaign.settings)
+    protocol = find_protocol(campaign.protocol, campaign.settings)
+    size = settings.block_size(len(campaign.systems))
+    assert size is not None  # `CampaignSettings.complete` has seen to it
+    key = _unit_of(campaign)
+    turned = waiting[: math.ceil((done + len(waiting)) / STEPS)]
     blocks = adaptive_blocks(
-        len(turned), len(campaign.systems), size, open_ones, f"{campaign.seed}/blocks/{done}"
+        len(turned), len(campaign.systems), size, part.open_ones, f"{campaign.seed}/blocks/{done}"
     )
     parts: dict[str | int, list[Item]] = {name: [] for name in turned}
     controls: list[Item] = []

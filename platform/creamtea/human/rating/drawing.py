@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
-from creamtea.human.rating.adaptive import take_turns
+from creamtea.human.rating.adaptive import next_part, take_turns
 from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
 from creamtea.human.rating.page import (
     LEASE,
@@ -65,6 +65,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         held = _held(session, campaign, rater_id, now)
         if held is not None and held.first_assignment.lease_until > now + lease / 2:
             return as_work(campaign, held, outlook, document_score_of(session, campaign, held))
+        ends = is_adaptive(campaign) and held is None and not outlook.shortlist
+        part = next_part(session, campaign) if ends else None
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         rater = active_rater(session, campaign, rater_id)
@@ -73,7 +75,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         if held is None and outlook.shortlist:  # the whole shortlist went to others meanwhile
             outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
-        while held is None and is_adaptive(campaign) and take_turns(session, campaign):
+        while held is None and is_adaptive(campaign) and take_turns(session, campaign, part):
+            part = None
             outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
         if held is None:
