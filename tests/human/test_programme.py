@@ -88,7 +88,7 @@ def test_every_mistake_of_all_directions_is_named_once_with_its_line(folder: Pat
     text = (SHARED + DIRECTIONS).replace("items: 6", "itms: 6").replace("ratings_per_item: 3", "ratings: 3")
     assert mistakes(folder, text) == [
         "4: sample.itms: found an unknown key, allowed one of kind, items, unit, segments_per_page, "
-        "systems_per_page, strata, metrics, random_share, differ_between, aim (did you mean items?)",
+        "systems_per_page, design, strata, metrics, random_share, differ_between (did you mean items?)",
         "13: raters.ratings: found an unknown key, allowed one of ratings_per_item, instructions, "
         "domain_instructions, consent, questions, contact, completion_code, completion_url (did you mean "
         "ratings_per_item?)",

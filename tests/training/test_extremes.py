@@ -99,8 +99,12 @@ def test_a_search_at_a_bound_finds_something_with_a_score(case: Case, tmp_path: 
     kind, name, value = case
     params = parameters({"batch_tokens": 40, "max_updates": 1})
     one = trainer(params, reversals(12, 4, seed=1), tmp_path)
-    limits = {"max_states": 20} if kind == "exact" else {"samples": 3} if kind == "mbr" else {}
-    spec = SEARCHES.kinds[kind].model_validate({"kind": kind, **limits, name: value})
+    limits: dict[str, dict[str, Any]] = {
+        "exact": {"max_states": 20},
+        "mbr": {"samples": 3},
+        "rerank": {"metric": {"kind": "chrf"}, "candidates": 3},
+    }
+    spec = SEARCHES.kinds[kind].model_validate({"kind": kind, **limits.get(kind, {}), name: value})
     search = build_search(spec, lambda ids: " ".join(map(str, ids)))
     system = Translator(one.model.eval(), one.objective, FullSelector(), search)
     for translation in system.translate([[5, 6, 7], [4]]):

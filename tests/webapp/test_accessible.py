@@ -197,7 +197,7 @@ def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
     sweep.visit("campaigns", f"{site.url}/?campaigns=all", "Campaigns", controls)
     controls = ["Name", "Systems", "Questions", "Create a draft"]
     sweep.visit("new campaign", f"{site.url}/?campaigns=new", "Nobody can rate a draft", controls)
-    controls = ["Upload", "Protocol", "Texts for", "Import"]
+    controls = ["Upload", "Protocol", "Only for", "Import"]
     sweep.visit("import", f"{site.url}/?campaigns=import", "languages are needed", controls)
     sweep.visit("draft", f"{site.url}/?campaign={made.id + 1}", "rater hours", ["Launch"])
     sweep.visit("what raters will see", f"{campaign}&view=ahead", "Taking part")

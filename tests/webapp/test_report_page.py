@@ -257,7 +257,7 @@ def test_every_analysis_has_its_section(analyses) -> None:
     assert [head for head in heads if head in TITLES] == TITLES
     shown = analyses.locator(".ct")
     expect(shown.filter(has_text="the first 20 sentences of narwhal")).to_have_count(1)
-    expect(shown.filter(has_text="SCONES, Figures 3 and 4")).to_have_count(1)
+    expect(shown.filter(has_text="SCONES paper, Figures 3 and 4")).to_have_count(1)
 
 
 def test_a_table_has_values_intervals_and_deviations(analyses) -> None:
