@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from creamtea.cli.campaign.exchange import ExportFormat, NewFolder
 from creamtea.cli.campaign.making import Overrides
 from creamtea.cli.campaign.running import PROGRESS
 from creamtea.cli.campaign.shared import ACTOR, show, text_of
@@ -285,12 +286,8 @@ def report(
 @commands.command(epilog="Example: `creamtea programme export programme --format csv -o ratings`")
 def export(
     name: Name,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="A folder that is new or empty.")
-    ],
-    kind: Annotated[
-        str, typer.Option("--format", metavar="|".join(exchange.BUILT_IN), help="What to write.")
-    ] = "csv",
+    output: NewFolder,
+    kind: ExportFormat = "csv",
     as_json: AsJson = False,
 ) -> None:
     """Write the ratings of every direction into a folder of its own, as `creamtea campaign export` does."""

@@ -117,7 +117,7 @@ def _renewed(database: Database, lease: Lease) -> Iterator[None]:
 
 
 def renew(database: Database, lease: Lease) -> bool:
-    """Renew the lease; False if another controller has taken over, and this one must stop."""
+    """Renew the lease; return False if another controller holds it, and this one must stop."""
     with database.transaction() as session:
         until = database.now(session) + LEASE
         statement = update(Controller).where(*_held(lease)).values(lease_until=until)

@@ -391,7 +391,7 @@ def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, art
 
 
 def renew(database: Database, tasks: Sequence[StepTask]) -> list[StepTask]:
-    """Extend the leases of running steps; return those that are no longer ours (cancelled or taken over)."""
+    """Extend the leases of running steps; return those that were cancelled or that another attempt holds."""
     held: set[tuple[str, int]] = set()
     with database.transaction() as session:
         until = database.now(session) + LEASE

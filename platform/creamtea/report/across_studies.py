@@ -208,6 +208,11 @@ def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None
     return spec_table(specs, "Settings in which the studies differ")
 
 
+def shared_title(studies: Sequence[OfStudy]) -> str:
+    """Return what the studies call their common test set."""
+    return " / ".join(dict.fromkeys(study.test_set for study in studies))
+
+
 def comparison_report(
     session: Session,
     studies: Sequence[StudyRow],
@@ -231,16 +236,17 @@ def comparison_report(
             raise InputError(f"{option('baseline')} {against}: no such system; there are {', '.join(rows)}")
         tests = compared.comparisons(against)
         found = {place: run(test) for place, test in tests.items()}
-        title = " / ".join(dict.fromkeys(study.test_set for study in shared))
         table = compared.against(against, found)
-        sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (TESTS,)))))
+        sections.append(
+            Section(f"systems-{len(sections)}", shared_title(shared), (table, Notes("tests", (TESTS,))))
+        )
     specs = compared_specs(session, next(iter(common.values())))
     names = [study.name for study in next(iter(common.values()))]
     return Document(
         kind="comparison",
         name=", ".join(names),
         number=0,
-        state="succeeded",
+        state=next((study.state for study in studies if study.state != "succeeded"), "succeeded"),
         about="",
         facts=(Fact("studies", tuple(f"{study.name} #{study.id}" for study in studies)),),
         test_sets=tuple(section.title for section in sections),

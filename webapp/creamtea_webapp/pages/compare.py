@@ -20,10 +20,10 @@ from creamtea.report.across_studies import (
     NOTHING_IN_COMMON,
     TESTS,
     Compared,
-    OfStudy,
     common_test_sets,
     compared_specs,
     compared_systems,
+    shared_title,
 )
 from creamtea.store.queries import study_names
 from creamtea.store.rows import row_id
@@ -65,7 +65,7 @@ def page() -> None:
         note(NOTHING_IN_COMMON)
         return
     keys = list(common)
-    titles = {key: _title(of_studies) for key, of_studies in common.items()}
+    titles = {key: shared_title(of_studies) for key, of_studies in common.items()}
     key = keys[0] if len(keys) == 1 else st.selectbox("Test set", keys, format_func=titles.__getitem__)
     try:
         with session.database().session() as reading:
@@ -74,17 +74,12 @@ def page() -> None:
     except InputError as error:
         note(str(error))
         return
-    show(TEMPLATE, "test_set", title=_title(common[key]), studies=common[key])
+    show(TEMPLATE, "test_set", title=shared_title(common[key]), studies=common[key])
     prepare_tables()
     _systems(compared)
     if specs is not None:
         blocks.show_block(specs, "compare/specs", level=3)
     outputs.several(common[key])
-
-
-def _title(studies: list[OfStudy]) -> str:
-    """Return the studies' names of the test set."""
-    return " / ".join(dict.fromkeys(study.test_set for study in studies))
 
 
 # ---------------------------------------------------------------- differences and their tests

@@ -25,6 +25,13 @@ WRITTEN: dict[Any, Any] = {
     Mapping[str, Path]: list[str] | None,
 }
 
+NewFolder = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="A folder that is new or empty.")
+]
+ExportFormat = Annotated[
+    str, typer.Option("--format", metavar="|".join(exchange.BUILT_IN), help="What to write.")
+]
+
 
 def register(commands: typer.Typer) -> None:
     commands.command(
@@ -47,12 +54,8 @@ def register(commands: typer.Typer) -> None:
 
 def export(
     name: Name,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="A folder that is new or empty.")
-    ],
-    kind: Annotated[
-        str, typer.Option("--format", metavar="|".join(exchange.BUILT_IN), help="What to write.")
-    ] = "csv",
+    output: NewFolder,
+    kind: ExportFormat = "csv",
     as_json: AsJson = False,
 ) -> None:
     """Write a campaign's ratings into a folder. Raters go by their pseudonyms.

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
@@ -234,6 +235,7 @@ class ImportFacts:
         return found.with_settings({"taxonomy": self.taxonomy.model_dump()})
 
 
+@cache
 def import_options() -> dict[str, tuple[Any, ImportOption]]:
     """Return the type and the declaration of each option of an import, by its field of `ImportFacts`."""
     hints = get_type_hints(ImportFacts, include_extras=True)
