@@ -270,8 +270,15 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     press_at(page, 0, 18)
     page.get_by_role("button", name="Leave it as it was").click()
     heading(page, "All done")
-    press(page.get_by_role("button", name="Look at earlier items"))
-    page.get_by_role("button", name=third).click()
+    # the focus leaves nobody's place, and comes to the list as soon as what had it is gone
+    page.evaluate("document.body.append(document.createElement('button')); document.body.lastChild.focus()")
+    page.get_by_role("button", name="Look at earlier items").dispatch_event("click")
+    expect(page.locator(".earlier li")).to_have_count(2)
+    at_rest(page)
+    expect(page.locator("body > button")).to_be_focused()
+    page.evaluate("document.body.lastChild.remove()")
+    expect(page.get_by_role("button", name=third)).to_be_focused()
+    page.keyboard.press("Enter")
     wait_for_scores(page, ["1.6", "1.6"])  # what was changed is given up
 
 

@@ -184,10 +184,7 @@ class Board {
     const open = this.parts.find((part) => !this.isDone(part));
     const begun = this.several && open !== undefined && open !== this.current;
     if (begun) this.chose(open);
-    if (focusIsFree())
-      (this.frozen ? this.save : (this.current.source ?? this.current.element)).focus({
-        preventScroll: true,
-      });
+    focusIfFree(this.frozen ? this.save : (this.current.source ?? this.current.element));
     requestAnimationFrame(() => {
       if (begun) this.reveal();
       else if (this.section.getBoundingClientRect().top < 0) this.section.scrollIntoView({ block: "start" });

@@ -36,6 +36,6 @@ export default function render({ parentElement, data, setTriggerValue }) {
     event.preventDefault();
   };
   document.addEventListener("keydown", onKey);
-  if (focusIsFree()) (buttons[1] ?? buttons[0]).focus({ preventScroll: true });
+  focusIfFree(buttons[1] ?? buttons[0]);
   return () => document.removeEventListener("keydown", onKey);
 }

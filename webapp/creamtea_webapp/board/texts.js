@@ -107,8 +107,21 @@ function showMarked(element, marked) {
   );
 }
 
-// Whether the focus is nowhere, or in a component that Streamlit is about to take away.
-function focusIsFree() {
+// Focus an element, unless somebody is elsewhere on the page. The button that led here may still be there, with
+// the focus, as Streamlit takes away what it showed before only when the script ends: then wait until it is gone.
+function focusIfFree(element) {
   const focused = document.activeElement;
-  return !focused || focused === document.body || focused.shadowRoot !== null;
+  const focusNow = () => {
+    const { activeElement } = document;
+    const free = !activeElement || activeElement === document.body || activeElement.shadowRoot !== null;
+    if (free) element.focus({ preventScroll: true });
+    return free;
+  };
+  if (focusNow()) return;
+  const observer = new MutationObserver(() => {
+    if (focused.isConnected) return;
+    observer.disconnect();
+    focusNow();
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
 }
