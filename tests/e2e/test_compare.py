@@ -146,7 +146,9 @@ def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path
 
     code, said, _ = run("report", "compare-src", "other", "--json")
     assert code == 0
-    shown, settings = json.loads(said)["sections"]
+    document = json.loads(said)
+    assert document["state"] == "succeeded"
+    shown, settings = document["sections"]
     rows = {row["name"]: row for row in shown["blocks"][0]["rows"]}
     assert {name for name, row in rows.items() if row["baseline"]} == {baseline}
     for name in ("compare-src: nllb", "other: later"):
@@ -159,6 +161,12 @@ def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path
     assert code == 2
     assert "no such system; there are compare-src: gpt" in errors
     assert "are one study" in run("report", "other", "2")[2]
+
+    database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
+    with database.transaction() as session:
+        find_study(session, "other").state = "running"
+    database.close()
+    assert json.loads(run("report", "compare-src", "other", "--json")[1])["state"] == "running"
 
 
 def test_the_same_files_again_compute_nothing(run: Run) -> None:
