@@ -49,7 +49,7 @@ def served(environment: dict[str, str]) -> Iterator[str]:
             [*SERVE, "--port", "0", "--no-browser"], env=environment, stdout=sink, stderr=subprocess.STDOUT
         )
     try:
-        while (link := re.search(r"(http://[^\s/]+)\S*\n", log.read_text())) is None:
+        while (link := re.search(r"served at (http://[^\s;]+)", log.read_text())) is None:
             if server.poll() is not None:
                 sys.exit(log.read_text())
             time.sleep(0.1)
