@@ -30,9 +30,9 @@ from creamtea.human.quality import reports_of
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Item, Rater, Rating
-from creamtea_webapp.pages.organise import press as pressing
-from creamtea_webapp.pages.organise import reports as pages_reports
-from creamtea_webapp.pages.organise.rater import score_axis
+from creamtea_webapp.pages.organise import raters as pages_reports
+from creamtea_webapp.pages.organise import shared as pressing
+from creamtea_webapp.pages.organise.raters import score_axis
 
 
 def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Database, visit: Visit) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import os
-from collections import Counter
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -38,7 +37,6 @@ from creamtea.human.making.programme import (
     progress_of,
 )
 from creamtea.human.rating.invitations import add_invitations
-from creamtea.human.rating.raters import RaterProgress
 from creamtea.printable import text_to_cell
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.wording import counted
@@ -153,15 +151,13 @@ def status(
     width = max(len(each.direction) for each in found)
     for each in found:
         campaign = each.campaign
-        states = Counter(_state(person) for person in each.raters)
-        people = ", ".join(f"{count} {state}" for state, count in states.items()) or "no raters"
         lines.append(
             f"  {each.direction:<{width}}  {each.share:>4.0%}  {campaign.ratings:,} of {campaign.wanted:,}, "
-            f"{campaign.state}; {people}"
+            f"{campaign.state}; {each.standings or 'no raters'}"
         )
         if raters:
             lines += [
-                f"    {rater.pseudonym}: {rater.submitted} rated, {rater.skipped} skipped, {_state(rater)}"
+                f"    {rater.pseudonym}: {rater.submitted} rated, {rater.skipped} skipped, {rater.standing}"
                 for rater in each.raters
             ]
     values = [
@@ -173,12 +169,6 @@ def status(
         for each in found
     ]
     show(json_output, values, lines)
-
-
-def _state(person: RaterProgress) -> str:
-    if person.excluded_at is not None:
-        return "excluded"
-    return "finished" if person.finished else "taking part" if person.has_begun else "not started"
 
 
 @commands.command(

@@ -36,8 +36,7 @@ from creamtea_webapp import session
 from creamtea_webapp.components import show_contents
 from creamtea_webapp.markup import moment, note, prepare_tables, show
 from creamtea_webapp.pages import blocks, outputs, try_out
-from creamtea_webapp.pages.organise.press import Made, on_press
-from creamtea_webapp.pages.organise.shared import act, entry, fresh_link, show_notice
+from creamtea_webapp.pages.organise.shared import Made, act, entry, fresh_link, on_press, show_notice
 
 TEMPLATE, PROGRESS_TEMPLATE = "report.html", "watch.html"
 SHARED = "share"  # the place of a fresh link

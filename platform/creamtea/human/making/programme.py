@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,6 +161,12 @@ class DirectionProgress:
     @property
     def share(self) -> float:
         return self.campaign.ratings / max(1, self.campaign.wanted)
+
+    @property
+    def standings(self) -> str:
+        """How many raters are how far: "2 finished, 1 taking part"; empty without raters."""
+        found = Counter(person.standing for person in self.raters)
+        return ", ".join(f"{count:,} {standing}" for standing, count in found.items())
 
 
 def progress_of(database: Database, programme: str) -> list[DirectionProgress]:

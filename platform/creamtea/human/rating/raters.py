@@ -84,6 +84,15 @@ class RaterProgress:
         """Whether the rater has agreed to take part, or has rated elsewhere (an import knows no consent)."""
         return self.consented_at is not None or self.submitted + self.skipped + self.tutorial > 0
 
+    @property
+    def standing(self) -> str:
+        """What became of the rater, in a word."""
+        if self.forgotten_at is not None:
+            return "identity deleted" + (", excluded" if self.excluded_at else "")
+        if self.excluded_at is not None:
+            return "excluded"
+        return "finished" if self.finished else "taking part" if self.has_begun else "not started"
+
 
 def welcome(database: Database, rater_id: int) -> Welcome:
     """RatingRefused for a rater that is not there (any more), or a protocol that is not installed."""

@@ -14,17 +14,7 @@ from creamtea.access.sessions import Identity
 from creamtea.store.rows import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for
-from creamtea_webapp.pages.organise import (
-    ahead,
-    campaign,
-    importing,
-    listing,
-    log,
-    new,
-    programme,
-    rater,
-    raters,
-)
+from creamtea_webapp.pages.organise import ahead, campaign, importing, listing, new, raters
 from creamtea_webapp.pages.organise.shared import missing
 
 
@@ -46,7 +36,7 @@ def page() -> None:
     elif "campaign" in st.query_params:
         missing()
     elif "programme" in st.query_params:
-        programme.page()
+        listing.programme()
     else:
         pages = {"new": new.page, "import": importing.page}
         pages.get(st.query_params.get("campaigns", ""), listing.page)()
@@ -55,11 +45,11 @@ def page() -> None:
 def _campaign_page(campaign_id: int) -> None:
     view, rater_id = st.query_params.get("view"), row_id(st.query_params.get("rater", ""))
     if view == "raters" and rater_id is not None:
-        rater.page(campaign_id, rater_id)
+        raters.one_rater(campaign_id, rater_id)
     elif view == "raters":
         raters.page(campaign_id)
     elif view == "log":
-        log.page(campaign_id)
+        campaign.log(campaign_id)
     elif view == "ahead":
         ahead.page(campaign_id)
     else:

@@ -1,4 +1,4 @@
-"""One campaign: what a draft will cost and show, the progress of a launched one, closing, export."""
+"""One campaign: what a draft will cost and show, the progress of a launched one, closing, export, the log."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import tempfile
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
-from creamtea.access import rights
+from creamtea.access import audit, rights
 from creamtea.access.sessions import Identity
 from creamtea.human.formats.exchange import export_campaign, usable_formats
 from creamtea.human.making import launching
@@ -18,22 +19,14 @@ from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.preview import preview
 from creamtea.human.media import amount_of_media, first_media
 from creamtea.human.rating import progress, raters
-from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.components import show_list
-from creamtea_webapp.markup import note, show
-from creamtea_webapp.pages.organise.press import Made, on_press
-from creamtea_webapp.pages.organise.shared import (
-    act,
-    find,
-    head,
-    safe_name,
-    show_notice,
-)
+from creamtea_webapp.markup import moment, note, show
+from creamtea_webapp.pages.organise.shared import Made, act, find, head, on_press, safe_name, show_notice
 
 TEMPLATE = "organise/campaign.html"
 REFRESH = 10  # seconds, of the progress
@@ -124,18 +117,8 @@ def _progress(campaign: CampaignSummary) -> None:
     ]
     heads = ["items", "number", "ratings", "wanted", "complete"]
     show_list("kinds", [*heads, *["passed over"] * aimed], rows)
-    show(TEMPLATE, "raters", campaign=campaign, people=len(people), standings=Counter(map(standing, people)))
-
-
-def standing(rater: RaterProgress) -> str:
-    """What became of a rater, in a word."""
-    if rater.forgotten_at is not None:
-        return "identity deleted" + (", excluded" if rater.excluded_at else "")
-    if rater.excluded_at is not None:
-        return "excluded"
-    if rater.finished:
-        return "finished"
-    return "taking part" if rater.has_begun else "not started"
+    standings = Counter(person.standing for person in people)
+    show(TEMPLATE, "raters", campaign=campaign, people=len(people), standings=standings)
 
 
 def _registration(campaign: CampaignSummary) -> None:
@@ -205,3 +188,33 @@ def _prepare(name: str, database: Database, actor: str) -> str:
         left_out += f" This format cannot hold: {'; '.join(map(str, done.not_kept))}."
     ready = f"Ready to download: {counted(done.ratings, 'rating')} in {counted(len(done.files), 'file')}."
     return ready + left_out
+
+
+# ---------------------------------------------------------------- the log
+
+
+def log(campaign_id: int) -> None:
+    who = session.require(rights.READ_LOG, campaign_id)
+    head(who, find(campaign_id), "log")
+    rows = [
+        [
+            moment(entry.at),
+            entry.actor,
+            entry.action,
+            entry.rater or "",
+            entry.reason,
+            ", ".join(_detail(key, value) for key, value in entry.detail.items()),
+        ]
+        for entry in reversed(audit.read(session.database(), campaign_id))
+    ]
+    show_list("log", ["when", "who", "what", "rater", "why", "detail"], rows, words=range(6))
+    note("Newest first. Entries are never changed or removed.")
+
+
+def _detail(key: str, value: Any) -> str:
+    """As "items: 35", "made anew: no"."""
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif key == "digest":
+        value = str(value)[:16]  # as the campaign's page shows it
+    return f"{key.replace('_', ' ')}: {value}"

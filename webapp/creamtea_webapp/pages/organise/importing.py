@@ -20,10 +20,16 @@ from creamtea.store.database import Database
 from creamtea.wording import counted, option, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
-from creamtea_webapp.pages.organise.press import Made, on_press
-from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong, show_notice
+from creamtea_webapp.pages.organise.shared import (
+    LABELS,
+    Made,
+    field_error,
+    is_wrong,
+    on_press,
+    read_uploaded,
+    show_notice,
+)
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
-from creamtea_webapp.pages.organise.uploads import read_uploaded
 
 BESIDE = "import"  # the place of errors: above the button
 

@@ -1,16 +1,22 @@
-"""All campaigns, newest first."""
+"""All campaigns, newest first; and the progress of every direction and rater of a programme."""
 
 from __future__ import annotations
 
+import streamlit as st
+
 from creamtea.access import rights
+from creamtea.errors import NotInDatabase
 from creamtea.human.making import campaigns
+from creamtea.human.making.programme import DirectionProgress, progress_of
 from creamtea.human.protocols import protocol_title
 from creamtea_webapp import session
 from creamtea_webapp.components import Cell, show_list
-from creamtea_webapp.markup import note, render, show
+from creamtea_webapp.markup import moment, note, render, show
+from creamtea_webapp.pages.organise.campaign import REFRESH
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
-from creamtea_webapp.pages.organise.shared import show_notice
+from creamtea_webapp.pages.organise.shared import rater_link, show_notice
 
+PROGRAMME = "organise/programme.html"
 TEMPLATE = "organise/listing.html"
 HEADS = ("campaign", "state", "item ratings", "raters", "protocol", "of", "systems")
 
@@ -37,3 +43,60 @@ def page() -> None:
         show_list("campaigns", HEADS, rows, words=[0, 1, 2, 4, 5])
     else:
         note("No campaigns yet. In a campaign, people rate outputs without seeing the names of systems.")
+
+
+# ---------------------------------------------------------------- a programme
+
+DIRECTIONS = ("direction", "state", "item ratings", "raters", "systems")
+RATERS = ("rater", "direction", "state", "items, of an equal share", "skipped", "last saved (UTC)")
+
+
+@st.fragment(run_every=REFRESH)
+def programme() -> None:
+    """Refreshes itself, and checks the right each time."""
+    session.require(rights.CREATE_CAMPAIGN)  # only who may see them all
+    database, name = session.database(), st.query_params["programme"]
+    try:
+        found = progress_of(database, name)
+    except NotInDatabase:
+        show(PROGRAMME, "missing")
+        return
+    with database.session() as reading:
+        now = database.now(reading)
+    done, wanted = (sum(getattr(each.campaign, key) for each in found) for key in ("ratings", "wanted"))
+    show(PROGRAMME, "head", name=name, directions=len(found), done=done, wanted=wanted, now=now)
+    show_list("directions", DIRECTIONS, [_direction(each) for each in found], words=[0, 1, 2, 3])
+    rows = [row for each in found for row in _raters(each)]
+    if rows:
+        st.header("Raters", anchor=False)
+        show_list("raters", RATERS, rows, words=[0, 1, 2, 3])
+        note(
+            "An equal share: the ratings of the direction divided by its raters. They may rate more or less."
+        )
+
+
+def _direction(each: DirectionProgress) -> list[Cell]:
+    campaign = each.campaign
+    return [
+        render(PROGRAMME, "direction", each=each),
+        render("parts.html", "state_badge", state=campaign.state),
+        (render(TEMPLATE, "ratings", campaign=campaign), each.share),
+        (each.standings or "none", len(each.raters)),
+        f"{len(campaign.systems):,}",
+    ]
+
+
+def _raters(each: DirectionProgress) -> list[list[Cell]]:
+    campaign = each.campaign
+    share = max(1, round(campaign.wanted / max(1, len(each.raters))))
+    return [
+        [
+            rater_link(campaign.id, rater),
+            render(PROGRAMME, "direction", each=each),
+            rater.standing,
+            (render(PROGRAMME, "share", done=rater.submitted, share=share), rater.submitted / share),
+            f"{rater.skipped:,}",
+            moment(rater.last_submit).removesuffix(" UTC") if rater.last_submit else "",
+        ]
+        for rater in each.raters
+    ]

@@ -1,18 +1,23 @@
-"""The raters of a campaign: adding them, and what their reports say, one row per rater."""
+"""The raters of a campaign: adding them, what their reports say, and a page for each of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from creamtea.access import rights, sessions
 from creamtea.errors import InputError
 from creamtea.files import lines_of
 from creamtea.human.making.campaigns import CampaignSummary
-from creamtea.human.quality import RaterReport, described_in_words
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.quality import RaterReport, described_in_words, reports_of
 from creamtea.human.rating import invitations, raters
 from creamtea.human.rating.raters import RaterProgress
+from creamtea.human.results.ratings import fingerprint
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, ItemKind
@@ -20,25 +25,31 @@ from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.components import show_list
 from creamtea_webapp.gate.paths import LOGIN
-from creamtea_webapp.markup import moment, note, render
-from creamtea_webapp.pages.organise.campaign import standing
-from creamtea_webapp.pages.organise.press import Made, on_press
-from creamtea_webapp.pages.organise.reports import rater_reports
+from creamtea_webapp.markup import moment, note, render, show
 from creamtea_webapp.pages.organise.shared import (
     FOR_ONE,
     LABELS,
     TEMPLATE,
+    Made,
+    act,
     entry,
     find,
     fresh_file,
     fresh_link,
     head,
+    missing,
+    on_press,
     rater_link,
     safe_name,
     show_notice,
     site,
 )
 
+RATER = "organise/rater.html"
+DECISIONS = "decisions"  # the place of what came of one
+MAX_BARS, USUAL_BARS = 60, 30  # of a histogram of scores
+BAR_WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # points, where a scale is not filled
+MAX_SECONDS = 300  # longer times are drawn in the last bar
 ADD = ("add-pseudonym", "add-name", "add-subject")  # fields
 
 
@@ -69,7 +80,7 @@ def _row(campaign_id: int, rater: RaterProgress, report: RaterReport | None, che
     return [
         rater_link(campaign_id, rater),
         rater.name or rater.participant or "",
-        standing(rater),
+        rater.standing,
         f"{rater.submitted:,}",
         f"{rater.skipped:,}",
         f"{rater.tutorial:,}",
@@ -88,19 +99,13 @@ def _add(campaign: CampaignSummary) -> None:
             st.text_input("E-mail address for signing in (instead of a link)", key="add-subject", width=320)
         st.form_submit_button(
             "Add and make a link",
-            on_click=on_press(
-                rights.MANAGE_RATERS,
-                campaign.id,
-                partial(_add_rater, campaign),
-                "add",
-            ),
+            on_click=on_press(rights.MANAGE_RATERS, campaign.id, partial(_add_rater, campaign), "add"),
         )
     show_notice("add")
 
 
 def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
-
     with session.database().session() as reading:
         now = session.database().now(reading)
         free = invitations.room(reading, reading.get_one(Campaign, campaign.id), now)
@@ -112,22 +117,12 @@ def _many(campaign: CampaignSummary) -> None:
                 key="many-pseudonyms",
                 help="Known raters get a new link; the others are added.",
             )
-            st.number_input(
-                "Or a number of new raters",
-                0,
-                invitations.MAX_AT_ONCE,
-                key="many-count",
-                help="They are numbered.",
-            )
+            label, most = "Or a number of new raters", invitations.MAX_AT_ONCE
+            st.number_input(label, 0, most, key="many-count", help="They are numbered.")
             st.checkbox(LABELS["surplus"], key="many-surplus")
             st.form_submit_button(
                 "Make links (CSV)",
-                on_click=on_press(
-                    rights.MANAGE_RATERS,
-                    campaign.id,
-                    partial(_invite_many, campaign),
-                    "many",
-                ),
+                on_click=on_press(rights.MANAGE_RATERS, campaign.id, partial(_invite_many, campaign), "many"),
             )
         show_notice("many")  # outside: a form can hold no button to download with
     with st.expander("Participants of Prolific or another platform"):
@@ -170,18 +165,209 @@ def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
 
 def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     state = st.session_state
-    pseudonym, name, subject = (str(state.get(field, "")).strip() for field in ADD)
     cleared = {field: "" for field in ADD if field in state}
-    rater_id = raters.add(
-        database,
-        campaign.name,
-        actor,
-        pseudonym=pseudonym or None,
-        name=name or None,
-        subject=subject or None,
-    )
-    if subject:
+    given = {field.removeprefix("add-"): str(state.get(field, "")).strip() or None for field in ADD}
+    rater_id = raters.add(database, campaign.name, actor, **given)
+    if given["subject"]:
         where = f"{site()}{LOGIN}?campaign={campaign.id}"
         return Made(f"The rater has been added and signs in at {where}", cleared)
     secret = sessions.create_link(database, "rater", rater_id=rater_id, actor=actor)
     return Made("The rater has been added.", fresh_link(entry(secret), FOR_ONE) | cleared)
+
+
+# ---------------------------------------------------------------- reports
+
+
+def rater_reports(campaign_id: int) -> list[RaterReport]:
+    """The campaign's rater reports, kept as long as no rating comes or goes. Asks for the right to see them,
+    since everyone who has it shares what is kept."""
+    session.require(rights.SEE_RATERS, campaign_id)
+    with session.database().session() as reading:
+        state = fingerprint(reading, campaign_id)
+    return _reports(session.database().url.render_as_string(), campaign_id, state)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Looking at the raters' answers …")
+def _reports(database: str, campaign_id: int, state: tuple[Any, ...]) -> list[RaterReport]:
+    """Nobody changes the list; `state` changes with whatever the reports are made of."""
+    return reports_of(session.database(), campaign_id)
+
+
+# ---------------------------------------------------------------- one rater
+
+
+def one_rater(campaign_id: int, rater_id: int) -> None:
+    who = session.require(rights.SEE_RATERS, campaign_id)
+    campaign = find(campaign_id)
+    person = next(
+        (rater for rater in raters.overview(session.database(), campaign_id) if rater.id == rater_id), None
+    )
+    if person is None:
+        missing()
+        return
+    head(who, campaign, "raters")
+    show(RATER, "facts", rater=person, standing=person.standing)
+    reports = rater_reports(campaign_id)
+    report = next((report for report in reports if report.rater_id == rater_id), None)
+    if report is None:
+        note("No answers yet, so there is nothing to report.")
+    else:
+        _checks(report)
+        others = [other for other in reports if other.rater_id != rater_id]
+        _plots(report, others, find_protocol(campaign.protocol))
+    _actions(campaign_id, person)
+
+
+def _checks(report: RaterReport) -> None:
+    show(RATER, "suggestion", text=report.suggestion.capitalize())
+    rows = [
+        [
+            check.title,
+            render(RATER, "check_state", check=check),
+            check.shown,
+            check.bound,
+            render(RATER, "reason", text=check.reason, measured=check.measured),
+        ]
+        for check in report.checks
+    ]
+    show_list("checks", ["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
+    note(f"Such a report gives a description to {described_in_words()}.")
+
+
+# ---------------------------------------------------------------- plots
+
+
+def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -> None:
+    times = [min(value, MAX_SECONDS) for value in report.seconds]
+    usual = [min(value, MAX_SECONDS) for other in others for value in other.seconds]
+    left, right = st.columns(2)
+    with left:
+        title = f"seconds ({MAX_SECONDS} and more in the last bar)"
+        _histogram("Time per item", times, usual, title, MAX_SECONDS / 30, (0, MAX_SECONDS))
+    with right:
+        values = [value for other in others for value in other.values]
+        width, domain = score_axis(protocol, [*report.values, *values])
+        _histogram("Scores", list(report.values), values, "points", width, domain)
+
+
+def score_axis(protocol: Protocol, values: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    """The width of a bar, and where the first begins and the last ends: the whole scale, or of a scale
+    that nobody fills, as that of MQM from -1000 to 0, what was given."""
+    lowest, highest = float(protocol.scale.lowest), float(protocol.scale.highest)
+    width = protocol.bin_width
+    if (highest - lowest) / width > MAX_BARS:
+        lowest, highest = min(values, default=highest), max(values, default=highest)
+        width = next(step for step in BAR_WIDTHS if (highest - lowest) / step < USUAL_BARS)
+        lowest, highest = (round(end / width) * width for end in (lowest, highest))
+    return width, (lowest - width / 2, highest + width / 2)
+
+
+def _histogram(
+    name: str, own: list[float], others: list[float], title: str, width: float, domain: tuple[float, float]
+) -> None:
+    """Shares of the rater's values, and of all others' as a line."""
+    show(RATER, "plot_title", text=name)
+    if not own:
+        note("Nothing was recorded.")
+        return
+    start, end = domain
+    bars = round((end - start) / width)
+
+    def rows(values: list[float], of: str) -> list[dict[str, Any]]:
+        bar = ((np.array(values) - start) / width + 1e-9).astype(int).clip(0, bars - 1)
+        shares = np.bincount(bar, minlength=bars) / len(values)
+        edges = [start + index * width for index in range(bars + 1)]
+        return [
+            {"from": edges[index], "to": edges[index + 1], "share": share, "of": of}
+            for index, share in enumerate(shares.tolist())
+        ]
+
+    x = {"field": "from", "type": "quantitative", "title": title, "scale": {"domain": [start, end]}}
+    y = {"field": "share", "type": "quantitative", "title": "share", "axis": {"format": "%"}}
+    layers: list[dict[str, Any]] = [
+        {
+            "data": {"values": rows(own, "this rater")},
+            "mark": {"type": "bar", "color": "#b5623f"},
+            "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"datum": 0}},
+        }
+    ]
+    if others:
+        layers.append(
+            {
+                "data": {"values": rows(others, "others")},
+                "mark": {"type": "line", "interpolate": "step-after", "color": "#2f6f8f", "strokeWidth": 2},
+                "encoding": {"x": x, "y": y},
+            }
+        )
+    st.vega_lite_chart({"description": name, "layer": layers, "height": 220}, width="stretch")
+    note("Bars: this rater. Line: all others.")
+
+
+# ---------------------------------------------------------------- actions
+
+
+def _actions(campaign_id: int, person: RaterProgress) -> None:
+    press = partial(on_press, rights.MANAGE_RATERS, campaign_id)
+    manage = partial(act, rights.MANAGE_RATERS, campaign_id, done_at=DECISIONS)
+    st.header("Decisions", anchor=False)
+    show_notice(DECISIONS)
+    with st.container(horizontal=True):
+        if person.forgotten_at is None:
+            st.button(
+                "New link",
+                key="new-link",
+                on_click=press(partial(_new_link, person.id), DECISIONS),
+            )
+            st.button(
+                "Withdraw links",
+                key="withdraw",
+                on_click=partial(manage, partial(_withdraw, person.id), DECISIONS),
+            )
+        with st.popover("Include again" if person.excluded_at else "Exclude"):
+            effect = (
+                "The rater's ratings will count again."
+                if person.excluded_at
+                else "The rater's ratings are kept but no longer count, and other raters get the items."
+            )
+            note(f"{effect} The log keeps your reason.")
+            st.text_area("Reason", key="reason")
+            show_notice("reason")
+            decide = raters.include if person.excluded_at else raters.exclude
+            st.button(
+                "Include" if person.excluded_at else "Exclude this rater",
+                key="decide",
+                on_click=partial(manage, partial(_decide, decide, person.id), "reason"),
+            )
+        if person.forgotten_at is None:
+            with st.popover("Forget who this is"):
+                show(RATER, "forgetting", pseudonym=person.pseudonym)
+                st.text_input("Pseudonym", key="forget-confirmation")
+                show_notice("forget")
+                st.button(
+                    "Delete the identity",
+                    key="forget",
+                    on_click=partial(manage, partial(_forget, person), "forget"),
+                )
+
+
+def _new_link(rater_id: int, database: Database, actor: str) -> Made:
+    secret = sessions.create_link(database, "rater", rater_id=rater_id, actor=actor)
+    return Made("A new link has been made.", fresh_link(entry(secret), FOR_ONE))
+
+
+def _withdraw(rater_id: int, database: Database, actor: str) -> str:
+    withdrawn = sessions.revoke_rater(database, rater_id, actor)
+    return f"{counted(withdrawn, 'link')} withdrawn."
+
+
+def _decide(decide: Any, rater_id: int, database: Database, actor: str) -> str:
+    decide(database, rater_id, actor, str(st.session_state.get("reason", "")))
+    st.session_state["reason"] = ""
+    return "Done. The log has your decision and its reason."
+
+
+def _forget(person: RaterProgress, database: Database, actor: str) -> str:
+    if str(st.session_state.get("forget-confirmation", "")).strip() != person.pseudonym:
+        raise InputError("nothing was deleted: this is not the rater's pseudonym")
+    raters.forget(database, person.id, actor)
+    return "The identity has been deleted."

@@ -1,16 +1,23 @@
-"""What the organiser's pages share: acting with a right, telling what came of it, and the head of a page."""
+"""What the organiser's pages share: acting with a right, telling what came of it, heads, uploaded files."""
 
 from __future__ import annotations
 
+import secrets
+import tempfile
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import streamlit as st
 
 from creamtea.access import rights
 from creamtea.access.sessions import Identity
-from creamtea.errors import InfrastructureError, InputError
+from creamtea.errors import InfrastructureError, InputError, about
 from creamtea.human.formats.base import import_options
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignSummary
@@ -18,7 +25,7 @@ from creamtea.human.making.settings import titles
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
-from creamtea.wording import on_page
+from creamtea.wording import on_page, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 
@@ -26,6 +33,7 @@ TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
 LINKS_AT = "organise-links-at"  # the place of the fresh links
 FOR_ONE = " and send it to this rater only. It works once, within 14 days"
+Read = TypeVar("Read")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
 # what messages call by its option on the command line, and pages by its label
@@ -70,28 +78,18 @@ def act(
         st.session_state.pop(key, None)
     who = session.identity()
     if who is None or not rights.may(who, right, campaign_id):
-        _show_after_run(
-            ActionNotice(
-                "error", "You may not do this, or your link has been withdrawn. Nothing was changed."
-            )
-        )
+        refused = "You may not do this, or your link has been withdrawn. Nothing was changed."
+        st.session_state[NOTICE] = ActionNotice("error", refused)
         return
+    actor = f"organiser, session {who.session_id}"  # sessions have no names of their own
     try:
         with on_page(LABELS | titles()):
-            _show_after_run(ActionNotice("done", do(session.database(), actor(who)), done_at))
+            notice = ActionNotice("done", do(session.database(), actor), done_at)
     except InfrastructureError as error:  # a full disk, say, or one that may not be written
-        _show_after_run(ActionNotice("error", str(error), errors_at))
+        notice = ActionNotice("error", str(error), errors_at)
     except InputError as error:
         fields = getattr(error, "by_key", None) or {error.about or usual_field: str(error)}
-        _show_after_run(ActionNotice("error", str(error), errors_at, fields))
-
-
-def actor(who: Identity) -> str:
-    """Return the organiser's name in the log. Sessions have no names of their own."""
-    return f"organiser, session {who.session_id}"
-
-
-def _show_after_run(notice: ActionNotice) -> None:
+        notice = ActionNotice("error", str(error), errors_at, fields)
     st.session_state[NOTICE] = notice
 
 
@@ -184,3 +182,86 @@ def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
 def rater_link(campaign_id: int, rater: RaterProgress) -> str:
     """HTML of a link to the rater's page."""
     return render(TEMPLATE, "rater_link", campaign_id=campaign_id, rater=rater)
+
+
+# ---------------------------------------------------------------- buttons that act once for a double click
+#
+# Streamlit answers the second press of a double click in a new thread, and stops that of the first wherever
+# it next touches the session: perhaps after what it made was stored, and before the page knew of it. So what
+# a press has made waits here for the second one, which shows it instead of making another.
+
+TAB = "organise-tab"
+DOUBLE_CLICK = 1.0  # [s] generous: a busy browser sends the second press late
+FORGET = 60.0  # [s]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a press has done: what to tell the organiser, and what the session is to hold."""
+
+    message: str
+    state: Mapping[str, object] = field(default_factory=dict)
+
+
+# Does it. What it asks of the session it asks first: from the first transaction on it is not to be stopped.
+Make = Callable[[Database, str], Made]
+
+
+@dataclass
+class Press:
+    """The last press of a button, in one tab."""
+
+    made: Made | None = None
+    at: float = field(default_factory=time.monotonic)  # when it was made
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_lock = threading.Lock()
+_presses: dict[tuple[str, str], Press] = {}  # by tab and place
+
+
+def on_press(
+    right: str,
+    campaign_id: int | None,
+    make: Make,
+    place: str,
+    done_at: str | None = None,
+    usual_field: str = "",
+) -> Callable[[], None]:
+    """For a button that is drawn now: `act`, once for a double click.
+
+    `place`: where errors and fresh links are shown, another for each button. `done_at`: where the message
+    stands if all went well; None is there too.
+    """
+    tab = st.session_state.setdefault(TAB, secrets.token_hex(8))
+    do = partial(_once, tab, time.monotonic(), place, make)
+    done = place if done_at is None else done_at
+    return partial(act, right, campaign_id, do, errors_at=place, done_at=done, usual_field=usual_field)
+
+
+def _once(tab: str, drawn: float, place: str, make: Make, database: Database, actor: str) -> str:
+    now = time.monotonic()
+    with _lock:
+        for old, press in list(_presses.items()):
+            if now - press.at > FORGET and not press.lock.locked():
+                del _presses[old]
+        press = _presses.setdefault((tab, place), Press())
+    with press.lock:  # a second press waits for what the first one makes
+        made, age = press.made, time.monotonic() - press.at
+        # unless it was pressed before the page showed it, or soon afterwards
+        if made is None or (drawn > press.at and age > DOUBLE_CLICK):
+            made = make(database, actor)
+            press.made, press.at = made, time.monotonic()
+    for key, value in made.state.items():
+        st.session_state[key] = value
+    st.session_state[LINKS_AT] = place
+    return made.message
+
+
+def read_uploaded(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
+    """An uploaded file, read as one on the disk is. InputError about the field, with the file's own name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(file.name).name
+        path.write_bytes(file.getvalue())
+        with about(field), uploaded_to(Path(folder)):
+            return read(path)
