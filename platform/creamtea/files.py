@@ -90,6 +90,14 @@ def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8
     return decode(content, where, remedy)
 
 
+def read_storable(path: Path, where: str, most: int) -> str:
+    """Read a text as `read_text` does; InputError also for a character that a database cannot store."""
+    text = read_text(path, where, most)
+    if "\0" in text:
+        raise InputError(f"{where}: holds a NUL character, which a database cannot store")
+    return text
+
+
 def lines_of(text: str) -> list[str]:
     """Split a text into its lines, without their ends."""
     lines = text.split("\n")

@@ -200,7 +200,10 @@ def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> 
         for item in session.scalars(select(Item)):
             item.systems, item.outputs = [0], item.outputs[:1]
     found = preview(study_database, "c")
-    assert (found.comparisons, found.units, found.power, found.detectable) == (0, 0.0, 0.0, None)
+    assert (found.comparisons, found.units, found.power, found.detectable) == (0, 0.0, None, None)
+    assert "power cannot be told, as a test needs two segments' worth" in found.doubt
+    assert dict(found.facts())["power"] in found.doubt
+    assert "equivalence" not in dict(found.facts())
 
 
 @pytest.mark.parametrize("protocol", ["contrastive-da", "da", "preference"])

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 from human_rows import add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 from typer.testing import CliRunner
 
-from creamtea.cli.campaign import results
+from creamtea.cli.campaign import commands
 from creamtea.errors import InputError
 from creamtea.report.terminal import WIDTH
 from creamtea.store.database import Database
@@ -29,12 +28,9 @@ def run(filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Callab
     rated_campaign(filled, items, name="[red]old[/red]", systems=["[b]A[/b]", "B"], raters=["anna"])
     monkeypatch.setenv("CREAMTEA_DATABASE_URL", filled.url.render_as_string(hide_password=False))
     monkeypatch.delenv("COLUMNS", raising=False)
-    app = typer.Typer(rich_markup_mode="markdown")
-    app.callback()(lambda: None)
-    results.register(app)
 
     def invoke(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False)
+        result = CliRunner().invoke(commands, ["report", *arguments], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return result.stdout
 

@@ -17,14 +17,14 @@ import typer
 from creamtea.cli.campaign.exchange import ExportFormat, NewFolder
 from creamtea.cli.campaign.making import Overrides
 from creamtea.cli.campaign.running import PROGRESS
-from creamtea.cli.campaign.shared import ACTOR, show, text_of
+from creamtea.cli.campaign.shared import ACTOR, show, text_of, write_new
 from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.serve import PORT, Address
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.document.mistakes import one_of, shown
 from creamtea.errors import InputError
-from creamtea.files import lines_of, new_folder, replacing
+from creamtea.files import lines_of, new_folder
 from creamtea.human.formats import exchange
 from creamtea.human.making import launching
 from creamtea.human.making.programme import (
@@ -58,15 +58,12 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write a programme of all directions in a folder of mt-metrics-eval, with a comment at every key."""
-    if output.exists() and not force:
-        raise InputError(f"{output} exists: choose another with --output, or overwrite it with --force")
     outputs = folder / "system-outputs"
     directions = sorted(path.name for path in outputs.iterdir() if path.is_dir()) if outputs.is_dir() else []
     if not directions:
         raise InputError(f"{outputs}: no directions: give a folder with system-outputs/PAIR/SYSTEM.txt")
     relative = os.path.relpath(folder.resolve(), output.parent.resolve())
-    with replacing(output) as file:
-        file.write_text(new_programme(output.stem, relative, directions), encoding="utf-8")
+    write_new(output, new_programme(output.stem, relative, directions), force)
     say(f"{output} is written: {', '.join(directions)}. Next: creamtea programme create {quote(str(output))}")
 
 

@@ -33,25 +33,13 @@ ExportFormat = Annotated[
 ]
 
 
-def register(commands: typer.Typer) -> None:
-    commands.command(
-        "export",
-        epilog="Examples: `creamtea campaign export first --format csv -o first` · "
-        "`creamtea campaign export esa-demo --format pearmut -o esa-pearmut`",
-    )(export)
-    commands.command(
-        "import",
-        epilog="Examples: `creamtea campaign import old --from first` · "
-        "`creamtea campaign import wmt22 --from WMT22.csv --protocol da-sqm "
-        "--source-language eng --target-language ces` · "
-        "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv "
-        "--rater-statistics ad-deen-trk-mean-sd.txt` · "
-        "`creamtea campaign import ted --from mqm_ted_zhen.tsv` · "
-        "`creamtea campaign import wmt23 --from wmt23 --scores mqm --dry-run` · "
-        "`creamtea campaign import fox --from fox.jsonl --campaign-file fox.json`",
-    )(_with_facts(import_))
+commands = typer.Typer()
 
 
+@commands.command(
+    epilog="Examples: `creamtea campaign export first --format csv -o first` · "
+    "`creamtea campaign export esa-demo --format pearmut -o esa-pearmut`"
+)
 def export(
     name: Name,
     output: NewFolder,
@@ -116,6 +104,18 @@ def _with_facts(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+@commands.command(
+    "import",
+    epilog="Examples: `creamtea campaign import old --from first` · "
+    "`creamtea campaign import wmt22 --from WMT22.csv --protocol da-sqm "
+    "--source-language eng --target-language ces` · "
+    "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv "
+    "--rater-statistics ad-deen-trk-mean-sd.txt` · "
+    "`creamtea campaign import ted --from mqm_ted_zhen.tsv` · "
+    "`creamtea campaign import wmt23 --from wmt23 --scores mqm --dry-run` · "
+    "`creamtea campaign import fox --from fox.jsonl --campaign-file fox.json`",
+)
+@_with_facts
 def import_(
     name: Name,
     origin: Annotated[

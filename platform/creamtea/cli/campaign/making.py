@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from creamtea.cli.campaign.shared import names, show
+from creamtea.cli.campaign.shared import names, show, write_new
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import (
     AsJson,
@@ -21,7 +21,6 @@ from creamtea.cli.workplace import (
 from creamtea.document.document import Document, read_document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
-from creamtea.files import replacing
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import (
     Folder,
@@ -60,13 +59,10 @@ Overrides = Annotated[
 ]
 
 
-def register(commands: typer.Typer) -> None:
-    commands.command(epilog=INIT)(init)
-    commands.command(epilog=VALIDATE)(validate)
-    commands.command(epilog=SCHEMA)(schema)
-    commands.command(epilog=CREATE)(create)
+commands = typer.Typer()
 
 
+@commands.command(epilog=INIT)
 def init(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="The study whose outputs are rated.")],
     test_set: Annotated[str | None, typer.Option(help="One of its test sets, else the first.")] = None,
@@ -79,8 +75,6 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Write a campaign file for a study, with a comment at every key."""
-    if output.exists() and not force:
-        raise InputError(f"{output} exists: choose another with --output, or overwrite it with --force")
     with existing_database() as database, database.session() as session:
         spec = find_study(session, study).spec
     every = list(spec["systems"])
@@ -95,11 +89,11 @@ def init(
         "controls.repeats": 0.1,
         "raters.ratings_per_item": 1,
     }
-    with replacing(output) as file:
-        file.write_text(commented(values), encoding="utf-8")
+    write_new(output, commented(values), force)
     say(f"{output} is written. Next: creamtea campaign create {quote(str(output))}")
 
 
+@commands.command(epilog=VALIDATE)
 def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
     """Check a campaign file and the files that it names, and list every mistake.
 
@@ -125,6 +119,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     show(json_output, {"valid": True, "campaign": document}, lines)
 
 
+@commands.command(epilog=SCHEMA)
 def schema() -> None:
     """Print the JSON Schema of a campaign file, with which an editor completes keys and marks mistakes."""
     from creamtea.study.schema import schema_of
@@ -132,6 +127,7 @@ def schema() -> None:
     say(json.dumps(schema_of(CampaignDocument, "creamtea campaign"), ensure_ascii=False, indent=1))
 
 
+@commands.command(epilog=CREATE)
 def create(
     campaign: Annotated[
         str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -11,7 +11,6 @@ import typer
 from sqlalchemy import select
 
 from creamtea.access import sessions, sign_in
-from creamtea.cli.campaign.running import rater_lines
 from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, show, text_of
 from creamtea.cli.printing import hand_over, say
 from creamtea.cli.serve import PORT, Address, link_to
@@ -26,35 +25,19 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Rater
 from creamtea.wording import counted
 
-
-def register(commands: typer.Typer) -> None:
-    commands.command(
-        epilog="Examples: `creamtea campaign link first --rater anna` · "
-        "`creamtea campaign link first --rater ben --subject ben@example.org` · "
-        "`creamtea campaign link first --count 2 > links.csv` · "
-        "`creamtea campaign link first --participants --url https://rate.example.org` · "
-        "`creamtea campaign link first --organiser` · "
-        "`creamtea campaign link first --organiser --subject dora@example.org`"
-    )(link)
-    commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")(revoke)
-    people = typer.Typer(help="The raters of a campaign.", no_args_is_help=True, rich_markup_mode="markdown")
-    people.command("list", epilog="Example: `creamtea campaign raters list first`")(list_raters)
-    people.command(
-        "report",
-        epilog="Examples: `creamtea campaign raters report first` · "
-        "`creamtea campaign raters report first --rater anna` · "
-        "`creamtea campaign raters report first --json`",
-    )(report_raters)
-    people.command(
-        epilog="Example: `creamtea campaign raters exclude first --rater anna --reason 'one score only'`"
-    )(exclude)
-    people.command(
-        epilog="Example: `creamtea campaign raters include first --rater anna --reason 'it was the page'`"
-    )(include)
-    people.command(epilog="Example: `creamtea campaign raters forget first --rater anna`")(forget)
-    commands.add_typer(people, name="raters")
+commands = typer.Typer()
+people = typer.Typer(help="The raters of a campaign.", no_args_is_help=True, rich_markup_mode="markdown")
+commands.add_typer(people, name="raters")
 
 
+@commands.command(
+    epilog="Examples: `creamtea campaign link first --rater anna` · "
+    "`creamtea campaign link first --rater ben --subject ben@example.org` · "
+    "`creamtea campaign link first --count 2 > links.csv` · "
+    "`creamtea campaign link first --participants --url https://rate.example.org` · "
+    "`creamtea campaign link first --organiser` · "
+    "`creamtea campaign link first --organiser --subject dora@example.org`"
+)
 def link(
     name: Name,
     rater: Annotated[
@@ -162,6 +145,7 @@ def _sign_in_at(url: str, campaign_id: int) -> str:
     return f"{url}/login?campaign={campaign_id}"
 
 
+@commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")
 def revoke(name: Name, rater: RaterNames) -> None:
     """Withdraw every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
     with existing_database() as database:
@@ -170,6 +154,7 @@ def revoke(name: Name, rater: RaterNames) -> None:
             say(f"{counted(revoked, 'link')} of {who} withdrawn")
 
 
+@people.command("list", epilog="Example: `creamtea campaign raters list first`")
 def list_raters(name: Name, json_output: AsJson = False) -> None:
     """List a campaign's raters and what they have done."""
     with existing_database() as database:
@@ -177,6 +162,33 @@ def list_raters(name: Name, json_output: AsJson = False) -> None:
     show(json_output, people, rater_lines(name, people))
 
 
+def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
+    """Each rater's progress in a line."""
+    none = f"no raters yet: creamtea campaign link {quote(campaign)} --rater PSEUDONYM"
+    return [_rater_line(person) for person in people] or [none]
+
+
+def _rater_line(person: raters.RaterProgress) -> str:
+    marks = [
+        word
+        for word, moment in (("excluded", person.excluded_at), ("identity deleted", person.forgotten_at))
+        if moment is not None
+    ]
+    if not person.has_begun or person.finished:
+        marks.append("finished" if person.finished else "not begun")
+    last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
+    shown = f" ({', '.join(marks)})" if marks else ""
+    checks = person.attention
+    passed = f", {checks.passed} of {checks.answered} attention checks passed" if checks.answered else ""
+    return f"{person.pseudonym}: {person.submitted} rated, {person.skipped} skipped{passed}{last}{shown}"
+
+
+@people.command(
+    "report",
+    epilog="Examples: `creamtea campaign raters report first` · "
+    "`creamtea campaign raters report first --rater anna` · "
+    "`creamtea campaign raters report first --json`",
+)
 def report_raters(
     name: Name,
     rater: Annotated[
@@ -228,6 +240,9 @@ def rater_values(database: Database, campaign_id: int, only: Collection[int] = (
     ]
 
 
+@people.command(
+    epilog="Example: `creamtea campaign raters exclude first --rater anna --reason 'one score only'`"
+)
 def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:
     """Take a rater's ratings out of the results. They are kept, and `include` brings them back."""
     with existing_database() as database:
@@ -236,6 +251,9 @@ def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:
             say(f"the ratings of {who} no longer count")
 
 
+@people.command(
+    epilog="Example: `creamtea campaign raters include first --rater anna --reason 'it was the page'`"
+)
 def include(name: Name, rater: RaterNames, reason: Reason) -> None:
     """Let the ratings of an excluded rater count again."""
     with existing_database() as database:
@@ -244,6 +262,7 @@ def include(name: Name, rater: RaterNames, reason: Reason) -> None:
             say(f"the ratings of {who} count again")
 
 
+@people.command(epilog="Example: `creamtea campaign raters forget first --rater anna`")
 def forget(
     name: Name,
     rater: RaterNames,

@@ -1,27 +1,29 @@
-"""`creamtea campaign preview | launch | status | close | list | log | rm`: from the draft to the end."""
+"""`creamtea campaign preview | launch | status | close | list | log | rm | report`: until the end."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from creamtea.access import audit
+from creamtea.cli.campaign.raters import rater_lines, rater_values
 from creamtea.cli.campaign.shared import ACTOR, Name, show
 from creamtea.cli.printing import say
+from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.workplace import AsJson, existing_database
+from creamtea.document.mistakes import one_of
+from creamtea.errors import InputError
 from creamtea.human.making import campaigns, launching
+from creamtea.human.making.settings import WmtRuleName
 from creamtea.human.rating import progress, raters
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
-if TYPE_CHECKING:
-    from creamtea.human.making.preview import Preview
-
+RULE_NAMES = get_args(WmtRuleName)
 # of a rater in `status --json`; who a rater is, and said of themselves, is for `raters list`
 PROGRESS = (
     *("id", "pseudonym", "created_at", "consented_at", "excluded_at", "forgotten_at"),
@@ -29,86 +31,21 @@ PROGRESS = (
 )
 
 
-def register(commands: typer.Typer) -> None:
-    commands.command(epilog="Example: `creamtea campaign preview first`")(preview)
-    commands.command(epilog="Example: `creamtea campaign launch first`")(launch)
-    commands.command(epilog="Example: `creamtea campaign status first --json`")(status)
-    commands.command(epilog="Example: `creamtea campaign close first --reason 'enough items'`")(close)
-    commands.command("list", epilog="Example: `creamtea campaign list`")(list_campaigns)
-    commands.command(epilog="Example: `creamtea campaign log first`")(log)
-    commands.command("rm", epilog="Example: `creamtea campaign rm first`")(remove)
+commands = typer.Typer()
 
 
+@commands.command(epilog="Example: `creamtea campaign preview first`")
 def preview(name: Name, json_output: AsJson = False) -> None:
     """Show what a campaign will cost and what it can show: items, rater hours, power."""
     from creamtea.human.making.preview import preview as make_preview  # scipy.stats takes a second
 
     with existing_database() as database:
         plan = make_preview(database, name)
-    show(json_output, plan, _in_words(plan))
+    lines = [f"campaign {plan.campaign} ({plan.protocol}, {plan.state})", *filter(None, [plan.doubt])]
+    show(json_output, plan, [*lines, *(f"{about:<12}{text}" for about, text in plan.facts())])
 
 
-def _in_words(plan: Preview) -> list[str]:
-    kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in plan.kinds.items())
-    lines = [
-        f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
-        *([plan.doubt] if plan.doubt else []),
-        f"items       {kinds}",
-    ]
-    if plan.pages is not None:
-        lines.append(f"pages       {plan.pages:,}, {plan.minutes_per_page:.1f} minutes each on average")
-    if plan.split:
-        lines.append(
-            f"            {plan.split:,} of {plan.of_documents:,} documents are longer than a page "
-            f"({plan.segments_per_page} segments)"
-            + ("; the whole is scored on the last page" if plan.document_score else "")
-        )
-    if plan.media.files:
-        lines.append(f"files       {plan.media.files:,} beside sources, {plan.media.size / 1e6:,.1f} MB")
-    if plan.drawn is not None:
-        drawn = plan.drawn
-        lines.append(
-            "drawn       "
-            + (f"{drawn.documents:,} of {drawn.of_documents:,} documents, " if drawn.documents else "")
-            + f"{drawn.chosen:,} of {counted(drawn.population, 'segment')}"
-            + (f" on which {' and '.join(drawn.between)} differ" if drawn.between else "")
-            + f"; the test set has {drawn.segments:,}, the systems differ on {drawn.differing:,}"
-        )
-    lines += [
-        f"ratings     {plan.ratings:,} ({plan.ratings_per_item} per item), "
-        f"{plan.minutes_per_item:g} minutes each",
-        f"hours       {plan.rater_hours:.1f} in all; {plan.hours_per_rater:.1f} each for "
-        f"{counted(plan.raters, 'rater')}",
-        f"power       {plan.power:.0%} to find a difference of {plan.said(plan.delta)} between a system and "
-        f"the baseline (two-sided paired t-test at 5 %, {plan.units:,.0f} segments' worth{_documents(plan)})",
-        f"            {plan.no_difference:.0%} to show that no difference is larger, where there is none",
-        "            " + _reach(plan),
-        f"            assuming that differences vary by {plan.said(plan.deviation)} (standard deviation), "
-        + (f"as in {plan.deviation_from}" if plan.deviation_from else "the usual without earlier ratings"),
-    ]
-    if plan.comparisons > 1:
-        lines.append(f"            for one comparison; Holm's correction for {plan.comparisons} lowers it")
-    return lines
-
-
-def _documents(plan: Preview) -> str:
-    if plan.documents is None or plan.intraclass is None:
-        return ""
-    return (
-        f" in {plan.documents:,.0f} documents' worth: segments within one correlate (ρ = "
-        f"{plan.intraclass:.2f}), so {plan.design_effect:.2f} times as many are needed as single ones"
-    )
-
-
-def _reach(plan: Preview) -> str:
-    reach = "none" if plan.detectable is None else plan.said(plan.detectable)
-    needed = "over a million" if plan.units_needed is None else f"{plan.units_needed:,}"
-    return (
-        f"smallest detectable difference (80 % power): {reach}; for {plan.said(plan.delta)} it takes "
-        f"{needed} segments"
-    )
-
-
+@commands.command(epilog="Example: `creamtea campaign launch first`")
 def launch(name: Name, json_output: AsJson = False) -> None:
     """Open a draft to its raters. Items, settings and the planned analysis are registered and frozen."""
     with existing_database() as database:
@@ -120,43 +57,7 @@ def launch(name: Name, json_output: AsJson = False) -> None:
     show(json_output, registered, lines)
 
 
-def close(
-    name: Name,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
-) -> None:
-    """End the rating for good. What raters saved stays."""
-    with existing_database() as database:
-        launching.close(database, name, ACTOR, reason)
-    say(f"campaign {name} is closed")
-
-
-def remove(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json_output: AsJson = False,
-) -> None:
-    """Remove a draft or a closed campaign for good, with its ratings, raters and log.
-
-    To keep the ratings, run `creamtea campaign export` first. A launched campaign must be closed first.
-    `creamtea gc` frees the space of files beside sources.
-    """
-    from creamtea.upkeep import remove_campaign, what_it_holds
-
-    with existing_database() as database:
-        if not yes:
-            with database.session() as session:
-                found = what_it_holds(session, find_campaign(session, name))
-            holds = f"{counted(found.items, 'item')}, {counted(found.raters, 'rater')}"
-            holds += f" and {counted(found.answers, 'answer')}"
-            typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
-        removed = remove_campaign(database, name)
-    show(
-        json_output,
-        {"campaign": name, **dataclasses.asdict(removed)},
-        [f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'answer')}"],
-    )
-
-
+@commands.command(epilog="Example: `creamtea campaign status first --json`")
 def status(name: Name, json_output: AsJson = False) -> None:
     """Show a campaign's progress by item kind and by rater, and whether it is as it was registered."""
     with existing_database() as database:
@@ -198,27 +99,18 @@ def _origin(campaign: campaigns.CampaignSummary) -> str:
     return f"{campaign.protocol}, {origin}, {campaign.test_set}"
 
 
-def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
-    """Each rater's progress in a line."""
-    none = f"no raters yet: creamtea campaign link {quote(campaign)} --rater PSEUDONYM"
-    return [_rater_line(person) for person in people] or [none]
+@commands.command(epilog="Example: `creamtea campaign close first --reason 'enough items'`")
+def close(
+    name: Name,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
+) -> None:
+    """End the rating for good. What raters saved stays."""
+    with existing_database() as database:
+        launching.close(database, name, ACTOR, reason)
+    say(f"campaign {name} is closed")
 
 
-def _rater_line(person: raters.RaterProgress) -> str:
-    marks = [
-        word
-        for word, moment in (("excluded", person.excluded_at), ("identity deleted", person.forgotten_at))
-        if moment is not None
-    ]
-    if not person.has_begun or person.finished:
-        marks.append("finished" if person.finished else "not begun")
-    last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
-    shown = f" ({', '.join(marks)})" if marks else ""
-    checks = person.attention
-    passed = f", {checks.passed} of {checks.answered} attention checks passed" if checks.answered else ""
-    return f"{person.pseudonym}: {person.submitted} rated, {person.skipped} skipped{passed}{last}{shown}"
-
-
+@commands.command("list", epilog="Example: `creamtea campaign list`")
 def list_campaigns(json_output: AsJson = False) -> None:
     """List the campaigns and how far they are."""
     with existing_database() as database:
@@ -232,6 +124,7 @@ def list_campaigns(json_output: AsJson = False) -> None:
     show(json_output, listed, lines or ["no campaigns yet; see creamtea campaign create --help"])
 
 
+@commands.command(epilog="Example: `creamtea campaign log first`")
 def log(name: Name, json_output: AsJson = False) -> None:
     """Show who decided what in a campaign, when and why."""
     with existing_database() as database:
@@ -243,3 +136,68 @@ def _log_line(entry: audit.Entry) -> str:
     rater = f" {entry.rater}" if entry.rater is not None else ""
     reason = f": {entry.reason}" if entry.reason else ""
     return f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor}  {entry.action}{rater}{reason}"
+
+
+@commands.command("rm", epilog="Example: `creamtea campaign rm first`")
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json_output: AsJson = False,
+) -> None:
+    """Remove a draft or a closed campaign for good, with its ratings, raters and log.
+
+    To keep the ratings, run `creamtea campaign export` first. A launched campaign must be closed first.
+    `creamtea gc` frees the space of files beside sources.
+    """
+    from creamtea.upkeep import remove_campaign, what_it_holds
+
+    with existing_database() as database:
+        if not yes:
+            with database.session() as session:
+                found = what_it_holds(session, find_campaign(session, name))
+            holds = f"{counted(found.items, 'item')}, {counted(found.raters, 'rater')}"
+            holds += f" and {counted(found.answers, 'answer')}"
+            typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
+        removed = remove_campaign(database, name)
+    show(
+        json_output,
+        {"campaign": name, **dataclasses.asdict(removed)},
+        [f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'answer')}"],
+    )
+
+
+@commands.command(
+    epilog="Examples: `creamtea campaign report first` · `creamtea campaign report first --full` · "
+    "`creamtea campaign report first --html first.html` · "
+    "`creamtea campaign report first --export paper --format latex`"
+)
+def report(
+    name: Name,
+    markdown: Markdown = False,
+    html: HtmlFile = None,
+    export: ExportFolder = None,
+    formats: Formats = None,
+    wmt: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help=f"WMT's rules for ranks: {', '.join(RULE_NAMES)}; the campaign's."),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Print every table and text, as --markdown and --html always do."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what raters say: means with intervals and verdicts; with `--full` also agreement, ranks, metrics
+    against human scores, and outputs that raters disagree on.
+
+    For ratings made elsewhere too, which have no study. `creamtea report STUDY` shows the same beside
+    the study's metrics. `--json` also has the reports of the raters (`creamtea campaign raters report`).
+    """
+    from creamtea.report.human.build import build_human  # its statistics take a second to import
+
+    if wmt is not None and wmt not in RULE_NAMES:
+        raise InputError(f"--wmt {wmt}: unknown rules; give {one_of(RULE_NAMES, wmt)}")
+    printing = Printing(markdown, as_json, html, export, formats, full)
+    with existing_database() as database:
+        built = build_human(database, name, wmt)
+        printing.show(built, values=lambda: {"raters": rater_values(database, built.number)})

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from creamtea.access import audit
 from creamtea.cli.printing import say
 from creamtea.errors import InputError
-from creamtea.files import read_text
+from creamtea.files import read_storable, replacing
 from creamtea.printable import printable
 
 ACTOR = audit.COMMAND_LINE
@@ -30,12 +30,15 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the 
 
 def text_of(option: str, path: Path | None) -> str:
     """The text of a file given to `option`, "" without one; InputError where it is not text."""
-    if path is None:
-        return ""
-    text = read_text(path, f"{option} {path}", MAX_BYTES)
-    if "\0" in text:
-        raise InputError(f"{option} {path}: holds a NUL character, which a database cannot store")
-    return text
+    return "" if path is None else read_storable(path, f"{option} {path}", MAX_BYTES)
+
+
+def write_new(output: Path, text: str, force: bool) -> None:
+    """Write a file; InputError for one that is there, without `force`."""
+    if output.exists() and not force:
+        raise InputError(f"{output} exists: choose another with --output, or overwrite it with --force")
+    with replacing(output) as file:
+        file.write_text(text, encoding="utf-8")
 
 
 def names(option: str, listed: str) -> list[str]:

@@ -30,7 +30,7 @@ from creamtea.document.mistakes import (
 )
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
-from creamtea.files import read_text
+from creamtea.files import read_storable
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, read_documents
@@ -54,10 +54,7 @@ TEST_SET = "test"  # what that of files is called if nobody says
 
 
 def _read_text(path: Path) -> str:
-    text = read_text(path, file_name(path), MAX_BYTES)
-    if "\0" in text:
-        raise InputError(f"{file_name(path)}: holds a NUL character, which a database cannot store")
-    return text
+    return read_storable(path, file_name(path), MAX_BYTES)
 
 
 # what stands in a campaign for the name of a file

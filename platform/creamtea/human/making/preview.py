@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -29,6 +30,7 @@ from creamtea.stats.power import (
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import SYSTEM_KINDS, Campaign, Item, ItemKind, StudyRow
+from creamtea.wording import counted
 
 _SAME = 1e-9
 _NOTHING = Sample(0.0, 0.0, 0.0)
@@ -65,25 +67,86 @@ class Preview:
     intraclass: float | None  # of the differences, within documents
     deviation: float  # of the differences of two systems
     deviation_from: str  # an earlier campaign's name; "" for the usual one
-    power: float  # to find a difference of `delta` with the two-sided paired t-test at 5 %
-    no_difference: float  # the chance to show that there is none larger than `delta` where there is none
+    # to find a difference of `delta` with the two-sided paired t-test at 5 %; None with less than two units
+    power: float | None
+    # the chance to show that there is none larger than `delta` where there is none; None likewise
+    no_difference: float | None
     detectable: float | None  # the smallest difference found with a power of 80 %; None with one unit
     units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
 
     @property
     def doubt(self) -> str:
         """What to say before the launch of a campaign that will probably decide nothing; else empty."""
+        if self.power is None:
+            return f"These ratings decide nothing: {self._no_test}. For {_percent(POWER)} {self._needed}."
         if self.power >= POWER:
             return ""
-        needed = "over a million" if self.units_needed is None else f"{self.units_needed:,}"
         return (
             f"These ratings will probably decide little: they find a difference of {self.said(self.delta)} "
-            f"in {100 * self.power:.0f} % of cases. For {100 * POWER:.0f} % it takes {needed} segments."
+            f"in {_percent(self.power)} of cases. For {_percent(POWER)} {self._needed}."
         )
+
+    @property
+    def _needed(self) -> str:
+        needed = "over a million" if self.units_needed is None else f"{self.units_needed:,}"
+        return f"it takes {needed} segments"
+
+    @property
+    def _no_test(self) -> str:
+        what = "documents" if self.documents is not None else "segments"
+        return f"power cannot be told, as a test needs two {what}' worth of ratings"
 
     def said(self, points: float) -> str:
         """As reports write it: "0.2 points", "5 %" of preferences."""
         return find_protocol(self.protocol).points.difference(points)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield what command and page show: in each pair what it is about, and what there is to say."""
+        yield "items", ", ".join(ItemKind(kind).counted(count) for kind, count in self.kinds.items())
+        if self.pages is not None:
+            yield "pages", f"{self.pages:,}, {self.minutes_per_page:.1f} minutes each on average"
+        if self.split:
+            text = f"{self.split:,} of {self.of_documents:,} are longer than a page "
+            text += f"({counted(self.segments_per_page, 'segment')})"
+            yield "documents", text + ("; the whole is scored on the last page" * self.document_score)
+        if self.media.files:
+            yield "files", f"{self.media.files:,} beside sources, {self.media.size / 1e6:,.1f} MB"
+        if (drawn := self.drawn) is not None:
+            text = f"{drawn.documents:,} of {drawn.of_documents:,} documents, " if drawn.documents else ""
+            text += f"{drawn.chosen:,} of {counted(drawn.population, 'segment')}"
+            text += f" on which {' and '.join(drawn.between)} differ" if drawn.between else ""
+            text += f"; the test set has {drawn.segments:,}, the systems differ on {drawn.differing:,}"
+            yield "drawn", text
+        each = f"({self.ratings_per_item} per item), {self.minutes_per_item:g} minutes each"
+        yield "ratings", f"{self.ratings:,} {each}"
+        people = counted(self.raters, "rater")
+        yield "rater hours", f"{self.rater_hours:.1f} in all; {self.hours_per_rater:.1f} each for {people}"
+        delta = self.said(self.delta)
+        if self.power is None or self.no_difference is None:
+            yield "power", self._no_test
+        else:
+            text = f"{_percent(self.power)} to find a difference of {delta} between a system and the baseline"
+            text += f" (two-sided paired t-test at 5 %, {self.units:,.0f} effective segments"
+            if self.documents is not None:
+                text += f" in {self.documents:,.0f} effective documents: segments within one correlate "
+                text += f"(ρ = {self.intraclass:.2f}), so {self.design_effect:.2f} times as many are needed"
+                text += " as single ones"
+            text += ")"
+            if self.comparisons > 1:
+                text += f"; for one comparison: Holm's correction for {self.comparisons} lowers it"
+            yield "power", text
+            shown = "to show that no difference is larger, where there is none"
+            yield "equivalence", f"{_percent(self.no_difference)} {shown}"
+        reach = "none" if self.detectable is None else self.said(self.detectable)
+        smallest = f"smallest detectable difference ({_percent(POWER)} power)"
+        yield "detectable", f"{smallest}: {reach}; for {delta} {self._needed}"
+        text = f"{self.said(self.deviation)} assumed (standard deviation of differences), "
+        earlier = self.deviation_from
+        yield "spread", text + (f"as in {earlier}" if earlier else "the usual without earlier ratings")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def preview(database: Database, name: str) -> Preview:
@@ -99,8 +162,8 @@ def preview(database: Database, name: str) -> Preview:
         media = amount_of_media(session, campaign.id)
         pages = count_pages(session, campaign.id) if settings.by_documents else None
         lengths = _parts(session, campaign.id) if settings.by_documents else None
-        spread = _spread(session, campaign, protocol)
-        sample = _sample(session, campaign, protocol, settings, spread.intraclass)
+        spread, intraclass, source = _spread(session, campaign, protocol)
+        sample = _sample(session, campaign, protocol, settings, intraclass)
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     systems = len(campaign.systems)
     shown = settings.block_size(systems)
@@ -120,7 +183,7 @@ def preview(database: Database, name: str) -> Preview:
     # the test is over documents: as many differences, each of a whole document
     tested = sample.documents if in_documents else sample.units
     whole = max(1, int(tested + _SAME))
-    deviation = spread.deviation * math.sqrt(tested / sample.effective) if in_documents else spread.deviation
+    deviation = spread * math.sqrt(tested / sample.effective) if in_documents else spread
     segments_each = sample.units / sample.documents if in_documents else 1.0
     if shown is not None:  # of which k/n show a system, each with the efficiency n(k − 1)/(k(n − 1))
         segments_each *= (systems - 1) / (shown - 1)
@@ -149,11 +212,11 @@ def preview(database: Database, name: str) -> Preview:
         units=sample.units,
         documents=sample.documents if in_documents else None,
         design_effect=sample.design_effect,
-        intraclass=spread.intraclass if in_documents else None,
-        deviation=spread.deviation,
-        deviation_from=spread.source,
-        power=power_of(whole, delta, deviation),
-        no_difference=equivalence_power(whole, 0.0, delta, deviation),
+        intraclass=intraclass if in_documents else None,
+        deviation=spread,
+        deviation_from=source,
+        power=power_of(whole, delta, deviation) if whole > 1 else None,
+        no_difference=equivalence_power(whole, 0.0, delta, deviation) if whole > 1 else None,
         detectable=detectable(whole, deviation),
         units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
     )
@@ -229,18 +292,9 @@ def _sample(
     return Sample(*(efficiency * amount for amount in (least.units, least.effective, least.documents)))
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """Of the differences of two systems: their standard deviation in points, their intraclass correlation
-    within documents, and the earlier campaign that both are from ("": the usual)."""
-
-    deviation: float
-    intraclass: float
-    source: str
-
-
-def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> _Spread:
-    """How differences with the baseline vary.
+def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[float, float, str]:
+    """Return how differences with the baseline vary: their standard deviation in points, their intraclass
+    correlation within documents, and the earlier campaign that both are from ("": the usual).
 
     From the newest other campaign on a study of this name with the same protocol and enough ratings;
     otherwise the usual one.
@@ -261,8 +315,8 @@ def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> _Spread
         for other in earlier:
             measured = measured_spread(session, other)
             if measured is not None:
-                return _Spread(measured[0], measured[1], other.name)
-    return _Spread(protocol.usual_deviation(), USUAL_INTRACLASS, "")
+                return *measured, other.name
+    return protocol.usual_deviation(), USUAL_INTRACLASS, ""
 
 
 def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float] | None:

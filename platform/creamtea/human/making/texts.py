@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from creamtea.document.document import read_lines
 from creamtea.document.mistakes import one_of, shown
 from creamtea.errors import InputError, wrong
-from creamtea.files import lines_of, read_text
+from creamtea.files import lines_of, read_storable
 from creamtea.human.making.outputs import Documents, Line, make_lines, read_documents
 from creamtea.human.making.settings import TextsBlock
 from creamtea.wording import counted, file_name, key_name
@@ -105,7 +105,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
             references = _files(there, f"{pair}.", (".txt",)) if there.is_dir() else []
         docs = base / "documents" / f"{pair}.docs" if base is not None else None
         if documents is None and docs is not None and docs.is_file():
-            documents = read_documents(read_text(docs, file_name(docs), MAX_BYTES), file_name(docs))
+            documents = read_documents(read_storable(docs, file_name(docs), MAX_BYTES), file_name(docs))
         read = _read_text_files(sources, outputs, references, systems)
     names = (source.replace("_", "-"), target.replace("_", "-"))
     if asked.reference_files == []:
@@ -166,10 +166,7 @@ def _read_text_files(
 
 def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
     """The lines of a file, as many as the `sources` of the file `beside`."""
-    text = read_text(path, file_name(path), MAX_BYTES)
-    if "\0" in text:
-        raise InputError(f"{file_name(path)}: holds a NUL character, which a database cannot store")
-    lines = lines_of(text)
+    lines = lines_of(read_storable(path, file_name(path), MAX_BYTES))
     if sources is not None and beside is not None and len(lines) != len(sources):
         raise InputError(
             f"{file_name(path)}: {counted(len(lines), 'line')}, and {file_name(beside)} has "
