@@ -7,53 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SMALL = """\
-name: small
-languages: {source: en, target: de}
-corpora:
-  grammar: {kind: synthetic}
-subwords:
-  joint: {kind: bpe, vocabulary: 100}
-variants:
-  softmax:
-    corpus: grammar
-    subwords: joint
-    objective: {kind: softmax}
-    nvs: {}
-  scones:
-    corpus: grammar
-    subwords: joint
-    objective: {kind: scones, alpha: 0.5}
-systems:
-  greedy: {variant: softmax}
-  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}
-  nvs: {variant: softmax, selection: {kind: nvs}}
-  scones: {variant: scones}
-baseline: greedy
-test_sets:
-  test: {kind: synthetic, corpus: grammar}
-"""
-
-FILES = """\
-name: files
-languages: {source: en, target: de}
-corpora:
-  text:
-    kind: files
-    train:
-      - {source: train.en, target: train.de}
-    dev: {source: dev.en, target: dev.de}
-subwords:
-  joint: {kind: bpe, vocabulary: 100}
-variants:
-  softmax: {corpus: text, subwords: joint, objective: {kind: softmax}}
-systems:
-  greedy: {variant: softmax}
-baseline: greedy
-test_sets:
-  test: {kind: files, source: test.en, target: test.de}
-"""
-
+TEXTS = Path(__file__).with_name("texts")
+SMALL, FILES = ((TEXTS / f"{name}.yaml").read_text(encoding="utf-8") for name in ("small", "files"))
 Write = Callable[..., Path]
 
 

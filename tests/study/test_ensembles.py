@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from creamtea.errors import InputError
 from creamtea.report.configuration import describe_system
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
@@ -43,22 +40,3 @@ def test_one_decode_reads_the_models_of_all_seeds(write: Write) -> None:
 
 def test_a_system_without_ensemble_is_written_as_before(write: Write) -> None:
     assert "ensemble" not in load_study(write()).spec["systems"]["greedy"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ([], r"systems.all.ensemble: found an ensemble of a variant with one seed"),
-        (
-            [SEEDS, ("scones, ensemble: true}", "scones, ensemble: true, selection: {kind: lexicon, k: 5}}")],
-            r"systems.all.ensemble: found an ensemble with a vocabulary selection",
-        ),
-        (
-            [SEEDS, ("baseline: greedy", "baseline: greedy\nlatency: {test_set: test}")],
-            r"latency: found all, an ensemble, allowed systems of one model",
-        ),
-    ],
-)
-def test_what_is_no_ensemble(write: Write, changes: list[tuple[str, str]], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        load_study(write((GREEDY, ENSEMBLE), *changes))

@@ -13,16 +13,7 @@ from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
 Write = Callable[..., Path]
-GIVEN = """\
-name: given
-languages: {source: en, target: de}
-systems:
-  gpt: {outputs: {test: gpt.de}}
-  nllb: {outputs: {test: nllb.de}}
-baseline: gpt
-test_sets:
-  test: {kind: files, source: test.en, target: test.de}
-"""
+GIVEN = Path(__file__).with_name("texts").joinpath("given.yaml").read_text(encoding="utf-8")
 SECOND = ("target: test.de}", "target: test.de, more_references: [dev.de]}")
 HUMAN = ("baseline: gpt", "  human: {reference: 1}\nbaseline: gpt")
 MIXED = ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  gpt: {outputs: {test: gpt.de}}")
@@ -101,75 +92,6 @@ def test_what_only_models_have_is_left_out_of_a_mixed_study(write_files: Write, 
 
 
 GPT = "  gpt: {outputs: {test: gpt.de}}"
-BAD = {
-    "nothing to read": ((GPT, "  gpt: {}"), "systems.gpt.variant: required key is missing"),
-    "two origins": ((GPT, GPT[:-1] + ", reference: 1}"), "systems.gpt.reference: found reference beside"),
-    "a search": (
-        (GPT, GPT[:-1] + ", search: {kind: greedy}}"),
-        "systems.gpt.search: found search of a system",
-    ),
-    "an unknown test set": ((GPT, "  gpt: {outputs: {tset: gpt.de}}"), "did you mean test?"),
-    "no files": (
-        (GPT, "  gpt: {outputs: {}}"),
-        "systems.gpt.outputs: found a block of keys, allowed at least",
-    ),
-    "test sets twice": ((GPT, GPT[:-1] + ", test_sets: [test]}"), "systems.gpt.test_sets: found test_sets"),
-    "a missing reference": (
-        ("gpt: {outputs: {test: gpt.de}}", "gpt: {reference: 2}"),
-        "found 2, and test has 1",
-    ),
-    "a human baseline": (
-        ("baseline: gpt", "  human: {reference: 1}\nbaseline: human"),
-        "baseline: found human, a",
-    ),
-    "nothing to time": (
-        ("baseline: gpt", "baseline: gpt\nlatency: {test_set: test}"),
-        "without a system to time",
-    ),
-    "nothing to analyse": (
-        ("baseline: gpt", "baseline: gpt\nanalyses: {c: {kind: calibration, test_set: test}}"),
-        "analyses.c: found calibration in a study without variants",
-    ),
-    "rare words without training text": (
-        ("baseline: gpt", "baseline: gpt\nanalyses: {b: {kind: buckets, test_set: test, by: [rarest]}}"),
-        "analyses.b.by: found rarest without training text",
-    ),
-    "buckets of a system that does not translate": (
-        (
-            "  nllb: {outputs: {test: nllb.de}}\nbaseline: gpt",
-            "  nllb: {outputs: {more: nllb.de}}\nbaseline: gpt\n"
-            "analyses: {b: {kind: buckets, test_set: test, systems: [nllb]}}",
-        ),
-        "analyses.b.systems[0]: found nllb, which does not translate test",
-    ),
-    "labels for other lines": (
-        (
-            "baseline: gpt",
-            "baseline: gpt\nanalyses: {b: {kind: buckets, test_set: test, labels: study.yaml}}",
-        ),
-        "analyses.b.labels: found 3 lines in test.en and 9 in study.yaml",
-    ),
-    "an empty section": (
-        ("systems:", "variants: {}\nsystems:"),
-        "variants: found a block of keys, allowed at least",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
-def test_a_mistake_names_its_place_and_what_is_allowed(
-    write_given: Write, case: tuple[tuple[str, str], str]
-) -> None:
-    change, said = case
-    assert said in mistakes(write_given(change))
-
-
-def test_a_trained_system_needs_its_sections(write_given: Write) -> None:
-    said = mistakes(write_given((GPT, "  gpt: {variant: base}")))
-    for section in ("corpora", "subwords", "variants"):
-        assert f"{section}: required key is missing" in said
-
-
 BAD_FILES = {
     "too short": (b"eins\nzwei\n", "found 3 lines in test.en and 2 in gpt.de, allowed equal counts"),
     "other line ends": ("eins\rzwei\x85drei\u2028vier\n".encode(), "and 1 in gpt.de"),

@@ -13,17 +13,10 @@ from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
 Write = Callable[..., Path]
-OPUS = """\
-name: opus
-languages: {source: en, target: de}
-systems:
-  opus: {model: {marian: models/opus}}
-  opus-beam: {model: {marian: models/opus}, search: {kind: beam}, precision: int8}
-baseline: opus
-test_sets:
-  test: {kind: files, source: test.en, target: test.de}
-metrics: [{kind: bleu}]
-"""
+TEXTS = Path(__file__).with_name("texts")
+OPUS, TUNED, HEADS = (
+    (TEXTS / f"{name}.yaml").read_text(encoding="utf-8") for name in ("opus", "tuned", "heads")
+)
 MIXED = (
     "  greedy: {variant: softmax}",
     "  greedy: {variant: softmax}\n  opus: {model: {marian: models/opus}}",
@@ -82,58 +75,10 @@ def test_a_model_beside_trained_systems_changes_no_key_of_theirs(
     assert {step.key for step in alone.steps} < {step.key for step in mixed.steps}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            ("opus: {model: {marian: models/opus}}", "opus: {model: {marian: models/none}}"),
-            'systems.opus.model.marian: found "models/none": no folder at models/none, allowed a folder',
-        ),
-        (
-            ("precision: int8}", "selection: {kind: lexicon}}"),
-            "systems.opus-beam.alignment_corpus: required key is missing (a corpus to align the lexicon on)",
-        ),
-        (
-            ("precision: int8}", "selection: {kind: lexicon}, alignment_corpus: news}"),
-            "corpora: required key is missing (a system has an alignment_corpus)",
-        ),
-        (
-            ("precision: int8}", "selection: {kind: nvs}}"),
-            "found neural vocabulary selection of a model that was trained elsewhere, which has no NVS head",
-        ),
-        (("precision: int8}", "ensemble: true}"), "found an ensemble of one model"),
-        (("precision: int8}", "reference: 1}"), "found reference beside model"),
-        (("precision: int8}", "precision: fp16}"), "systems.opus-beam.precision: found fp16 on a CPU"),
-        (
-            ("baseline: opus", "baseline: opus\nanalyses: {e: {kind: empty_string, test_set: test}}"),
-            "found empty_string in a study without variants",
-        ),
-    ],
-)
-def test_what_such_a_system_cannot_have(write_opus: Write, change: tuple[str, str], message: str) -> None:
-    assert message in mistakes(write_opus(change))
-
-
 def test_a_folder_that_is_not_to_be_left_is_not(write_opus: Write, tmp_path: Path) -> None:
     loaded = load_study(write_opus(("marian: models/opus}}", "marian: ../secret}}")))
     with pytest.raises(InputError, match="outside the folder of data"):
         plan(loaded.study, Path(), loaded.errors, confined=True)
-
-
-TUNED = """\
-name: tuned
-languages: {source: en, target: de}
-corpora:
-  news: {kind: files, train: [{source: train.en, target: train.de}], dev: {source: dev.en, target: dev.de}}
-variants:
-  first: {start_from: {marian: models/opus}, corpus: news, objective: {kind: scones}}
-  second: {start_from: first, corpus: news, objective: {kind: softmax}}
-systems:
-  first: {variant: first}
-  second: {variant: second}
-baseline: first
-test_sets: {test: {kind: files, source: test.en, target: test.de}}
-"""
 
 
 @pytest.fixture
@@ -153,26 +98,6 @@ def test_a_variant_starts_from_a_model_with_its_subwords_and_architecture(write_
     assert not [step for step in steps if step.kind == "subwords"]
 
 
-HEADS = """\
-name: heads
-languages: {source: en, target: de}
-corpora:
-  news: {kind: files, train: [{source: train.en, target: train.de}], dev: {source: dev.en, target: dev.de}}
-variants:
-  nvs:
-    {start_from: {marian: models/opus}, corpus: news, objective: {kind: softmax}, nvs: {},
-     training: {freeze: translation}}
-systems:
-  full: {model: {marian: models/opus}}
-  lexicon: {model: {marian: models/opus}, selection: {kind: lexicon}, alignment_corpus: news}
-  tuned-lexicon: {variant: nvs, selection: {kind: lexicon}}
-  nvs: {variant: nvs, selection: {kind: nvs}}
-baseline: full
-test_sets: {test: {kind: files, source: test.en, target: test.de}}
-latency: {test_set: test, sentences: 2, repetitions: 2}
-"""
-
-
 def test_selections_on_an_imported_model_share_its_lexicon(write_opus: Write, write: Write) -> None:
     planned = plan(load_study(write(text=HEADS)).study, Path())
     of_kind = {kind: [step for step in planned.steps if step.kind == kind] for kind in ("align", "recall")}
@@ -190,78 +115,3 @@ def test_selections_on_an_imported_model_share_its_lexicon(write_opus: Write, wr
     (latency,) = [step for step in planned.steps if step.kind == "latency"]
     assert latency.inputs["models"] == [imported.key, train.key]
     assert latency.inputs["align"] == [align.key]
-
-
-def test_a_latency_run_has_one_lexicon(write_opus: Write, write: Write) -> None:
-    more = "  other: {kind: synthetic}\n"
-    text = HEADS.replace("variants:\n", f"{more}variants:\n").replace(
-        "alignment_corpus: news", "alignment_corpus: other"
-    )
-    assert "systems with 2 lexica (news, other)" in mistakes(write(text=text))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            ("objective: {kind: scones}", "objective: {kind: scones}, training: {freeze: translation}"),
-            "variants.first.training.freeze: found translation without an NVS head to train",
-        ),
-        (
-            (
-                "objective: {kind: scones}",
-                "objective: {kind: scones}, nvs: {}, training: {freeze: translation}",
-            ),
-            "variants.first.objective: found SCONES α=0.5, where the frozen model is trained by softmax",
-        ),
-        (
-            (
-                "objective: {kind: softmax}",
-                "objective: {kind: softmax}, nvs: {}, training: {freeze: translation}",
-            ),
-            "variants.second.objective: found softmax, where the frozen model is trained by SCONES α=0.5",
-        ),
-        (
-            (
-                "objective: {kind: scones}",
-                "objective: {kind: softmax}, nvs: {}, training: {freeze: translation, select_by: bleu}",
-            ),
-            "variants.first.training.select_by: found bleu, which no head changes",
-        ),
-        (
-            (
-                "objective: {kind: scones}",
-                "objective: {kind: softmax}, nvs: {detach: false}, training: {freeze: translation}",
-            ),
-            "variants.first.nvs.detach: found false with `freeze: translation`",
-        ),
-        (
-            (
-                "objective: {kind: scones}",
-                "objective: {kind: scones}, nvs: {}, training: {freeze: translation, fit_logits: true}",
-            ),
-            "variants.first.training.fit_logits: found true beside `freeze`",
-        ),
-        (
-            ("first: {variant: first}", "first: {variant: first, alignment_corpus: news}"),
-            "systems.first.alignment_corpus: found one beside a variant",
-        ),
-        (
-            ("objective: {kind: scones}", "objective: {kind: scones}, architecture: {preset: base}"),
-            "variants.first.architecture: found architecture of a variant that starts from an imported model",
-        ),
-        (
-            ("objective: {kind: scones}", "objective: {kind: scones}, training: {bpe_dropout: 0.1}"),
-            "bpe_dropout in the subwords of an imported model",
-        ),
-        (
-            ("first: {variant: first}", "first: {variant: first, selection: {kind: nvs}}"),
-            "found nvs, but the variant has no NVS head",
-        ),
-        (("{marian: models/opus}", "{marian: models/none}"), "variants.first.start_from.marian: found"),
-        (("{marian: models/opus}", "{name: models/opus}"), "variants.first.start_from"),
-        (("start_from: {marian: models/opus}, ", ""), "variants.first.subwords: required key is missing"),
-    ],
-)
-def test_what_such_a_variant_cannot_have(write_tuned: Write, change: tuple[str, str], message: str) -> None:
-    assert message in mistakes(write_tuned(change))

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from creamtea.errors import InputError
+from creamtea.methods.architectures import Architecture
 from creamtea.methods.objectives import Scones
 from creamtea.methods.searches import Beam
 from creamtea.study.loader import load_study
@@ -88,3 +90,39 @@ def test_the_config_hash_knows_values_not_their_spelling(write: Write) -> None:
     assert load_study(write(("vocabulary: 100", "vocabulary: +100"))).config_hash == plain
     assert load_study(write(("kind: bpe, vocabulary: 100", "vocabulary: 100"))).config_hash == plain
     assert load_study(write(("vocabulary: 100", "vocabulary: 101"))).config_hash != plain
+
+
+def test_a_preset_gives_sizes_and_what_is_beside_it_overrides_it(write: Write) -> None:
+    path = write(
+        ("    nvs: {}", "    architecture: {preset: deep, decoder_layers: 3}"),
+        ("  nvs: {variant: softmax, selection: {kind: nvs}}\n", ""),
+    )
+    found = load_study(path).study.variants["softmax"].architecture
+    sizes = {"kind": "ssru", "encoder_layers": 20, "decoder_layers": 3, "width": 1024, "heads": 16}
+    assert found.model_dump(include=set(sizes)) == sizes
+    assert "preset" not in found.model_dump()  # two ways to write one size are one training
+    assert TypeAdapter(Architecture).validate_python(found.model_dump()) == found.model_copy(
+        update={"preset": None}
+    )
+
+
+def test_a_grid_in_an_analysis_stands_for_its_members(write: Write) -> None:
+    path = write(
+        ("alpha: 0.5}", "alpha: [0.2, 0.5]}"),
+        (
+            "baseline: greedy",
+            "baseline: greedy\nanalyses:\n  ece: {kind: calibration, test_set: test, variants: [scones]}",
+        ),
+    )
+    analysis = load_study(path).study.analyses["ece"]
+    assert analysis.variants == ["scones+alpha=0.2", "scones+alpha=0.5"]  # type: ignore[union-attr]
+
+
+def test_one_member_of_a_grid_may_have_no_smoothing(write: Write) -> None:
+    path = write(
+        (
+            "{kind: scones, alpha: 0.5}",
+            "{kind: entmax, smoothing: unigram, label_smoothing: [0.0, 0.1]}",
+        )
+    )
+    assert len(load_study(path).study.variants) == 3

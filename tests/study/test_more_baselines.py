@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from creamtea.errors import InputError
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -71,48 +68,3 @@ def test_a_grid_stands_for_its_members(write: Write) -> None:
         "scones+alpha=0.2",
         "scones+alpha=0.5",
     ]
-
-
-BAD = {
-    "nobody": ((more("nvs, sofmax"),), 'more_baselines[1]: found "sofmax", allowed a system: '),
-    "twice": ((more("nvs, nvs"),), 'more_baselines[1]: found "nvs" twice, allowed each once'),
-    "a pair twice": (
-        (more("nvs"), ("  nvs: {variant: softmax,", "  nvs: {more_baselines: [scones], variant: softmax,")),
-        "more_baselines[0]: found nvs, which is compared with scones, allowed each pair of systems once",
-    ),
-    "a system that does not translate the test set": (
-        (
-            more("nvs"),
-            (TEST, f"{TEST}\n  other: {{kind: synthetic, corpus: grammar, seed: 9}}"),
-            ("  nvs: {variant: softmax,", "  nvs: {test_sets: [test], baseline: lexicon, variant: softmax,"),
-        ),
-        "more_baselines[0]: found nvs, which does not translate other, "
-        "allowed systems that translate all of scones's test sets",
-    ),
-    "a human reference": (
-        (HUMAN, more("human"), ("baseline: greedy", "  human: {reference: 2}\nbaseline: greedy")),
-        "more_baselines[0]: found human, a human reference, which metrics score against fewer references "
-        "than a system, allowed a system that translates",
-    ),
-    "of a human reference": (
-        (HUMAN, more("nvs", "scones: {reference: 2")),
-        "more_baselines: found more baselines of a human reference, "
-        "allowed none: metrics compare no human reference",
-    ),
-}
-
-
-@pytest.mark.parametrize("changes, said", BAD.values(), ids=BAD.keys())
-def test_a_mistake_is_named(write: Write, changes: tuple[tuple[str, str], ...], said: str) -> None:
-    path = write(*changes)
-    with pytest.raises(InputError) as caught:
-        load_study(path)
-    (line,) = [line for line in str(caught.value).splitlines() if "scones.more_baselines" in line]
-    assert f"systems.scones.{said}" in line
-
-
-def test_a_mistake_of_a_grid_is_named_where_it_is_written(write: Write) -> None:
-    path = write(("alpha: 0.5}", "alpha: [0.2, 0.5]}"), more("scones, grumpy"))
-    with pytest.raises(InputError) as caught:
-        load_study(path)
-    assert 'systems.scones.more_baselines[1]: found "grumpy"' in str(caught.value)

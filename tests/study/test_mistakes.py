@@ -1,0 +1,110 @@
+"""What a researcher can get wrong in a study. `mistakes.yaml` has the mistakes and their messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from marian_folders import make_folder
+from typer.testing import CliRunner
+
+from creamtea.cli.main import app
+from creamtea.errors import InputError
+from creamtea.study.loader import load_study
+from creamtea.study.plan import plan
+
+Write = Callable[..., Path]
+HERE = Path(__file__).parent
+CASES = [
+    pytest.param(base, case, id=f"{base}: {name}")
+    for base, cases in yaml.safe_load((HERE / "mistakes.yaml").read_text(encoding="utf-8")).items()
+    for name, case in cases.items()
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the studies of texts/ name."""
+    folder = tmp_path_factory.mktemp("files")
+    for name in ("train.en", "train.de", "dev.en", "dev.de", "test.en", "test.de", "gpt.de", "nllb.de"):
+        (folder / name).write_text("one\ntwo\nthree\n", encoding="utf-8")
+    make_folder(folder / "models" / "opus")
+    return folder
+
+
+@pytest.mark.parametrize("base, case", CASES)
+def test_all_that_is_said_of_a_mistake(
+    base: str, case: dict[str, Any], files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    text = case.get("text", (HERE / "texts" / f"{base}.yaml").read_text(encoding="utf-8"))
+    for old, new in case.get("change", {}).items():
+        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
+        text = text.replace(old, new)
+    study = Path("study.yaml")
+    study.write_text(text, encoding="utf-8")
+    said, code = ["valid"], 0
+    try:
+        loaded = load_study(study, case.get("set", []))
+        plan(loaded.study, Path(), loaded.errors)
+    except InputError as error:
+        said, code = str(error).split("\n"), error.exit_code
+    count = len(case["mistakes"])
+    end = (f"{count} mistake{'s' * (count > 1)} in study.yaml", 2) if count else ("valid", 0)
+    assert (said.pop(), code) == end, said
+    for line, expected in zip(said, case["mistakes"], strict=True):
+        assert re.fullmatch(".*".join(map(re.escape, expected.split("…"))), line), line
+
+
+UNREADABLE = {
+    "invalid UTF-8": (b"name: x\n# \xff\n", "study.yaml, line 2: not UTF-8 text: save it as UTF-8"),
+    "too large": (b"#" * 1_000_001, "study.yaml: larger than 1,000,000 bytes, the limit for a study"),
+    "control character": (
+        b"name: x\nb: \x07\n",
+        "study.yaml:2: found the control character '\\x07', allowed valid YAML\n1 mistake in study.yaml",
+    ),
+    "nested too deeply": (
+        b"[" * 5_000,
+        "study.yaml:1: found blocks nested too deeply, allowed valid YAML\n1 mistake in study.yaml",
+    ),
+    "alias bomb": (
+        b"a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n"
+        + b"".join(b"a%d: &a%d [%s]\n" % (i, i, b",".join([b"*a%d" % (i - 1)] * 10)) for i in range(1, 9)),
+        "study.yaml: its aliases expand to more than 50,000 values",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content, message", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_what_cannot_be_read(write: Write, content: bytes, message: str) -> None:
+    path = write()
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_study(path)
+    assert str(caught.value) == message
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^x\.yaml: no such file; give the path of a study \(\.yaml\)$"):
+        load_study(Path("x.yaml"))
+    with pytest.raises(InputError, match=r"^\.: cannot be read: Is a directory$"):
+        load_study(Path())
+
+
+def test_validate_json_lists_the_mistakes_and_leaves_with_2(write: Write) -> None:
+    path = write(("k: 5", "k: 0"), ("alpha: 0.5", "alpha: 0"))
+    result = CliRunner().invoke(app, ["validate", str(path), "--json"])
+    assert result.exit_code == 2
+    answer = json.loads(result.output)
+    assert answer["valid"] is False
+    assert [line.split(": found")[0] for line in answer["mistakes"]] == [
+        "study.yaml:16: variants.scones.objective.alpha",
+        "study.yaml:19: systems.lexicon.selection.k",
+    ]
