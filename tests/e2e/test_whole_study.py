@@ -10,7 +10,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,24 +110,38 @@ class Place:
         return max(times)
 
 
-def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    def holds() -> bool:
-        if process.poll() is not None:
-            pytest.fail(f"the run ended before the kill:\n{process.communicate()[0]}")
-        return bool(condition())
+def suspended_after(
+    saved: Callable[[], object], run: subprocess.Popen[str], title: str = "ray::train"
+) -> psutil.Process:
+    """The Ray worker that trains, suspended once `saved()` holds.
 
-    wait_until(holds, COMMAND)
+    Until then it runs for a few milliseconds at a time: however busy the machine, it does not end before it
+    is looked at.
+    """
+    workers: list[psutil.Process] = []
 
+    def found() -> bool:
+        if run.poll() is not None:
+            pytest.fail(f"the run ended before its training was found:\n{run.communicate()[0]}")
+        for process in psutil.Process(run.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if any(title in part for part in process.cmdline()):
+                    process.suspend()
+                    workers.append(process)
+                    return True
+        return False
 
-def train_worker(controller: int, title: str = "ray::train") -> psutil.Process | None:
-    """The Ray worker that trains, among the descendants of the controller."""
-    for process in psutil.Process(controller).children(recursive=True):
-        try:
-            if any(title in part for part in process.cmdline()):
-                return process
-        except psutil.NoSuchProcess:
-            continue
-    return None
+    def saves() -> bool:
+        if saved():
+            return True
+        workers[0].resume()
+        time.sleep(0.02)
+        workers[0].suspend()
+        return False
+
+    wait_until(found, COMMAND)
+    wait_until(saves, COMMAND)
+    return workers[0]
 
 
 @pytest.fixture(scope="module")
@@ -148,17 +164,14 @@ def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
 def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tmp_path: Path) -> None:
     place = Place(tmp_path)
     first = place.start("run", str(STUDY))
-    wait_for(lambda: place.checkpoint() > 0, first)
+    worker = suspended_after(place.checkpoint, first)
     first.kill()  # the controller, and with it local Ray
     first.wait()
+    worker.kill()  # suspended, it does not notice that its Ray has gone
 
-    second = place.start("run", str(STUDY))
-    wait_for(lambda: train_worker(second.pid), second)  # by now the first run's worker has gone, too
     saved = place.checkpoint()
-    wait_for(lambda: place.checkpoint() > saved, second)  # the training has gone on
-    worker = train_worker(second.pid)
-    assert worker is not None
-    worker.kill()
+    second = place.start("run", str(STUDY))
+    suspended_after(lambda: place.checkpoint() > saved, second).kill()
     output, _ = second.communicate(timeout=COMMAND)
     assert second.returncode == 0, output
     assert "starting Ray" in output
@@ -190,10 +203,7 @@ def test_two_workers_one_of_which_is_killed_train_the_same_model_on_postgresql_a
 
     place = Place(tmp_path, postgres_url, {**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
     run = place.start("run", str(STUDY), "--set", "resources.train.workers=[1, 2]")
-    wait_for(saved, run)
-    worker = train_worker(run.pid, "ray::RayTrainWorker")
-    assert worker is not None
-    worker.kill()
+    suspended_after(saved, run, "ray::RayTrainWorker").kill()
     output, _ = run.communicate(timeout=COMMAND)
     assert run.returncode == 0, output
     assert place.contents() == undisturbed.contents()
