@@ -88,28 +88,34 @@ docs-site: $(VENV)/installed  ## build the documentation as a site and check its
 install: $(VENV)/installed  ## install creamtea with its exact pins into .venv
 install-comet: $(COMET)/installed  ## install COMET into an environment of its own, .venv-comet
 
-$(VENV)/installed: requirements/app.lock requirements/dev.lock pyproject.toml
+# pip checks each file against the lock's hashes. PyPI's PyTorch for Linux brings CUDA (torch.lock). Where pip finds
+# the CPU build too (PIP_EXTRA_INDEX_URL), that one is taken.
+TORCH = torch$$($(1)/bin/python -m pip index versions torch 2>/dev/null | grep -q '+cpu' && echo -cpu)
+LOCKED = $(1)/bin/python -m pip install --quiet --no-deps --require-hashes -r requirements/$(TORCH).lock
+TORCH_LOCKS := requirements/torch.lock requirements/torch-cpu.lock
+
+$(VENV)/installed: requirements/app.lock requirements/dev.lock $(TORCH_LOCKS) pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r requirements/app.lock -r requirements/dev.lock
+	$(call LOCKED,$(VENV)) -r requirements/app.lock -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --no-deps -e .
+	$(BIN)/python -m pip check
 	touch $@
 
 gpu-check: $(VENV)/installed  ## compare a GPU with the CPU, time it, write docs/results/data/gpu.md (REHEARSE=1: on a CPU)
 	$(BIN)/python bench/gpu_check.py $(if $(REHEARSE),--rehearse,--output docs/results/data/gpu.md)
 
 # COMET's pins clash with Streamlit's: an environment of its own, called as a subprocess.
-$(COMET)/installed: requirements/comet.lock
+$(COMET)/installed: requirements/comet.lock $(TORCH_LOCKS)
 	$(COMET_PYTHON) -m venv $(COMET)
-	$(COMET)/bin/python -m pip install --quiet -r requirements/comet.lock
+	$(call LOCKED,$(COMET)) -r requirements/comet.lock
 	touch $@
 
 browser:  ## install Chromium for the browser tests
 	@.ci/browser
 
-# Renew the pins from the ranges in pyproject.toml (in fresh environments, by hand).
-locks:
-	$(BIN)/python .ci/locks
-	$(COMET)/bin/python -m pip freeze --all --exclude pip | sed 's/+cpu$$//' > requirements/comet.lock
+locks: $(VENV)/installed  ## renew requirements/*.lock within pyproject.toml's ranges (KEEP=1: the hashes alone)
+	$(BIN)/python -m pip install --quiet uv==0.13.9
+	$(BIN)/python .ci/locks $(if $(KEEP),--keep)
 
 clean:  ## delete the environments, the demo's database and its files
 	rm -rf $(VENV) $(COMET) creamtea-data

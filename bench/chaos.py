@@ -60,6 +60,7 @@ TINY = TESTS / "e2e" / "tiny.yaml"
 KINDS = ("corpus", "subwords", "encode", "train", "test_set", "decode", "score")
 SPEEDS = ("tokens_per_second", "sentences_per_second")  # metrics that no two runs share
 GROW_AFTER = "10"  # seconds
+FINISH = 1200.0  # seconds after the last fault: a worker that hangs is given up after minutes
 
 
 class Place:
@@ -334,7 +335,7 @@ def main() -> None:
                     continue  # there is none to be killed now
                 done[fault] += 1
                 print(f"{sum(done.values()):4d} {fault}", flush=True)
-            deadline = time.monotonic() + START
+            deadline = time.monotonic() + FINISH
             while has_unfinished(database) and time.monotonic() < deadline:
                 place.repair()
                 time.sleep(1.0)
