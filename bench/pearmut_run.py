@@ -90,19 +90,6 @@ def fill(database: Database, protocol: str) -> Rated:
     return rated
 
 
-def without_own_keys(exported: Path, folder: Path) -> None:
-    """The same campaign as if others had written it."""
-    campaign = json.loads((exported / "campaign.json").read_text())
-    campaign["campaign_id"] += " foreign"
-    for document in (*(one for task in campaign["data"] for one in task), *campaign["data_welcome"]):
-        for item in document:
-            del item["creamtea"]
-            for span in (one for spans in item.get("error_spans", {}).values() for one in spans):
-                del span["creamtea"]
-    folder.mkdir()
-    (folder / "campaign.json").write_text(json.dumps(campaign, ensure_ascii=False))
-
-
 @contextmanager
 def served(python: Path, root: Path) -> Any:
     with socket.socket() as free:
@@ -302,8 +289,6 @@ def main() -> int:
             rated = fill(database, protocol)
             names[protocol] = rated.name
             export_campaign(database, rated.name, "pearmut", root / protocol, "bench")
-            names[f"{protocol}-foreign"] = f"{rated.name} foreign"
-            without_own_keys(root / protocol, root / f"{protocol}-foreign")
         database.close()
         environment = {**os.environ, "PEARMUT_ROOT": str(root), "PYTHONPATH": ""}
         files = [str(root / folder / "campaign.json") for folder in names]

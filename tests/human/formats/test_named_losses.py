@@ -16,12 +16,12 @@ from drawn import START, contents
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
-from whole_campaign import MEDIA
+from whole_campaign import MEDIA, PICTURE
 
 from creamtea.human.formats.base import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts
 from creamtea.human.formats.exchange import find_format
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.pearmut.media import TAGS
+from creamtea.human.formats.pearmut_media import TAGS
 from creamtea.human.formats.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -84,10 +84,10 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         "page": ("pages",),
         "kind": ("items drawn at random",),
         "segment": ("numbers of segments",),
-        "document": ("white space and slashes",),
+        "document": ("white space and slashes", "numbers of segments and names of documents"),
         "source": ("sources",),
         "context": ("contexts",),
-        "references": ("references",),
+        "references": ("references",),  # of Pearmut, those after the first
         "media": ("files",),
         "systems": ("white space and slashes",),
         "outputs": ("outputs",),
@@ -99,7 +99,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         "block": ("systems that were drawn",),
         "original": ("numbers of items",),
         "degraded": (),
-        "guidance": (),
+        "guidance": ("what practice and checks expect",),
         "proposals": ("errors that were marked beforehand",),
     },
     AnswerContent: {
@@ -267,6 +267,9 @@ def test_what_does_not_come_back_is_named(
     assume(not any(text.startswith(TAGS) for item in before.items for text in (item.source, *item.outputs)))
     out = tmp_path / f"out-{next(_folders)}"
     find_format(kind).write(before, out)
+    if find_format(kind).has_media:
+        (out / "media").mkdir()
+        (out / "media" / f"{MEDIA['digest']}.png").write_bytes(PICTURE)
     told = ImportFacts("drawn", protocol if kind == APPRAISE else None)
     after, _ = find_format(kind).read(out / FILES.get(kind, ""), told, START)
     named = [part.what for part in not_held(before, kind)]

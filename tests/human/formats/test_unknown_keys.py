@@ -143,7 +143,7 @@ def test_in_an_export_to_pearmut(tmp_path: Path) -> None:
         assert_told(lambda: find_format("pearmut").read(tmp_path, ImportFacts("all"), START))
 
 
-@pytest.mark.parametrize("folder", ["1.1.6-esa-foreign", "1.1.6-cesa", "1.1.6-da-foreign"])
+@pytest.mark.parametrize("folder", ["1.1.6-esa", "1.1.6-cesa", "1.1.6-da"])
 def test_in_files_of_pearmut(tmp_path: Path, folder: str) -> None:
     told = json.loads((RECORDED / folder / "campaign.json").read_text())
     [(name, entries)] = json.loads((RECORDED / folder / "annotations.json").read_text()).items()
@@ -155,27 +155,18 @@ def test_in_files_of_pearmut(tmp_path: Path, folder: str) -> None:
         assert_told(lambda: find_format("pearmut").read(answers, facts, START))
 
 
-def test_outputs_that_an_export_does_not_show(tmp_path: Path) -> None:
-    find_format("pearmut").write(campaign(), tmp_path)
-    path = tmp_path / "campaign.json"
-    written = json.loads(path.read_text())
-    written["data"][0][0][0]["tgt"][ODD] = "x"
-    path.write_text(json.dumps(written))
-    _, not_kept = find_format("pearmut").read(tmp_path, ImportFacts("all"), START)
-    assert NotKept(1, "outputs that an item of an export does not show") in not_kept
-
-
-def test_lists_of_version_0_and_marks_where_no_output_is(tmp_path: Path) -> None:
+def test_lists_of_version_0_are_refused_and_marks_where_no_output_is_counted(tmp_path: Path) -> None:
     mark = {"start_i": 0, "end_i": 1, "severity": "minor"}
-    items = [
-        {"src": "a", "tgt": {"A": "text"}, "error_spans": [mark]},
-        {"src": "b", "tgt": {"A": "text"}, "error_spans": {"A": [mark], "B": [mark, mark]}},
-    ]
     path = tmp_path / "answers.jsonl"
-    answer = {"A": {"score": 5, "error_spans": []}}
-    path.write_text(json.dumps({"user_id": "ann", "item_i": 0, "annotation": [answer] * 2, "item": items}))
-    _, not_kept = find_format("pearmut").read(path, ImportFacts("all", "esa"), START)
-    assert {str(part) for part in not_kept} == {
-        "lists of 'error_spans', as version 0 has them (1)",
-        "pre-filled errors (2)",
-    }
+
+    def read(errors: Any) -> set[str]:
+        item = {"src": "b", "tgt": {"A": "text"}, "error_spans": errors}
+        answer = {"A": {"score": 5, "error_spans": []}}
+        line = {"user_id": "ann", "item_i": 0, "annotation": [answer], "item": [item]}
+        path.write_text(json.dumps(line))
+        return set(map(str, find_format("pearmut").read(path, ImportFacts("all", "esa"), START)[1]))
+
+    assert read([]) == set()
+    assert read({"A": [mark], "B": [mark, mark]}) == {"pre-filled errors (2)"}
+    with pytest.raises(InputError, match=r"line 1: item 0\.error_spans"):
+        read([mark])

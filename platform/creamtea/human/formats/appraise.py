@@ -70,7 +70,7 @@ from creamtea.human.formats.columns import (
     text_lines,
 )
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.ratings import Evidence, GivenRating, Numbering, given_cost, made_elsewhere
+from creamtea.human.formats.ratings import Evidence, GivenRating, Numbering, made_elsewhere
 from creamtea.human.formats.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -80,9 +80,9 @@ from creamtea.human.formats.record import (
     counted_scores,
 )
 from creamtea.human.making.outputs import domain_settings, read_documents
-from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
+from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.protocols.direct_assessment import Da
-from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
+from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant
@@ -128,7 +128,7 @@ DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 PRACTICE = "tutorial"  # in the name of a document
 FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, which WMT 2024 leaves out
-ERROR_KEYS = ("start_i", "end_i", "severity", "error_type", "score")
+ERROR_KEYS = ("start_i", "end_i", "severity", "error_type")
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
 HEADERS = ("username", "UserID")  # first words of the releases' headers
@@ -369,13 +369,7 @@ class _Reading:
 _NO_TYPE: Any = object()
 
 
-def _span(
-    start_i: int | str,
-    end_i: int | str,
-    severity: str,
-    error_type: Any = _NO_TYPE,
-    score: float | None = None,
-) -> dict[str, Any]:
+def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any = _NO_TYPE) -> dict[str, Any]:
     """ValueError for places that no error has."""
     place = {}
     if not start_i == end_i == MISSING:
@@ -388,7 +382,7 @@ def _span(
     prefilled = {"prefilled": True} if error_type is _NO_TYPE else {}
     names = () if error_type is _NO_TYPE or error_type is None else error_type
     category = [names] if isinstance(names, str) else list(names)
-    return {**place, "severity": severity, "category": category, **given_cost(score), **prefilled}
+    return {**place, "severity": severity, "category": category, **prefilled}
 
 
 def within_documents(ratings: Sequence[Rated]) -> Placed:
@@ -793,7 +787,7 @@ TYPES = {ItemKind.BAD_REFERENCE: "BAD", ItemKind.REPEAT: "CHK"}
 def _row(content: Content, counted: CountedScore) -> list[Any]:
     item, score = counted.item, counted.score
     protocol = find_protocol(content.protocol, content.settings)
-    errors = [_error(span, counted.output, protocol) for span in spans_of(score.payload)]
+    errors = [_error(span, counted.output) for span in spans_of(score.payload)]
     return [
         counted.answer.rater,
         score.system,
@@ -809,22 +803,19 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
     ]
 
 
-def _error(span: Span, output: str, protocol: Protocol) -> dict[str, Any]:
-    """Places count as Appraise's page does; those of a text that nobody has are such already. `score`, which
-    Appraise does not have, is what an error costs, where that is not usual."""
+def _error(span: Span, output: str) -> dict[str, Any]:
+    """Places count as Appraise's page does; those of a text that nobody has are such already."""
     places: tuple[int | str, int | str] = MISSING, MISSING
     if span.start is not None and span.end is not None and not span.in_source:
         counted = (
             CodeUnits(output, trimmed=True).units(span.start, span.end) if output else (span.start, span.end)
         )
         places = counted or places
-    cost = protocol.written_cost(span) if isinstance(protocol, MarksErrors) else None
     return {
         "start_i": places[0],
         "end_i": places[1],
         "severity": span.severity,
         "error_type": span.category or None,
-        **({} if cost is None else {"score": cost}),
     }
 
 

@@ -25,6 +25,7 @@ from creamtea.human.formats.record import (
     WITH_CONTROLS,
     Content,
     counted_scores,
+    rating_items,
 )
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
@@ -228,7 +229,13 @@ def _in_source(content: Content) -> int:
 
 
 def _proposed(content: Content) -> int:
-    return sum(span.proposed is not None for span, _ in _spans(content))
+    """Errors of outputs in which some were marked beforehand: whether they came from these."""
+    marked = find_protocol(content.protocol).marks_errors
+    return sum(
+        len(list(spans_of(counted.score.payload)))
+        for counted in (counted_scores(content, WITH_CONTROLS) if marked else ())
+        if (counted.item.proposals or {}).get(counted.score.system)
+    )
 
 
 def _off_the_text(content: Content) -> int:
@@ -296,26 +303,29 @@ PARTS = (
     Part("languages", lambda content: 1, (MQM, PEARMUT), once=True),
     Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("errors that were marked beforehand", _proposals, (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
+    Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL, PEARMUT)),
+    Part("what practice and checks expect, but for scores, places and severities", _practice, (PEARMUT,)),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
+         EVERY),
     Part("items that nobody rated", _unrated(WITH_CONTROLS), (APPRAISE,)),
     Part("items that nobody rated, or only as a repeat or bad reference", _unrated(SYSTEM_KINDS), (MQM,)),
-    Part("weights of items", lambda content: sum(item.weight != 1 for item in content.items),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("weights of items", lambda content: sum(item.weight != 1 for item in rating_items(content)),
+         EVERY),
     Part("chances of being rated, of a campaign that aimed",
          lambda content: sum(item.chance is not None for item in content.items), EVERY),
     Part("systems that were drawn for a page, with their chances",
          lambda content: sum(item.block is not None for item in content.items), EVERY),
     Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
+         EVERY),
     Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("references after the first",
+         lambda content: sum(max(len(item.references) - 1, 0) for item in content.items), (PEARMUT,)),
     Part("files beside sources", lambda content: sum(len(item.media) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("numbers of items", lambda content: 1, (APPRAISE, MQM, MT_METRICS_EVAL), once=True),
+    Part("numbers of items", lambda content: 1, EVERY, once=True),
     Part("order of systems, of which the first is the usual baseline",
-         lambda content: int(list(content.systems) != sorted(content.systems)), (APPRAISE,), once=True),
+         lambda content: int(len(content.systems) > 1), (APPRAISE, PEARMUT), once=True),
     Part("seed, and how many ratings of an item were asked for", lambda content: 1, EVERY, once=True),
     Part("moments when the campaign began and ended, and its raters came", lambda content: 1, EVERY,
          once=True),
@@ -323,21 +333,24 @@ PARTS = (
     Part("raters without a rating that counts", _without_ratings(WITH_CONTROLS), (APPRAISE,)),
     Part("raters without a rating of a system's output that counts", _without_ratings(SYSTEM_KINDS),
          (MQM, MT_METRICS_EVAL)),
-    Part("raters without a rating or an answer to practice and checks", _without_ratings(tuple(ItemKind)),
-         (PEARMUT,)),
+    Part("raters without a rating of a system's output that counts, or an answer to practice and checks",
+         _without_ratings((*SYSTEM_KINDS, *WRITTEN_KINDS)), (PEARMUT,)),
     Part("wrong answers to attention checks that raters then gave anew",
          lambda content: sum(bool(answer.warned) for answer in content.answers), EVERY),
     Part("scores of whole documents", _of_documents, EVERY),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
+         EVERY),
     Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),
+    Part("numbers of segments and names of documents (it counts them as they come)", lambda content: 1,
+         (PEARMUT,), once=True),
     Part("white space and slashes in names", _renamed, (MT_METRICS_EVAL,)),
     Part("sources", lambda content: sum(bool(item.source) for item in content.items), (APPRAISE,)),
     Part("outputs", lambda content: sum(any(item.outputs) for item in content.items), (APPRAISE,)),
-    Part("costs of errors that are not usual, and scores by them", _own_costs, (MQM,)),
+    Part("costs of errors that are not usual, and scores by them", _own_costs,
+         (APPRAISE, MQM, PEARMUT)),
     Part("ratings of excluded raters", _excluded, EVERY),
     Part("earlier revisions", _revised, (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL)),
+    Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL, PEARMUT)),
     Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
     Part("skipped items", lambda content: sum(bool(answer.skipped_at) for answer in content.answers), EVERY),
     Part("comments", lambda content: sum(bool(answer.comment) for answer in content.answers),
@@ -346,10 +359,12 @@ PARTS = (
          for answer in content.answers), (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("equal outputs rated as one", _equal_outputs, EVERY),
     Part("times on an item", _times, (MQM, MT_METRICS_EVAL)),
+    Part("times on an item beyond a minute (it counts the time between actions)", _times, (PEARMUT,)),
     Part("timestamps of items that were given", lambda content: len(content.answers),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
+         EVERY),
     Part("timestamps of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
-    Part("proposals that errors came from", _proposed, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("timestamps of ratings before the last of their document", _ratings, (PEARMUT,)),
+    Part("proposals that errors came from", _proposed, EVERY),
     Part("positions of errors in the source", _in_source, (APPRAISE, PEARMUT)),
     Part("positions of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
     Part("positions of errors in white space at the ends of a text", _in_margins, (APPRAISE,)),

@@ -129,7 +129,11 @@ def contents(
                 control = ItemKind(again).is_control
                 if ItemKind(again).is_written:  # its outputs are of no system: the first ones stand in
                     own = {"systems": tuple(systems[: len(shown)]), "segment": -1, "document": ""}
-                    said = {"steps": {"0": [1, 20]}, "spans": {}, "above": [], "warning": "read"}
+                    said: dict[str, Any] = {"steps": {}, "spans": {}, "above": [], "warning": "read"}
+                    if protocol == "mqm":  # whose scores follow from the errors
+                        said["spans"] = {"0": [{"severity": "minor"}]}
+                    else:
+                        said["steps"] = {"0": [1, 20]}
                     rated |= {**own, "guidance": said, "weight": 0.0}
                 items.append(
                     ItemContent(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from datetime import timedelta
 from typing import Any
 
+import media_files as samples
 from drawn import START
 
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
@@ -49,7 +51,12 @@ def answer(item: int, rater: str, revisions: int, systems: tuple[str, ...], **fi
     )
 
 
-MEDIA = {"digest": "0" * 64, "type": "image/png", "description": "eine Tasse"}
+PICTURE = samples.png()
+MEDIA = {
+    "digest": hashlib.sha256(PICTURE).hexdigest(),
+    "type": "image/png",
+    "description": "eine Tasse",
+}
 SIZES = {MEDIA["digest"]: 3}
 
 
@@ -62,7 +69,13 @@ def everything() -> Content:
 
     items = (
         item(
-            0, weight=2.5, chance=0.1, drawn=True, context=("davor",), references=("das da",), media=(MEDIA,)
+            0,
+            weight=2.5,
+            chance=0.1,
+            drawn=True,
+            context=("davor",),
+            references=("das da", "dies"),
+            media=(MEDIA,),
         ),
         item(1, kind="random", page=1, outputs=("\n\ntext", "\n\ntext")),
         item(2, kind="repeat", original=0),

@@ -231,8 +231,3 @@ def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
             tag = tag.removesuffix(end) + track + end
         tags.append(tag)
     return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])
-
-
-def own_media(item: ItemContent) -> dict[str, Any]:
-    """What the key `creamtea` says of them."""
-    return {"source": item.source, "media": list(item.media)} if item.media else {}

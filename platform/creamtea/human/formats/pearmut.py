@@ -1,0 +1,1195 @@
+"""Campaigns and answers of Pearmut (github.com/zouharvi/pearmut: README.md, examples/).
+
+A campaign is one JSON object: `info` with the protocol, and `data`, documents by user (task-based) or one
+list of documents for all; a document is a list of items, `{"src", "ref", "tgt": {system: text}, "item_id"}`.
+Answers are JSON Lines, one line a submitted document:
+
+    {"annotation": [{system: {"score", "error_spans", "textfield"}}], "actions": [{"time", "action", "index",
+     "model", …}], "item": [the document], "user_id", "item_i", "comment"}
+
+`annotation` has an entry for each segment, null for one without an answer. A document that is submitted again
+has a further line: the last counts. "__RESET__" as annotation takes the user's earlier lines back, before
+version 1.1.6 those of the document `item_i`. `item_i` is a number, or `welcome_0`, `random_0`, `goodbye_0` in
+`data_welcome` and so on.
+
+Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`); special tokens,
+`[missing]` is the first, come behind the text. Before version 1.1.5 line feeds were not counted, and a file
+does not say by which version it is: but a place on a line feed, which nobody can click on, tells the old
+count. Errors that are there before an annotator begins are `error_spans` of the item.
+
+`validation` by system makes an item practice (in `data_welcome`, or `skippable`) or a check: a range for the
+`score`, `error_spans` that must be marked (with ranges for their places), `score_greaterthan` another
+system's; with a `warning` it is loud.
+
+An export has what Pearmut knows: repeats and bad references, which it would show as outputs of systems, stay
+out. Outputs of practice and checks belong to no system: the campaign's first systems stand in for them. What
+creamtea has no place for is counted by name: no key is left out without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from creamtea.document.strict_json import parse_json
+from creamtea.error_spans import CodeUnits
+from creamtea.errors import InputError
+from creamtea.files import write_texts
+from creamtea.human.formats.base import (
+    PEARMUT,
+    Format,
+    ImportFacts,
+    NotKept,
+    Read,
+    Written,
+    counts,
+    first_line,
+)
+from creamtea.human.formats.columns import Place, read_text
+from creamtea.human.formats.losses import category_of, not_held, written_category
+from creamtea.human.formats.pearmut_media import TAGS, Assets, assets, assets_of, shown_source
+from creamtea.human.formats.ratings import Evidence, GivenRating, checked_items, made_elsewhere
+from creamtea.human.formats.record import AnswerContent, Content, ItemContent
+from creamtea.human.making.known_answers import NO_SEGMENT
+from creamtea.human.making.settings import settings_of
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols.direct_assessment import DaSqm
+from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
+from creamtea.store.rows import check_text
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of
+from creamtea.wording import counted, option
+
+PROTOCOLS = {"DA": "da", "ESA": "esa", "cESA": "cesa", "MQM": "mqm"}  # Pearmut's name → creamtea's
+NAMES = {**{ours: theirs for theirs, ours in PROTOCOLS.items()}, DaSqm.name: "DA"}
+RESET = "__RESET__"
+LONGEST_PAUSE = 60.0  # seconds between two actions that count as work, as Pearmut counts them
+CAMPAIGN, ANSWERS = "campaign.json", "annotations.jsonl"  # the files of an export
+HTML = '" < and &'
+NOBODY = "open"  # the user for documents that nobody rated
+
+
+class Pearmut(Format):
+    name = PEARMUT
+    title = "answers given in Pearmut (annotations.json), or an export's zip"
+    expected = "an object for each submitted document, with annotation; or an export's folder"
+    options = ("campaign_file",)
+    has_media = True
+
+    def recognises(self, path: Path, text: str) -> bool:
+        """Answers have a line each, or are one object that may have many lines."""
+        if path.is_dir():
+            return (path / ANSWERS).is_file()
+        for written in (first_line(text), text):
+            try:
+                record: Any = json.loads(written)
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(record, dict):
+                return False
+            if "annotation" in record or {"info", "data"} <= record.keys():
+                return True
+            return bool(record) and all(isinstance(part, list) for part in record.values())
+        return False
+
+    def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
+        """Return the campaign in the answers, with its files beside sources, and what is not kept.
+
+        A folder of an export has the answers and the campaign's file; `facts.campaign_file` is that of
+        others, for the protocol, files and items without an answer. A document that is submitted again is a
+        further revision. InputError with file, line and what was found.
+        """
+        file = path / ANSWERS if path.is_dir() else path
+        beside = facts.campaign_file or (path / CAMPAIGN if path.is_dir() else None)
+        campaign, files = None, Assets()
+        if beside is not None:
+            place = Place(beside.name, 1)
+            campaign = place.read(Campaign, parse_json(read_text(beside), str(place)), "campaign")
+            if campaign.info.assets is not None:
+                files = assets_of(beside, campaign.info.assets.source, campaign.info.assets.destination)
+        protocol = _protocol(facts, campaign)
+        left: Counter[str] = Counter()
+        documents = [*_of_campaign(campaign, beside), *_of_answers(file, campaign, left)]
+        read = _Import(protocol, now, files, documents)
+        counts_line_feeds = campaign is not None and campaign.info.special_tokens is not None
+        if read.on_line_feeds and not counts_line_feeds:
+            read = _Import(protocol, now, files, documents, without="\n")
+        elif not counts_line_feeds:
+            read.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
+                read.behind_line_feeds
+            )
+        if campaign is None:
+            seen = read.evidence
+            Evidence(seen["scores"], seen["errors"], seen["categories"]).check(protocol, file.name)
+        unread = () if campaign is None else _unread_settings(campaign, protocol)
+        systems, items, ratings = read.campaign()
+        not_kept = (*counts(left), *counts(read.left), *unread)
+        if not ratings:
+            found = "; ".join(map(str, not_kept)) or "nothing"
+            raise InputError(f"{file.name}: no ratings of systems in it; found {found}")
+        checked = checked_items(items, systems)
+        made = made_elsewhere(facts, protocol.name, facts.pair, systems, checked, ratings)
+        return replace(made, files=files.files), not_kept
+
+    def write(self, content: Content, path: Path) -> Written:
+        """Write campaign.json, for `pearmut add`, and annotations.jsonl into the folder.
+
+        InputError for a protocol that Pearmut does not have, for names of systems that its page takes for
+        numbers or HTML, and for texts that it would run as HTML.
+        """
+        _check(content)
+        not_kept = not_held(content, PEARMUT)
+        content = replace(content, items=tuple(map(_as_shown, content.items)))
+        files = assets(content)
+        answered = _answered(content)
+        tasks = _tasks(content, answered)
+        if not tasks:
+            raise InputError(
+                f"campaign {content.name!r} has no items that tell of systems: nothing to export"
+            )
+        practice = [(item,) for item in _of_kind(content, ItemKind.TUTORIAL)]
+        campaign: dict[str, Any] = {
+            "info": {"assignment": "task-based", "users": list(tasks), **_protocol_info(content), **files},
+            "campaign_id": content.name.replace("/", "_"),  # the name of its files there
+            "data": [[_written(document, files) for document in task] for task in tasks.values()],
+        }
+        if practice:
+            campaign["data_welcome"] = [_written(document, files) for document in practice]
+        lines = [
+            line
+            for user, task in tasks.items()
+            for name, documents in (("welcome_", practice), ("", task))
+            for number, document in enumerate(documents)
+            for line in _lines(user, f"{name}{number}" if name else number, document, answered, files)
+        ]
+        texts = {
+            CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
+            ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
+        }
+        return write_texts(path, texts), not_kept
+
+
+# ---------------------------------------------------------------- what the files are made of
+
+
+def _not_blank(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a name is blank")
+    return check_text(name)
+
+
+Text = Annotated[str, AfterValidator(check_text)]
+Name = Annotated[str, AfterValidator(_not_blank)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
+NO_LIST = BeforeValidator(lambda value: {} if value in (None, []) else value)  # an empty list is empty
+
+
+class _Loose(BaseModel):
+    """Keys that nobody asks for are allowed and kept aside, to be named (`_unread_keys`); other types are
+    not."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class PearmutSpan(_Loose):
+    start_i: int
+    end_i: int
+    severity: str | None = None
+    category: str | None = None
+
+
+class PearmutExpected(_Loose):
+    """An error that must be marked: places as such or as lowest and highest."""
+
+    start_i: int | Pair | None = None
+    end_i: int | Pair | None = None
+    severity: str | None = None
+
+
+class Validation(_Loose):
+    warning: Text | None = None
+    score: Annotated[list[Finite], Field(min_length=2, max_length=2)] | None = None
+    error_spans: list[PearmutExpected] | None = None
+    score_greaterthan: str | None = None
+    allow_skip: bool = False  # of practice, where the item is not `skippable`: an earlier way of writing
+
+
+class PearmutItem(_Loose):
+    src: Text = ""
+    ref: str | None = None
+    tgt: Annotated[dict[Name, Text], Field(min_length=1)]
+    item_id: str | int | None = None
+    error_spans: Annotated[dict[str, list[PearmutSpan]], NO_LIST] = {}
+    validation: Annotated[dict[str, Validation], NO_LIST] = {}
+    skippable: bool = False
+
+    def kind(self, part: str) -> ItemKind:
+        skippable = self.skippable or any(rule.allow_skip for rule in self.validation.values())
+        if part == "welcome" or skippable:
+            return ItemKind.TUTORIAL
+        return ItemKind.ATTENTION if self.validation or part else ItemKind.RATED
+
+
+class Response(_Loose):
+    score: int | float | None = None
+    error_spans: list[PearmutSpan] = []
+    textfield: Text | None = None
+    sliders: dict[str, Any] | None = None
+
+
+class Action(_Loose):
+    time: Finite  # seconds since 1970
+    action: str = ""
+    index: int | None = None
+    model: str | None = None
+
+
+class Line(_Loose):
+    user_id: Name
+    item_i: int | str | None = None  # none of a reset
+    annotation: list[Any] | str
+    actions: list[Action] = []
+    item: list[dict[str, Any]] | None = None
+    comment: str = ""
+
+
+class AssetsInfo(_Loose):
+    source: str  # a folder
+    destination: str  # where the server shows it
+
+
+class Info(_Loose):
+    protocol: str = "ESA"
+    assets: AssetsInfo | None = None
+    special_tokens: list[Any] | None = None  # written by version 1.1.5 and later
+    users: int | list[Any] | None = None
+
+
+class Campaign(_Loose):
+    info: Info
+    data: dict[str, list[list[dict[str, Any]]]] | list[Any]
+    data_welcome: list[list[dict[str, Any]]] = []
+    data_goodbye: list[list[dict[str, Any]]] = []
+    data_random: list[list[dict[str, Any]]] = []
+
+    @property
+    def parts(self) -> dict[str, list[list[dict[str, Any]]]]:
+        """What is beside the data, as `item_i` names it."""
+        return {"welcome": self.data_welcome, "goodbye": self.data_goodbye, "random": self.data_random}
+
+
+class Units(CodeUnits):
+    """Places in an output as Pearmut counts them, with its special tokens behind the text."""
+
+    def characters(self, start: int, end: int) -> tuple[int, int] | None:
+        """First and last character of these units; None on a special token behind the text. ValueError for
+        what can be neither."""
+        if not 0 <= start <= end:
+            raise ValueError(f"an error from {start} to {end}")
+        if start >= len(self):
+            return None
+        return self.character(start), self.character(min(end, len(self) - 1))
+
+    def of_span(self, span: Span) -> tuple[int, int]:
+        """First and last unit; `[missing]` for an omission, and for what has no place in the output."""
+        found = None
+        if span.start is not None and span.end is not None and not span.in_source:
+            found = self.units(span.start, span.end)
+        return found or (len(self), len(self))
+
+
+def choices(protocol: MarksErrors) -> dict[str, Any]:
+    """What raters choose from, as `info` has it: severities and, of MQM, categories with their kinds."""
+    taxonomy = protocol.taxonomy or protocol.usual_taxonomy
+    categories = {category.name: category.kinds for category in taxonomy.categories}
+    return {
+        "mqm_severities": [level.name.capitalize() for level in taxonomy.severities],
+        **({"mqm_categories": categories} if isinstance(protocol, Mqm) else {}),
+    }
+
+
+# ---------------------------------------------------------------- reading: documents
+
+
+def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
+    known = (*PROTOCOLS.values(), DaSqm.name)
+    if facts.protocol is None and campaign is None:
+        raise InputError(
+            f"Pearmut's answers do not say the protocol: give the campaign with {option('campaign-file')}, "
+            f"or {option('protocol')}, one of {', '.join(known)}",
+            about="campaign-file",
+        )
+    told = PROTOCOLS.get(campaign.info.protocol) if campaign else None
+    same = (None, told, DaSqm.name if told == "da" else told)  # Pearmut has one name for DA and DA+SQM
+    if told is not None and facts.protocol in known and facts.protocol not in same:
+        raise InputError(
+            f"{option('protocol')} {facts.protocol}: the campaign's file contradicts it: it says {told}",
+            about="protocol",
+        )
+    name = facts.protocol or told
+    if name not in known:
+        found = facts.protocol or (campaign.info.protocol[:60] if campaign else "")
+        raise InputError(
+            f"protocol {found}: answers given in Pearmut are of {', '.join(known)}; give one of these with "
+            f"{option('protocol')}",
+            about="protocol",
+        )
+    return facts.find_protocol(name)
+
+
+@dataclass(frozen=True)
+class _Document:
+    """The items of a document of the campaign, or of a `line` of answers.
+
+    `part` is "welcome", "random" or "goodbye" for what is beside the data.
+    """
+
+    place: Place
+    part: str
+    items: list[Any]
+    line: Line | None = None
+
+
+def _of_campaign(campaign: Campaign | None, file: Path | None) -> Iterator[_Document]:
+    """All documents of the campaign, with users and without."""
+    if campaign is None or file is None:
+        return
+    place = Place(file.name, 1)
+    data = campaign.data
+    for task in data.values() if isinstance(data, dict) else data:
+        if not isinstance(task, list):
+            raise InputError(
+                f"the campaign's data: found {repr(task)[:60]}; allowed: lists of documents, which are lists "
+                "of items"
+            )
+        if all(isinstance(item, dict) for item in task):
+            yield _Document(place, "", task)  # of a list of documents for all
+        else:
+            yield from (_Document(place, "", document) for document in task if isinstance(document, list))
+    for part, documents in campaign.parts.items():
+        yield from (_Document(place, part, document) for document in documents)
+
+
+def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> list[_Document]:
+    """The submitted documents, but those that a reset took back."""
+    found: list[tuple[Place, Line]] = []
+    for place, written in _entries(file):
+        if isinstance(written, dict) and isinstance(written.get("annotation"), dict):
+            raise InputError(
+                f"{place}: annotation: found an object, as Pearmut wrote before version 1; allowed: a list "
+                "with an entry for each segment"
+            )
+        line = place.read(Line, written, "the line")
+        if isinstance(line.annotation, list):
+            found.append((place, line))
+        elif line.annotation == RESET:
+            stays = [
+                (place, before)
+                for place, before in found
+                if before.user_id != line.user_id or line.item_i not in (None, before.item_i)
+            ]
+            left["submitted documents before a reset"] += len(found) - len(stays)
+            found = stays
+        else:
+            raise InputError(f"{place}: annotation: found {line.annotation[:60]!r}; allowed: a list")
+    return [
+        _Document(
+            place,
+            line.item_i.split("_")[0] if isinstance(line.item_i, str) else "",
+            _items_of_line(place, line, campaign),
+            line,
+        )
+        for place, line in found
+    ]
+
+
+def _entries(path: Path) -> Iterator[tuple[Place, Any]]:
+    """Each line; of a download from the dashboard, one object with a list for each campaign, each entry."""
+    text = read_text(path)
+    place = Place(path.name, 1)
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):  # several lines, or not JSON
+        whole = None
+    if not isinstance(whole, dict) or "annotation" in whole:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                place = Place(path.name, number)
+                yield place, parse_json(line, str(place))
+        return
+    if "info" in whole and "data" in whole:
+        raise InputError(
+            f"{place}: a campaign of Pearmut, without answers: give them (data/annotations/NAME.jsonl, or a "
+            f"download from the dashboard), and this file with {option('campaign-file')}",
+            about="campaign-file",
+        )
+    if len(whole) != 1 or not isinstance(next(iter(whole.values())), list):
+        raise InputError(
+            f"{place}: found {', '.join(map(repr, whole))[:60]}; allowed: a line for each submitted "
+            "document, or a download of one campaign"
+        )
+    for entries in whole.values():
+        yield from ((place, entry) for entry in entries)
+
+
+def _items_of_line(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
+    """The items of a line: its own, or the campaign's."""
+    if line.item is not None:
+        return list(line.item)
+    data: Any = [] if campaign is None else campaign.data
+    at: Any = line.item_i
+    try:
+        if campaign is not None and isinstance(at, str):
+            part, _, number = at.partition("_")
+            data, at = campaign.parts[part], int(number)
+        documents = data[line.user_id] if isinstance(data, dict) else data
+        document = documents[at] if at >= 0 else None
+    except (KeyError, IndexError, TypeError, ValueError):
+        document = None
+    if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
+        raise InputError(
+            f"{place}: it has no items, and {option('campaign-file')} none for document {line.item_i} of "
+            f"{line.user_id}; give the file of the campaign that these answers belong to",
+            about="campaign-file",
+        )
+    return document
+
+
+# ---------------------------------------------------------------- reading: items and answers
+
+ItemKey = tuple[Any, ...]
+PASSED = "answers to practice and checks that any answer passes"
+
+
+class _Import:
+    """Items and ratings of documents. `left` counts what is not kept.
+
+    `without`: characters that places do not count. `on_line_feeds` counts places at which nobody can click,
+    but in a version that did not count line feeds; `behind_line_feeds` those that depend on the version.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        now: datetime,
+        files: Assets,
+        documents: Sequence[_Document],
+        without: str = "",
+    ) -> None:
+        self.protocol, self.now, self.files, self.without = protocol, now, files, without
+        self.left: Counter[str] = Counter()
+        self.evidence: Counter[str] = Counter()  # of the protocol
+        self.on_line_feeds = self.behind_line_feeds = 0
+        self._items: list[tuple[Place, ItemContent]] = []
+        self._positions: dict[ItemKey, int | None] = {}  # None: a check that any answer passes
+        self._ratings: list[GivenRating] = []
+        self._segments: dict[str, tuple[int, str]] = {}  # number and document of each
+        self._documents = 0
+        self._named: set[tuple[str, ItemKind, str]] = set()  # losses of items
+        self._revisions: Counter[tuple[str, int]] = Counter()
+        self._firsts: dict[tuple[str, int], Moments] = {}
+        self._comments: dict[tuple[str, int], str] = {}
+        for document in documents:
+            self._add(document)
+
+    def _add(self, document: _Document) -> None:
+        place, written, line = document.place, document.items, document.line
+        if written and isinstance(written[0], dict) and "form" in written[0]:
+            self.left["answers to forms" if line else "questions of forms"] += len(
+                line.annotation if line else written
+            )
+            return
+        items = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(written)]
+        segments = [_segment(item, written[at]) for at, item in enumerate(items)]
+        kinds = [item.kind(document.part) for item in items]
+        new = [
+            segment
+            for segment, kind in zip(segments, kinds, strict=True)
+            if not kind.is_written and segment not in self._segments
+        ]
+        self._documents += bool(new)
+        for segment in new:
+            self._segments.setdefault(segment, (len(self._segments), str(self._documents)))
+        if line is not None:
+            if len(line.annotation) != len(items):
+                raise InputError(
+                    f"{place}: found {counted(len(line.annotation), 'annotation')} of "
+                    f"{counted(len(items), 'segment')}; allowed: as many"
+                )
+            self.left["comments on whole documents"] += bool(line.comment.strip())
+            _count_unread(line, "lines", self.left)
+            self.left["actions (their times are kept)"] += sum(a.index is not None for a in line.actions)
+        times = Times(place, line.actions if line else (), self.now)
+        for at, (item, segment, kind) in enumerate(zip(items, segments, kinds, strict=True)):
+            self._name_losses(item, segment, kind)
+            answers = None
+            if line is not None and line.annotation[at] is not None:
+                answers = self._responses(place, f"annotation {at}", item, line.annotation[at])
+            together = self.protocol.max_outputs > 1
+            for systems in [tuple(item.tgt)] if together else [(system,) for system in item.tgt]:
+                known = self._item(place, segment, kind, item, systems)
+                if answers is None or line is None:
+                    continue
+                given = {system: answers[system] for system in systems if system in answers}
+                if known is None:
+                    self.left[PASSED] += len(given)
+                elif len(given) == len(systems):
+                    self._answer(place, line.user_id, known, item, given, times.of(at, systems))
+                else:
+                    self.left["scores of segments on which another output has none"] += len(given)
+
+    # ------------------------------------------------------------ items
+
+    def _name_losses(self, item: PearmutItem, segment: str, kind: ItemKind) -> None:
+        """Count what is lost of an item once, however often it was rated."""
+        lost = _unread_of_item(item, kind)
+        texts = (self.files.read(item.src)[0], item.ref or "", *item.tgt.values())
+        lost["texts that show files (their tags stay in the text)"] += sum(
+            text.startswith(TAGS) for text in texts
+        )
+        for what, count in lost.items():
+            if (segment, kind, what) not in self._named:
+                self._named.add((segment, kind, what))
+                self.left[what] += count
+
+    def _item(
+        self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, systems: tuple[str, ...]
+    ) -> ItemContent | None:
+        """The item of these outputs; None for a check that any answer would pass."""
+        outputs = {system: item.tgt[system] for system in systems}
+        # outputs with other errors marked beforehand are other items
+        marked = [item.error_spans.get(system, []) for system in sorted(systems)]
+        key = (kind, segment, *sorted(systems), repr(marked))
+        if key not in self._positions:
+            made = self._made(place, segment, kind, item, outputs)
+            self._positions[key] = None if made is None else made.position
+            self._items += [] if made is None else [(place, made)]
+        position = self._positions[key]
+        if position is None:
+            return None
+        first, content = self._items[position]
+        source = self.files.read(item.src)[0]
+        if (content.source, dict(zip(content.systems, content.outputs, strict=True))) != (source, outputs):
+            raise InputError(
+                f"{place}: the segment {segment[:60]!r} has another text than in {first}; "
+                "allowed: one source and one output of a system"
+            )
+        return content
+
+    def _made(
+        self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, outputs: Mapping[str, str]
+    ) -> ItemContent | None:
+        guidance = None
+        if kind.is_written:
+            guidance = guidance_of(kind, outputs, item.validation, self.protocol, self.left)
+            if guidance is None:
+                return None
+        source, media = self.files.read(item.src)
+        number, document = self._segments.get(segment, (NO_SEGMENT, ""))
+        return ItemContent(
+            position=len(self._items),
+            kind=kind,
+            segment=NO_SEGMENT if kind.is_written else number,
+            document="" if kind.is_written else document,
+            source=source,
+            media=media,
+            references=() if item.ref is None else (item.ref,),
+            systems=tuple(outputs),
+            outputs=tuple(outputs.values()),
+            weight=0.0 if kind.is_written else 1.0,
+            guidance=guidance,
+            proposals=None if kind.is_written else self._proposals(place, item, outputs),
+        )
+
+    def _proposals(
+        self, place: Place, item: PearmutItem, outputs: Mapping[str, str]
+    ) -> dict[str, Any] | None:
+        prefilled = {system: item.error_spans[system] for system in outputs if item.error_spans.get(system)}
+        if not self.protocol.marks_errors:
+            self.left["pre-filled errors"] += sum(map(len, prefilled.values()))
+            return None
+        found = {
+            system: [
+                self._span(f"{place}: {system}", Units(outputs[system], self.without), span) for span in spans
+            ]
+            for system, spans in prefilled.items()
+        }
+        return found or None
+
+    def _span(self, where: str, units: Units, span: PearmutSpan) -> dict[str, Any]:
+        """As a payload has it. InputError for a place that the text does not have."""
+        try:
+            found = units.characters(span.start_i, span.end_i)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}; allowed: characters of its output") from None
+        self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
+        placed = {} if found is None else {"start": found[0], "end": found[1]}
+        category = category_of(span.category)
+        severe = {"severity": span.severity or "undecided", **({"category": category} if category else {})}
+        return {**placed, **severe}
+
+    # ------------------------------------------------------------ answers
+
+    def _responses(self, place: Place, what: str, item: PearmutItem, annotation: Any) -> dict[str, Response]:
+        """By system, in the order on the page; only those that are whole."""
+        if not isinstance(annotation, dict):
+            raise InputError(f"{place}: {what}: allowed: an object with an answer for each system")
+        read = {
+            system: place.read(Response, answer, f"{what}.{system}") for system, answer in annotation.items()
+        }
+        if unknown := sorted(set(read) - set(item.tgt)):
+            raise InputError(f"{place}: {what}: the item has no output of {unknown[0]!r}")
+        for response in read.values():
+            _count_unread(response, "answers", self.left)
+            self.evidence["scores"] += bool(response.score)
+            self.evidence["errors"] += len(response.error_spans)
+            self.evidence["categories"] += sum(bool(span.category) for span in response.error_spans)
+            self.left["values of other scales (sliders)"] += len(response.sliders or {})
+        whole = {
+            system: response
+            for system, response in read.items()
+            if response.score is not None or isinstance(self.protocol, Mqm)
+        }
+        self.left["outputs without a score"] += len(read) - len(whole)
+        return {system: whole[system] for system in item.tgt if system in whole}
+
+    def _answer(
+        self,
+        place: Place,
+        rater: str,
+        item: ItemContent,
+        pearmut: PearmutItem,
+        answers: Mapping[str, Response],
+        moments: Moments,
+    ) -> None:
+        key = (rater, item.position)
+        self._revisions[key] += 1
+        first = self._firsts.setdefault(key, moments)
+        comment, before = _comment(answers), self._comments.get(key, "")
+        self.left["earlier texts of text fields"] += before not in ("", comment)
+        self._comments[key] = comment
+        for shown, (system, response) in enumerate(answers.items(), start=1):
+            self._ratings.append(
+                GivenRating(
+                    place=place,
+                    rater=rater,
+                    item=item.position,
+                    system=system,
+                    shown=shown,
+                    revision=self._revisions[key],
+                    assigned_at=first.assigned_at,
+                    submitted_at=first.rated_at,
+                    rated_at=moments.rated_at,
+                    active_ms=first.active_ms,
+                    step=None if self.protocol.marks_errors else response.score,
+                    payload=self._payload(place, item, pearmut, system, response),
+                )
+            )
+
+    def _payload(
+        self, place: Place, item: ItemContent, pearmut: PearmutItem, system: str, response: Response
+    ) -> dict[str, Any] | None:
+        """With the marked errors, where the protocol has some. A mark at the place of an error that was
+        marked beforehand came from it."""
+        if not self.protocol.marks_errors:
+            self.left["marked errors"] += len(response.error_spans)
+            return None
+        output = pearmut.tgt[system]
+        units = Units(output, self.without)
+        self._look_for_line_feeds(output, response.error_spans)
+        proposals = [] if item.proposals is None else list(enumerate(pearmut.error_spans.get(system, [])))
+        spans = []
+        for span in response.error_spans:
+            marked = self._span(f"{place}: {system}", units, span)
+            for number, proposal in proposals:
+                if (proposal.start_i, proposal.end_i) == (span.start_i, span.end_i):
+                    marked["proposed"] = number
+                    proposals.remove((number, proposal))
+                    break
+            spans.append(marked)
+        if isinstance(self.protocol, Mqm):
+            self.left["scores beside errors of MQM, from which its score follows"] += (
+                response.score is not None
+            )
+            return {"spans": spans}
+        return {"score": response.score, "spans": spans}
+
+    def _look_for_line_feeds(self, output: str, spans: Sequence[PearmutSpan]) -> None:
+        if "\n" not in output:
+            return
+        units = CodeUnits(output)
+        first = units.units(output.index("\n"), output.index("\n"))
+        for place in (place for span in spans for place in (span.start_i, span.end_i)):
+            self.behind_line_feeds += first is not None and place > first[0]
+            self.on_line_feeds += 0 <= place < len(units) and output[units.character(place)] == "\n"
+
+    # ------------------------------------------------------------ the campaign
+
+    def campaign(self) -> tuple[tuple[str, ...], list[tuple[Place, ItemContent]], list[GivenRating]]:
+        """The campaign's systems, and items and ratings in which its first ones stand for the outputs of
+        practice and checks. Without those that have more outputs than there are systems: counted."""
+        rated = [item for _, item in self._items if not ItemKind(item.kind).is_written]
+        systems = tuple(dict.fromkeys(name for item in rated for name in item.systems))
+        names: dict[int, dict[str, str]] = {}  # what practice and checks call an output → system
+        items = []
+        for place, item in self._items:
+            if not ItemKind(item.kind).is_written:
+                names[item.position] = dict(zip(item.systems, item.systems, strict=True))
+            elif len(item.systems) <= len(systems):
+                names[item.position] = dict(zip(item.systems, systems, strict=False))
+                item = replace(item, systems=systems[: len(item.systems)])
+            else:
+                self.left["practice and checks with more outputs than there are systems"] += 1
+                continue
+            items.append((place, item))
+        ratings = [
+            replace(
+                rating,
+                system=names[rating.item][rating.system],
+                comment=self._comments[rating.rater, rating.item],  # the last text of the item
+            )
+            for rating in self._ratings
+            if rating.item in names
+        ]
+        return systems, items, ratings
+
+
+def _segment(item: PearmutItem, written: Any) -> str:
+    """Items of one segment have the same: the id and the source, or all but what differs between systems."""
+    if item.item_id is not None:
+        return f"{item.item_id} {item.src}"
+    same = {name: value for name, value in written.items() if name not in ("tgt", "error_spans")}
+    return json.dumps(same, sort_keys=True, ensure_ascii=False)
+
+
+def _comment(answers: Mapping[str, Response]) -> str:
+    """The text fields: one as it is, several with their systems."""
+    texts = {system: answer.textfield for system, answer in answers.items() if answer.textfield}
+    if len(texts) < 2:
+        return "".join(texts.values())
+    return "\n".join(f"{system}: {text}" for system, text in texts.items())
+
+
+def guidance_of(
+    kind: ItemKind,
+    outputs: Mapping[str, str],
+    rules: Mapping[str, Validation],
+    protocol: Protocol,
+    left: Counter[str],
+) -> dict[str, Any] | None:
+    """What creamtea keeps with an item of these outputs; None where any answer would pass."""
+    systems = list(outputs)
+    steps, spans, above, warnings = {}, {}, [], []
+    for at, (system, text) in enumerate(outputs.items()):
+        rule = rules.get(system) or Validation()
+        warnings += [rule.warning] if rule.warning else []
+        if rule.score is not None:
+            if isinstance(protocol, MarksErrors) and not protocol.scored:
+                left["accepted scores of checks, which the errors make"] += 1
+            else:
+                low, high = math.ceil(rule.score[0]), math.floor(rule.score[1])
+                if low <= high:
+                    steps[str(at)] = [low, high]
+                else:
+                    left["accepted scores of checks, between which no whole number lies"] += 1
+        expected = [_expected(span, Units(text)) for span in rule.error_spans or ()]
+        if not protocol.marks_errors or None in expected:
+            left["expected errors of checks"] += len(expected)
+        elif expected:
+            spans[str(at)] = expected
+        if rule.score_greaterthan is not None:
+            if rule.score_greaterthan in systems:
+                above.append([at, systems.index(rule.score_greaterthan)])
+            else:
+                left["comparisons of outputs in checks"] += 1
+    if not (steps or spans or above):
+        return None
+    said = "\n".join(dict.fromkeys(warnings))
+    if kind is ItemKind.TUTORIAL:
+        left["comparisons of outputs in checks"] += len(above)
+        return {"steps": steps, **({"spans": spans} if spans else {}), "explanation": said}
+    return {"steps": steps, "spans": spans, "above": above, "warning": said or None}
+
+
+def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
+    """As creamtea stores it; None for what it cannot say."""
+    start, end = (_range(place, len(units)) for place in (written.start_i, written.end_i))
+    omission = start[0] >= len(units)
+    try:
+        placed = (
+            {} if omission else {"start": [*map(units.character, start)], "end": [*map(units.character, end)]}
+        )
+        span = ExpectedSpan.model_validate(
+            {**placed, "severity": written.severity and written.severity.lower()}
+        )
+    except ValueError:  # pydantic's too
+        return None
+    return span.model_dump(mode="json", exclude_defaults=True)
+
+
+def _range(written: int | list[int] | None, units: int) -> tuple[int, int]:
+    """The lowest and the highest place, the text's last at most; one behind the text stays there."""
+    low, high = (0, units) if written is None else (written, written) if isinstance(written, int) else written
+    return max(low, 0), max(min(high, units - 1), 0)
+
+
+Cell = tuple[int, str]  # segment of a line, system
+
+
+@dataclass(frozen=True)
+class Moments:
+    """When an item was given and answered, and how long the rater was on it."""
+
+    assigned_at: datetime
+    rated_at: datetime
+    active_ms: int | None
+
+
+class Times:
+    """When the cells of a line were given and answered, and how long the rater was on each: the time from one
+    action to the next, at most a minute, belongs to what the next is about."""
+
+    def __init__(self, place: Place, actions: Sequence[Action], now: datetime) -> None:
+        self._place, self._now = place, now
+        self._seconds: dict[Cell, float] = defaultdict(float)
+        self._ends = [action.time for action in actions]
+        waiting = 0.0
+        last: Cell | None = None
+        for at, action in enumerate(actions):
+            if at:
+                waiting += min(max(action.time - actions[at - 1].time, 0.0), LONGEST_PAUSE)
+            if action.index is not None and action.model is not None:
+                last = (action.index, action.model)
+            if last is not None:
+                self._seconds[last] += waiting
+                waiting = 0.0
+
+    def of(self, index: int, systems: Sequence[str]) -> Moments:
+        """Of an answer: the first and the last action of the line, and the time on its cells."""
+        if not self._ends:
+            return Moments(self._now, self._now, None)
+        seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
+        first, last = self._moment(self._ends[0]), self._moment(self._ends[-1])
+        return Moments(first, last, round(1000 * seconds) or None)
+
+    def _moment(self, seconds: float) -> datetime:
+        try:
+            return datetime.fromtimestamp(seconds, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise InputError(
+                f"{self._place}: actions: found the time {seconds}; allowed: seconds since 1970"
+            ) from None
+
+
+# what the files' layout says; `validations`: whether checks were passed, which follows from the answers
+LAYOUT = {"campaign_id", "token", "assignment", "validations"}
+MAX_NAME = 60  # characters of a key, in a message
+
+
+def _unread_settings(campaign: Campaign, protocol: Protocol) -> tuple[NotKept, ...]:
+    """Name the settings that nothing here reads: instructions, sliders and the like, in one line. Severities
+    and categories are only among them where they are not the protocol's usual ones."""
+    usual = choices(protocol) if isinstance(protocol, MarksErrors) else {}
+    own = campaign.info.model_extra or {}
+    found = [
+        name.removeprefix("info.")
+        for name in _unread_keys(campaign)
+        if usual.get(name.removeprefix("info."), own) != own.get(name.removeprefix("info."))
+    ]
+    return (NotKept(len(found), f"settings of Pearmut: {', '.join(found)}"),) if found else ()
+
+
+def _unread_of_item(item: PearmutItem, kind: ItemKind) -> Counter[str]:
+    """Count `instructions`, which are HTML above an item, keys that are only for logs, and what is marked or
+    expected where no output is."""
+    left: Counter[str] = Counter()
+    for name in _unread_keys(item):
+        left["instructions of items" if name == "instructions" else f"values of {name!r} in items"] += 1
+    shown = () if kind.is_written else item.tgt
+    left["pre-filled errors"] += sum(
+        len(spans) for name, spans in item.error_spans.items() if name not in shown
+    )
+    left["checks of outputs that are not there"] += len(set(item.validation) - set(item.tgt))
+    return left
+
+
+def _count_unread(read: BaseModel, where: str, left: Counter[str]) -> None:
+    """Count the keys that nothing here reads."""
+    for name in _unread_keys(read):
+        left[f"values of {name!r} in {where}"] += 1
+
+
+def _unread_keys(read: Any) -> Iterator[str]:
+    """Name each such key with the keys that lead to it, without the names of systems. Actions, which are
+    counted as such, have many."""
+    empty: Sequence[Any] = (None, "", [], {})
+    if isinstance(read, BaseModel) and not isinstance(read, Action):
+        for name in type(read).model_fields:
+            yield from (f"{name}.{inner}"[:MAX_NAME] for inner in _unread_keys(getattr(read, name)))
+        for name, value in (read.model_extra or {}).items():
+            if name not in LAYOUT and value not in empty:
+                yield name[:MAX_NAME]
+    elif isinstance(read, list | dict):
+        for value in read if isinstance(read, list) else read.values():
+            yield from _unread_keys(value)
+
+
+# ---------------------------------------------------------------- writing
+
+Document = tuple[ItemContent, ...]
+
+
+def _check(content: Content) -> None:
+    """InputError for what Pearmut would refuse, or show as something else."""
+    if content.protocol not in NAMES:
+        raise InputError(
+            f"{option('format')} pearmut: Pearmut has no {content.protocol}, only {', '.join(NAMES)}; export "
+            "as csv or jsonl",
+            about="format",
+        )
+    for system in content.systems:
+        if system.isdigit():
+            raise InputError(
+                f"system {system!r}: Pearmut refuses names of digits alone; export as csv or jsonl"
+            )
+        if set(system) & set('"<&'):
+            raise InputError(
+                f"system {system!r}: Pearmut's page reads {HTML} as HTML; export as csv or jsonl"
+            )
+    for item in content.items:
+        for text in (item.source, *item.outputs, *item.references):
+            if text.startswith(TAGS):
+                raise InputError(
+                    f"item {item.position + 1}: Pearmut's page would run {text[:30]!r} as HTML; export as "
+                    "csv or jsonl"
+                )
+
+
+def _as_shown(item: ItemContent) -> ItemContent:
+    """Without the outputs that a campaign that aims has passed over, where raters saw others."""
+    shown = item.shown
+    if shown in ([], list(item.systems)):
+        return item
+    proposals = item.proposals and {name: found for name, found in item.proposals.items() if name in shown}
+    outputs = tuple(shown_of(item.outputs, item.output_drawn))
+    return replace(item, systems=tuple(shown), outputs=outputs, output_drawn=None, proposals=proposals)
+
+
+def _protocol_info(content: Content) -> dict[str, Any]:
+    """The protocol, and of a campaign with marked errors what raters choose from."""
+    info: dict[str, Any] = {"protocol": NAMES[content.protocol]}
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, MarksErrors):
+        return {**info, "special_tokens": []}
+    info |= {"special_tokens": ["[missing]"], **choices(protocol)}
+    if isinstance(protocol, Mqm):
+        info["sliders"] = []  # the errors are the rating
+    return info
+
+
+def _answered(content: Content) -> dict[tuple[str, int], AnswerContent]:
+    """Answers with scores by raters who are not excluded, by rater and item."""
+    excluded = content.excluded
+    written = {item.position for item in content.items if item.kind not in CONTROL_KINDS}
+    return {
+        (answer.rater, answer.item): answer
+        for answer in content.answers
+        if answer.scores and answer.rater not in excluded and answer.item in written
+    }
+
+
+def _of_kind(content: Content, kind: ItemKind) -> list[ItemContent]:
+    return sorted((item for item in content.items if item.kind == kind), key=lambda item: item.position)
+
+
+def _documents(content: Content) -> list[Document]:
+    """Segments of a document with the same systems go together, as on a page of Pearmut; second items of a
+    segment, and segments without a document, are documents of their own."""
+    found: dict[tuple[Any, ...], list[ItemContent]] = defaultdict(list)
+    for item in sorted(content.items, key=lambda item: (item.segment, item.position)):
+        if item.kind not in SYSTEM_KINDS:
+            continue
+        key: tuple[Any, ...] = (item.document, item.systems)
+        taken = {other.segment for other in found.get(key, [])}
+        if not item.document or item.segment in taken or item.kind != "rated":
+            key = (item.position,)
+        found[key].append(item)
+    return [tuple(items) for items in found.values()]
+
+
+def _tasks(content: Content, answered: dict[tuple[str, int], AnswerContent]) -> dict[str, list[Document]]:
+    """User → documents: what each rated, and one more user for the rest. Without a rating, as many users as
+    raters were asked for, each with all, and attention checks among them."""
+    documents = _documents(content)
+    raters = dict.fromkeys(rater for rater, _ in answered)
+    checks: list[Document] = [(item,) for item in _of_kind(content, ItemKind.ATTENTION)]
+    if not raters and documents:
+        every = settings_of(content.settings).attention_every
+        mixed = _with_checks(documents, checks, every)
+        return {f"rater-{number + 1}": mixed for number in range(content.ratings_per_item)}
+    tasks = {
+        rater: [
+            document
+            for document in (*documents, *checks)
+            if any((rater, item.position) in answered for item in document)
+        ]
+        for rater in raters
+    }
+    rated = {position for _, position in answered}
+    rest = [
+        document for document in (*documents, *checks) if not any(item.position in rated for item in document)
+    ]
+    nobody = NOBODY
+    while nobody in tasks:
+        nobody += "-"
+    return {**tasks, **({nobody: rest} if rest else {})}
+
+
+def _with_checks(documents: Sequence[Document], checks: Sequence[Document], every: int) -> list[Document]:
+    """One after every so many items, at the end of a document."""
+    mixed: list[Document] = []
+    waiting, rated = list(checks), 0
+    for document in documents:
+        mixed.append(document)
+        rated += len(document)
+        if waiting and rated >= every:
+            mixed.append(waiting.pop(0))
+            rated = 0
+    return mixed
+
+
+def _written(document: Document, files: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_item(item, files, item.systems) for item in document]
+
+
+def _item(item: ItemContent, files: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    outputs = dict(zip(item.systems, item.outputs, strict=True))
+    kind = ItemKind(item.kind)
+    prefilled = {
+        system: [_error_span(Span.model_validate(span), Units(outputs[system])) for span in spans]
+        for system, spans in (item.proposals or {}).items()
+    }
+    return {
+        "item_id": f"{item.document} {item.segment}" if not kind.is_written else f"{kind} {item.position}",
+        "src": shown_source(item, files),
+        **({"ref": item.references[0]} if item.references else {}),
+        "tgt": {system: outputs[system] for system in order},
+        **({"validation": validation_of(item)} if kind.is_written else {}),
+        **({"skippable": True} if kind is ItemKind.TUTORIAL else {}),
+        **({"error_spans": prefilled} if prefilled else {}),
+    }
+
+
+def _lines(
+    user: str,
+    number: int | str,
+    document: Document,
+    answered: dict[tuple[str, int], AnswerContent],
+    files: dict[str, Any],
+) -> list[dict[str, Any]]:
+    """One line for each revision; a segment without one of that number has null there."""
+    answers = [answered.get((user, item.position)) for item in document]
+    revisions = {score.revision for answer in answers if answer for score in answer.scores}
+    return [
+        {
+            "annotation": [
+                _annotation(item, answer, revision) for item, answer in zip(document, answers, strict=True)
+            ],
+            "actions": _actions(answers, revision),
+            "item": [
+                _item(
+                    item,
+                    files,
+                    [system for group in answer.order for system in group] if answer else item.systems,
+                )
+                for item, answer in zip(document, answers, strict=True)
+            ],
+            "user_id": user,
+            "item_i": number,
+        }
+        for revision in sorted(revisions)
+    ]
+
+
+def _annotation(item: ItemContent, answer: AnswerContent | None, revision: int) -> dict[str, Any] | None:
+    scores = [] if answer is None else [score for score in answer.scores if score.revision == revision]
+    if answer is None or not scores:
+        return None
+    units = {system: Units(output) for system, output in zip(item.systems, item.outputs, strict=True)}
+    return {
+        score.system: {
+            "score": None if score.payload and "score" not in score.payload else score.step,
+            "error_spans": [_error_span(span, units[score.system]) for span in spans_of(score.payload)],
+            "textfield": answer.comment if score is scores[0] and answer.comment else None,
+        }
+        for score in scores
+    }
+
+
+def _error_span(span: Span, units: Units) -> dict[str, Any]:
+    start, end = units.of_span(span)
+    return {
+        "start_i": start,
+        "end_i": end,
+        "category": written_category(span.category),
+        "severity": span.severity,
+    }
+
+
+def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dict[str, Any]]:
+    """The moment of each score, between those when the document was given and submitted."""
+    scored = sorted(
+        (score.at.timestamp(), index, score.system, score.step)
+        for index, answer in enumerate(answers)
+        for score in (answer.scores if answer else ())
+        if score.revision == revision
+    )
+    given = min(answer.assigned_at.timestamp() for answer in answers if answer and answer.scores)
+    return [
+        {"time": min(given, scored[0][0]), "action": "load"},
+        *(
+            {"time": time, "action": "score", "index": index, "model": system, "value": step}
+            for time, index, system, step in scored
+        ),
+        {"time": scored[-1][0], "action": "submit"},
+    ]
+
+
+def validation_of(item: ItemContent) -> dict[str, Any]:
+    """By system, as Pearmut checks it. One comparison of an output at most, and no category of an error."""
+    guidance = item.guidance or {}
+    said = guidance.get("explanation") or guidance.get("warning")
+    above = {better: item.systems[worse] for better, worse in reversed(guidance.get("above", []))}
+    found: dict[str, dict[str, Any]] = {}
+    for at, (system, output) in enumerate(zip(item.systems, item.outputs, strict=True)):
+        steps, spans = guidance.get("steps", {}).get(str(at)), guidance.get("spans", {}).get(str(at))
+        found[system] = {
+            **({"warning": said} if said else {}),
+            **({"score": steps} if steps else {}),
+            **({"error_spans": [_expectation(span, Units(output)) for span in spans]} if spans else {}),
+            **({"score_greaterthan": above[at]} if at in above else {}),
+        }
+    return found
+
+
+def _expectation(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    expected = ExpectedSpan.model_validate(stored)
+    severity = {"severity": expected.severity} if expected.severity else {}
+    if expected.start is None or expected.end is None:
+        return {"start_i": len(units), "end_i": len(units), **severity}
+    places = {"start_i": expected.start, "end_i": expected.end}
+    return {
+        name: [
+            units.of_span(Span(start=low, end=low, severity="minor"))[0],
+            units.of_span(Span(start=high, end=high, severity="minor"))[1],
+        ]
+        for name, (low, high) in places.items()
+    } | severity
