@@ -276,8 +276,6 @@ def test_a_metric_without_segment_values_is_named(
             "a campaign of contrastive-da compares 2 to 60 systems, not 1: list them as systems",
         ),
         ({"systems": ["plain", "plain"]}, "a system is named twice in systems: name each once"),
-        ({"ratings_per_item": 0}, "raters.ratings_per_item must be at least 1, not 0"),
-        ({"seed": -1}, "seed must be a whole number from 0, below 2^63, not -1"),
         (
             {"protocol": "stars"},
             f"there is no protocol 'stars'; protocols here: {', '.join(protocol_names())}. A plug-in adds "

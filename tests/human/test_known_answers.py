@@ -19,12 +19,11 @@ from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.known_answers import (
     MAX_WARNINGS,
     Attention,
-    attention_items,
     attention_of,
     is_right,
     read_attention,
     read_tutorial,
-    tutorial_items,
+    written_items,
 )
 from creamtea.human.making.settings import AttentionItem, TutorialItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
@@ -51,7 +50,7 @@ def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
 
 
 def practice_fields(protocol: str, *outputs: tuple[str, list[float]]) -> NewItem:
-    return tutorial_items([item(*outputs)], find_protocol(protocol))[0]
+    return written_items([item(*outputs)], find_protocol(protocol))[0]
 
 
 @pytest.mark.parametrize("name", ["t.yaml", "t.json"])
@@ -62,7 +61,7 @@ def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
         '"outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "*so*"}]}'
     )
     (found,) = read_tutorial(path)
-    made = tutorial_items([found], find_protocol("da"))[0]
+    made = written_items([found], find_protocol("da"))[0]
     assert (made.source, made.context, made.outputs) == ("مرحبا", ["<b>"], ["Hi"])
     assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
     assert (made.kind, made.segment_index, made.weight) == ("tutorial", -1, 0.0)
@@ -143,7 +142,7 @@ WORD = {"start": [5, 5], "end": [11, 12], "severity": "major"}
 
 def guidance(protocol: str, **output: Any) -> dict[str, Any]:
     item = {"source": "s", "outputs": [{"text": TEXT, **output}], "explanation": "e"}
-    made = tutorial_items([TutorialItem.model_validate(item)], find_protocol(protocol))[0]
+    made = written_items([TutorialItem.model_validate(item)], find_protocol(protocol))[0]
     return dict(made.guidance)
 
 
@@ -234,7 +233,7 @@ WARNING = "Read <b>both</b>, please"
 
 
 def check_fields(check: dict[str, Any], protocol: str = "contrastive-da") -> NewItem:
-    return attention_items([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
+    return written_items([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
 
 
 def campaign(
@@ -272,7 +271,7 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
         "checks:\n  - source: s\n    outputs:\n      - {text: good, accepted: [5, 6], above: [2]}\n"
         f"      - {{text: bad}}\n    warning: {WARNING}\n"
     )
-    (made,) = attention_items(read_attention(path), find_protocol("contrastive-da"))
+    (made,) = written_items(read_attention(path), find_protocol("contrastive-da"))
     assert (made.kind, made.segment_index, made.outputs) == ("attention-check", -1, ["good", "bad"])
     assert made.guidance == {
         "steps": {"0": [20, 25]},

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import Any
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
@@ -21,7 +20,7 @@ from creamtea.document.mistakes import shown as shown_value
 from creamtea.errors import InputError, about, wrong
 from creamtea.human.making.choosing import PART_CONTEXT, NewItem, choose, draw_blocks, make_items, make_pages
 from creamtea.human.making.controls import with_controls
-from creamtea.human.making.known_answers import attention_items, tutorial_items
+from creamtea.human.making.known_answers import written_items
 from creamtea.human.making.outputs import (
     Documents,
     check_names,
@@ -130,12 +129,6 @@ def store_campaign(
 ) -> None:
     """Do what `create_campaign` does, in a transaction that may make others, too."""
     protocol = find_protocol(request.protocol)
-    if not protocol.rated_here:
-        raise wrong(
-            "protocol.kind",
-            f"ratings of {protocol.name} are imported (creamtea campaign import), there is no page to rate "
-            f"by it; use {', '.join(protocol_names(rated_here=True))}",
-        )
     _check_request(name, protocol, request)
     row = _free_name(session, name, replace)
     study = None if request.texts is not None else find_study(session, request.study)
@@ -144,7 +137,11 @@ def store_campaign(
     baseline = None if study is None else study.spec.get("baseline")
     settings = request.settings.complete(protocol, request.systems, baseline)
     protocol = protocol.with_settings(settings.model_dump(mode="json"))
-    source, target = _languages(study, request)
+    if study is None:
+        assert request.texts is not None
+        source, target = request.texts.languages
+    else:
+        source, target = study.spec["languages"]["source"], study.spec["languages"]["target"]
     settings, pages = _draw(session, study, request, protocol, settings, target)
     again = row is not None
     if row is None:
@@ -170,45 +167,35 @@ def store_campaign(
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
 
 
-def _languages(study: StudyRow | None, request: CampaignRequest) -> tuple[str, str]:
-    if study is None:
-        assert request.texts is not None
-        return request.texts.languages
-    languages = study.spec["languages"]
-    return languages["source"], languages["target"]
-
-
 def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
-    if not name.strip():
-        raise InputError("Enter a campaign name", about="name")
-    if not name.isprintable():
-        raise InputError(f"Enter a campaign name of printable characters, not {name!r}", about="name")
-    check_length(name)
-    systems = request.systems
-    if not protocol.min_systems <= len(systems) <= protocol.max_systems:
-        raise InputError(
-            f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
-            f"systems, not {len(systems)}: list them as {key_name('systems')}",
-            about="systems",
+    if not protocol.rated_here:
+        raise wrong(
+            "protocol.kind",
+            f"ratings of {protocol.name} are imported (creamtea campaign import), there is no page to rate "
+            f"by it; use {', '.join(protocol_names(rated_here=True))}",
         )
-    if len(set(systems)) != len(systems):
-        raise InputError(f"a system is named twice in {key_name('systems')}: name each once", about="systems")
-    if request.ratings_per_item < 1:
-        raise InputError(
-            f"{key_name('raters.ratings_per_item')} must be at least 1, not {request.ratings_per_item}",
-            about="raters.ratings_per_item",
-        )
-    if not 0 <= request.seed < 2**63:
-        raise InputError(
-            f"{key_name('seed')} must be a whole number from 0, below 2^63, not {request.seed}", about="seed"
-        )
+    with about("name"):
+        if not name.strip():
+            raise InputError("Enter a campaign name")
+        if not name.isprintable():
+            raise InputError(f"Enter a campaign name of printable characters, not {name!r}")
+        check_length(name)
+    systems, listed = request.systems, key_name("systems")
+    with about("systems"):
+        if not protocol.min_systems <= len(systems) <= protocol.max_systems:
+            raise InputError(
+                f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
+                f"systems, not {len(systems)}: list them as {listed}"
+            )
+        if len(set(systems)) != len(systems):
+            raise InputError(f"a system is named twice in {listed}: name each once")
 
 
 def check_length(name: str) -> None:
     """InputError for a name that is too long for an index."""
     if len(name) > MAX_INDEXED:
         raise InputError(
-            f"Enter a campaign name of at most {MAX_INDEXED} characters, not {len(name):,}", about="name"
+            f"Enter a campaign name of at most {MAX_INDEXED} characters, not {len(name):,}", "name"
         )
 
 
@@ -229,11 +216,8 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
 
 
 def _taken(name: str) -> InputError:
-    return InputError(
-        f"campaign {name!r} already exists: choose another name, or replace the draft with "
-        f"{option('replace')}",
-        about="name",
-    )
+    replacing = f"replace the draft with {option('replace')}"
+    return InputError(f"campaign {name!r} already exists: choose another name, or {replacing}", "name")
 
 
 def _draw(
@@ -248,17 +232,11 @@ def _draw(
     which they are shown."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
-    for needed, what in (
-        (settings.by_documents, f"{key_name('sample.unit')} document"),
-        (
-            "document" in settings.strata and settings.select == "stratified",
-            f"{key_name('sample.strata')} document",
-        ),
-    ):
+    by_strata = "document" in settings.strata and settings.select == "stratified"
+    for needed, key in ((settings.by_documents, "sample.unit"), (by_strata, "sample.strata")):
         if needed and documents is None:
-            raise InputError(
-                f"{what} needs {key_name('documents')}: a file with one line per segment", about="documents"
-            )
+            file = f"{key_name('documents')}: a file with one line per segment"
+            raise InputError(f"{key_name(key)} document needs {file}", about="documents")
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
     names = None if documents is None else documents.names
     if study is None:
@@ -285,9 +263,8 @@ def _draw(
     else:
         rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed, blocks)]
     if not rated and blocks is not None:
-        raise wrong(
-            "sample.systems_per_page", "the outputs that were drawn for a page differ nowhere: show more"
-        )
+        alike = "the outputs that were drawn for a page differ nowhere: show more"
+        raise wrong("sample.systems_per_page", alike)
     if not rated:
         raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
     for page in rated:
@@ -298,13 +275,13 @@ def _draw(
         add_media(rated, given, lines)
     references = {line.index: line.reference for line in lines}
     with about("practice"):
-        tutorial = tutorial_items(settings.tutorial, protocol)
+        tutorial = written_items(settings.tutorial, protocol)
     pages = with_controls(rated, references, settings, language, seed, len(tutorial))
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
     with about("attention.items"):
-        checks = attention_items(settings.attention, protocol)
+        checks = written_items(settings.attention, protocol)
     with about("media"):
         add_to_written(tutorial, given, "tutorial")
         add_to_written(checks, given, "attention")
@@ -318,18 +295,16 @@ def _draw(
     known = {"drawn": drawn, "references": human}
     if documents is not None:
         known |= domain_settings(documents.domains, test_set)
-    return settings.model_copy(update=known), [
-        *([item] for item in tutorial),
-        *pages,
-        *([item] for item in checks),
-    ]
+    every = [*([item] for item in tutorial), *pages, *([item] for item in checks)]
+    return settings.model_copy(update=known), every
 
 
 def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]], *, together: bool) -> int:
     """The items in their order, and how many; `original` of a control is the place of its original among
     them. `together`: the items of a page are shown at once; those that the organiser wrote are alone."""
     items = [item for page in pages for item in page]
-    starts = [start for start, page in zip(_starts(pages), pages, strict=True) for _ in page]
+    first = accumulate(map(len, pages[:-1]), initial=0)  # of each page
+    starts = [start for start, page in zip(first, pages, strict=True) for _ in page]
     rows = [
         Item(
             campaign_id=campaign_id,
@@ -345,11 +320,6 @@ def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]],
         if item.original is not None:
             row.original_id = rows[item.original].id
     return len(rows)
-
-
-def _starts(pages: Sequence[Sequence[Any]]) -> list[int]:
-    """The place of the first item of each page."""
-    return list(accumulate(map(len, pages[:-1]), initial=0))
 
 
 def summary(database: Database, name: str) -> CampaignSummary:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heapreplace
 from itertools import combinations, groupby, pairwise
 from statistics import fmean
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong
 from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
@@ -34,37 +34,7 @@ _BETWEEN = "\x00"  # joins segments; no text of a database has it
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
 
 
-@dataclass(frozen=True)
-class SamplingUnit:
-    """What is drawn as a whole: a segment, or a document with its segments in order."""
-
-    lines: tuple[Line, ...]
-
-    @property
-    def index(self) -> int:
-        """The first segment's."""
-        return self.lines[0].index
-
-    @property
-    def document(self) -> str:
-        return self.lines[0].document
-
-    @property
-    def length(self) -> int:
-        """Characters of the source."""
-        return sum(len(line.source) for line in self.lines)
-
-    def differs(self, between: Sequence[int] = ()) -> bool:
-        return any(line.differs(between) for line in self.lines)
-
-
-@dataclass(frozen=True)
-class ChosenUnit:
-    """A drawn unit; `weight` as of `ChosenSegment`, before it is scaled."""
-
-    unit: SamplingUnit
-    kind: ItemKind
-    weight: float
+SamplingUnit = tuple[Line, ...]  # what is drawn as a whole: a segment, or a document's segments in order
 
 
 @dataclass(frozen=True)
@@ -74,6 +44,10 @@ class ChosenSegment:
     line: Line
     kind: ItemKind
     weight: float
+
+
+def _chosen(unit: SamplingUnit, kind: ItemKind, weight: float) -> list[ChosenSegment]:
+    return [ChosenSegment(line, kind, weight) for line in unit]
 
 
 def choose(
@@ -90,8 +64,11 @@ def choose(
     the others draw from the differing ones. InputError where nothing differs, or there are more strata than
     items.
     """
-    everything = sampling_units(lines, by_documents=settings.by_documents)
-    population = [unit for unit in everything if settings.select == "all" or unit.differs(between)]
+    population = [
+        unit
+        for unit in _sampling_units(lines, by_documents=settings.by_documents)
+        if settings.select == "all" or any(line.differs(between) for line in unit)
+    ]
     if not population:
         names = " and ".join(settings.differ_between) or "the systems"
         raise InputError(
@@ -105,48 +82,37 @@ def choose(
         case "disagreement":
             drawn = _by_disagreement(population, settings.random_share, limit, seed, metrics)
         case _:
-            drawn = [
-                ChosenUnit(unit, ItemKind.RATED, 1.0) for unit in _drawn(population, limit, f"{seed}/items")
-            ]
-    chosen = _segments_of(drawn)
+            units = _drawn(population, limit, f"{seed}/items")
+            drawn = [segment for unit in units for segment in _chosen(unit, ItemKind.RATED, 1.0)]
+    drawn.sort(key=lambda segment: segment.line.index)
+    mean = sum(segment.weight for segment in drawn) / len(drawn)
+    chosen = [replace(segment, weight=segment.weight / mean) for segment in drawn]
     return chosen, DrawnFrom(
         segments=len(lines),
         differing=sum(line.differs() for line in lines),
-        population=sum(len(unit.lines) for unit in population),
+        population=sum(map(len, population)),
         between=settings.differ_between,
         chosen=len(chosen),
-        documents=len(drawn) if settings.by_documents else None,
+        documents=len({segment.line.document for segment in chosen}) if settings.by_documents else None,
         of_documents=len(population) if settings.by_documents else None,
     )
 
 
-def sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
+def _sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
     """Each segment, or each document. InputError where a document's segments do not follow one another."""
     if not by_documents:
-        return [SamplingUnit((line,)) for line in lines]
-    units = [SamplingUnit(tuple(part)) for _, part in groupby(lines, key=lambda line: line.document)]
+        return [(line,) for line in lines]
+    units = [tuple(part) for _, part in groupby(lines, key=lambda line: line.document)]
     seen: set[str] = set()
-    for unit in units:
-        if unit.document in seen:
-            raise InputError(
-                f"{key_name('documents')}: document {unit.document!r} begins again at segment "
-                f"{unit.index + 1}; the segments of a document must follow one another, so give its parts "
-                "names of their own",
-                about="documents",
+    for first, *_ in units:
+        if first.document in seen:
+            raise wrong(
+                "documents",
+                f"document {first.document!r} begins again at segment {first.index + 1}; the segments of a "
+                "document must follow one another, so give its parts names of their own",
             )
-        seen.add(unit.document)
+        seen.add(first.document)
     return units
-
-
-def _segments_of(drawn: Sequence[ChosenUnit]) -> list[ChosenSegment]:
-    """In the test set's order, with weights of mean 1."""
-    segments = [
-        ChosenSegment(line, choice.kind, choice.weight)
-        for choice in sorted(drawn, key=lambda choice: choice.unit.index)
-        for line in choice.unit.lines
-    ]
-    mean = sum(segment.weight for segment in segments) / len(segments)
-    return [ChosenSegment(segment.line, segment.kind, segment.weight / mean) for segment in segments]
 
 
 def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[SamplingUnit]:
@@ -158,7 +124,7 @@ def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[Samplin
 
 def _stratified(
     population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int
-) -> list[ChosenUnit]:
+) -> list[ChosenSegment]:
     """A sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
     strata = _strata(population, names)
     if len(strata) > limit:
@@ -169,20 +135,22 @@ def _stratified(
         )
     sizes = [len(units) for units in strata.values()]
     return [
-        ChosenUnit(unit, ItemKind.RATED, len(units) / count)
+        segment
         for (key, units), count in zip(strata.items(), proportional(sizes, limit), strict=True)
         for unit in _drawn(units, count, f"{seed}/stratum/{key}")
+        for segment in _chosen(unit, ItemKind.RATED, len(units) / count)
     ]
 
 
 def _strata(
     population: list[SamplingUnit], names: Sequence[str]
 ) -> dict[tuple[Any, ...], list[SamplingUnit]]:
-    lengths = sorted(unit.length for unit in population)
+    length_of = {unit[0].index: sum(len(line.source) for line in unit) for unit in population}  # characters
+    lengths = sorted(length_of.values())
     bounds = [lengths[len(lengths) * part // LENGTH_STRATA] for part in range(1, LENGTH_STRATA)]
     keys: dict[str, Callable[[SamplingUnit], Any]] = {
-        "length": lambda unit: sum(unit.length >= bound for bound in bounds),
-        "document": lambda unit: unit.document,
+        "length": lambda unit: sum(length_of[unit[0].index] >= bound for bound in bounds),
+        "document": lambda unit: unit[0].document,
     }
     strata: dict[tuple[Any, ...], list[SamplingUnit]] = defaultdict(list)
     for unit in population:
@@ -213,7 +181,7 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 
 def _by_disagreement(
     population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
-) -> list[ChosenUnit]:
+) -> list[ChosenSegment]:
     """A part drawn at random from the whole population, then the units with the most disagreement, in the
     mean over their segments.
 
@@ -223,30 +191,25 @@ def _by_disagreement(
     below, they are a random sample of the rest, so the weighted mean is unbiased.
     """
     if limit < 2:
-        raise InputError(
-            f"{key_name('sample.items')}: disagreement needs 2 or more, of which one is drawn at random",
-            about="sample.items",
-        )
-    of_segment = disagreement([line for unit in population for line in unit.lines], metrics)
-    scores = {unit.index: fmean(of_segment[line.index] for line in unit.lines) for unit in population}
-    ranked = sorted(population, key=lambda unit: (-scores[unit.index], unit.index))
+        raise wrong("sample.items", "disagreement needs 2 or more, of which one is drawn at random")
+    of_segment = disagreement([line for unit in population for line in unit], metrics)
+    scores = {unit: fmean(of_segment[line.index] for line in unit) for unit in population}
+    ranked = sorted(population, key=lambda unit: (-scores[unit], unit[0].index))
     number = min(max(1, number_of(share, limit)), limit - 1)
     attempt = 0
     while True:
-        picked = {unit.index for unit in _drawn(population, number, f"{seed}/random/{attempt}")}
-        chosen = [unit for unit in ranked if unit.index not in picked][: limit - number]
+        picked = set(_drawn(population, number, f"{seed}/random/{attempt}"))
+        chosen = [unit for unit in ranked if unit not in picked][: limit - number]
         certain = ranked.index(chosen[-1]) + 1
-        below = [unit for unit in ranked[certain:] if unit.index in picked]
+        below = {unit for unit in ranked[certain:] if unit in picked}
         if below or certain == len(ranked):
             break
         attempt += 1  # nothing would stand for the rest: rare, with a random part of a few units
     low = (len(ranked) - certain) / len(below) if below else 1.0
-    lows = {unit.index for unit in below}
-    return [ChosenUnit(unit, ItemKind.RATED, 1.0) for unit in chosen] + [
-        ChosenUnit(unit, ItemKind.RANDOM, low if unit.index in lows else 1.0)
-        for unit in ranked
-        if unit.index in picked
-    ]
+    drawn = [segment for unit in chosen for segment in _chosen(unit, ItemKind.RATED, 1.0)]
+    for unit in picked:
+        drawn += _chosen(unit, ItemKind.RANDOM, low if unit in below else 1.0)
+    return drawn
 
 
 def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) -> dict[int, float]:
@@ -261,10 +224,8 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
     for values in metrics:
         missing = [line.index for line in population if line.index not in values]
         if missing:
-            raise InputError(
-                f"a metric has no value for segment {missing[0] + 1}: run the study again (`creamtea run`)",
-                about="sample.metrics",
-            )
+            again = f"segment {missing[0] + 1}: run the study again (`creamtea run`)"
+            raise InputError(f"a metric has no value for {again}", about="sample.metrics")
         table = np.array([values[line.index] for line in population])  # (segments, systems)
         between = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
         scale = float(np.sqrt((between**2).mean()))

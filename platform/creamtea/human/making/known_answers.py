@@ -51,7 +51,7 @@ from creamtea.document.document import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.making.choosing import NewItem
-from creamtea.human.making.settings import AttentionItem, TutorialItem, TutorialOutput
+from creamtea.human.making.settings import AttentionItem, AttentionOutput, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.spans import MarksErrors, as_expected, spans_of
 from creamtea.store.tables import Assignment, Item, ItemKind, Rating
@@ -61,11 +61,12 @@ MAX_WARNINGS = 2  # of an attention check
 NO_SEGMENT = -1  # an item's segment_index where it is none of the test set
 
 
-# ---------------------------------------------------------------- practice items
-
-
 class TutorialFile(Strict):
     items: Annotated[list[TutorialItem], Field(min_length=1)]
+
+
+class AttentionFile(Strict):
+    checks: Annotated[list[AttentionItem], Field(min_length=1)]
 
 
 def read_tutorial(path: Path) -> list[TutorialItem]:
@@ -73,117 +74,76 @@ def read_tutorial(path: Path) -> list[TutorialItem]:
     return read_checked(path, TutorialFile, "items", "a tutorial (YAML or JSON)").items
 
 
-def tutorial_items(items: list[TutorialItem], protocol: Protocol) -> list[NewItem]:
-    """An item for each tutorial item; its outputs are numbered from 0 as if they were systems.
+def read_attention(path: Path) -> list[AttentionItem]:
+    """The checks of a file; every mistake in it is one InputError with lines."""
+    return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
 
-    InputError for a wrong number of outputs, for values that the protocol's scale lacks, and for equal
-    texts with different answers.
+
+def written_items(items: Sequence[TutorialItem | AttentionItem], protocol: Protocol) -> list[NewItem]:
+    """An item for each practice item or check; its outputs are numbered from 0 as if they were systems.
+
+    InputError for what no answer of the protocol can meet: a wrong number of outputs, values that the scale
+    lacks, equal texts, and a practice item or check that says too little.
     """
-    return [_tutorial_item(number, item, protocol) for number, item in enumerate(items, start=1)]
+    return [_written_item(number, item, protocol) for number, item in enumerate(items, start=1)]
 
 
-def _tutorial_item(number: int, item: TutorialItem, protocol: Protocol) -> NewItem:
-    place = f"practice item {number}"
+def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Protocol) -> NewItem:
+    is_check = isinstance(item, AttentionItem)
+    place = f"{'attention check' if is_check else 'practice item'} {number}"
     texts = [output.text for output in item.outputs]
     _check_outputs(place, texts, protocol)
     steps: dict[str, list[int]] = {}
     spans: dict[str, list[dict[str, Any]]] = {}
-    for position, output in enumerate(item.outputs):
-        where = f"{place}, output {position + 1}"
-        _check_what_is_said(where, output, protocol)
+    above: list[list[int]] = []
+    for at, output in enumerate(item.outputs):
+        where = f"{place}, output {at + 1}"
+        if not is_check:
+            _check_what_is_said(where, output, protocol)
         if output.accepted is not None:
-            steps[str(position)] = _accepted_steps(where, output.accepted, protocol)
+            steps[str(at)] = _accepted_steps(where, output.accepted, protocol)
         if output.spans is not None:
-            spans[str(position)] = _expected_spans(where, output, protocol)
-    try:
-        if len(steps) == len(texts):
-            protocol.check_accepted(list(steps.values()))
-    except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
+            spans[str(at)] = _expected_spans(where, output, protocol)
+        for other in output.above if isinstance(output, AttentionOutput) else ():
+            if other == at + 1 or other > len(texts):
+                others = f"this item has no other output {other}, only outputs 1 to {len(texts)}"
+                raise InputError(f"{where}: above: {others}")
+            above.append([at, other - 1])
+    guidance: dict[str, Any] = {"steps": steps}
+    if isinstance(item, AttentionItem):
+        if not above and not steps and not spans:
+            raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
+        guidance |= {"spans": spans, "above": above, "warning": item.warning}
+    else:
+        try:
+            if len(steps) == len(texts):
+                protocol.check_accepted(list(steps.values()))
+        except ValueError as error:
+            raise InputError(f"{place}: {error}") from None
+        guidance |= {**({"spans": spans} if spans else {}), "explanation": item.explanation}
     return NewItem(
-        kind=ItemKind.TUTORIAL,
+        kind=ItemKind.ATTENTION if is_check else ItemKind.TUTORIAL,
         segment_index=NO_SEGMENT,
         source=item.source,
         context=list(item.context),
         systems=list(range(len(texts))),
         outputs=texts,
         weight=0.0,
-        guidance={
-            "steps": steps,
-            **({"spans": spans} if spans else {}),
-            "explanation": item.explanation,
-        },
+        guidance=guidance,
     )
 
 
 def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:
     """InputError for an output about which too little is said, or what the protocol does not ask for."""
+    nothing = output.accepted is None and output.spans is None
     if not isinstance(protocol, MarksErrors):
-        if output.accepted is None and output.spans is None:
+        if nothing:
             raise InputError(f"{place}: accepted: required key is missing")
-        return
-    if output.accepted is not None and not protocol.scored:
+    elif output.accepted is not None and not protocol.scored:
         raise InputError(f"{place}: accepted: raters give no value in {protocol.name}: say `spans`")
-    if output.accepted is None and output.spans is None:
+    elif nothing:
         wanted = "`accepted`, `spans` or both" if protocol.scored else "`spans`"
         raise InputError(f"{place}: any answer would be right: give {wanted}")
-
-
-# ---------------------------------------------------------------- attention checks
-
-
-class AttentionFile(Strict):
-    checks: Annotated[list[AttentionItem], Field(min_length=1)]
-
-
-def read_attention(path: Path) -> list[AttentionItem]:
-    """The checks of a file; every mistake in it is one InputError with lines."""
-    return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
-
-
-def attention_items(checks: list[AttentionItem], protocol: Protocol) -> list[NewItem]:
-    """An item for each check; its outputs are numbered from 0 as if they were systems.
-
-    InputError for what no answer of the protocol can meet.
-    """
-    return [
-        _attention_item(f"attention check {number}", item, protocol) for number, item in enumerate(checks, 1)
-    ]
-
-
-def _attention_item(place: str, item: AttentionItem, protocol: Protocol) -> NewItem:
-    _check_outputs(place, [output.text for output in item.outputs], protocol)
-    steps: dict[str, list[int]] = {}
-    spans: dict[str, list[dict[str, Any]]] = {}
-    above: list[list[int]] = []
-    for at, output in enumerate(item.outputs):
-        where = f"{place}, output {at + 1}"
-        if output.accepted is not None:
-            steps[str(at)] = _accepted_steps(where, output.accepted, protocol)
-        if output.spans is not None:
-            spans[str(at)] = _expected_spans(where, output, protocol)
-        for other in output.above:
-            if other == at + 1 or other > len(item.outputs):
-                raise InputError(
-                    f"{where}: above: this item has no other output {other}, "
-                    f"only outputs 1 to {len(item.outputs)}"
-                )
-            above.append([at, other - 1])
-    if not above and not steps and not spans:
-        raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
-    return NewItem(
-        kind=ItemKind.ATTENTION,
-        segment_index=NO_SEGMENT,
-        source=item.source,
-        context=list(item.context),
-        systems=list(range(len(item.outputs))),
-        outputs=[output.text for output in item.outputs],
-        weight=0.0,
-        guidance={"steps": steps, "spans": spans, "above": above, "warning": item.warning},
-    )
-
-
-# ---------------------------------------------------------------- what both say of an output
 
 
 def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:

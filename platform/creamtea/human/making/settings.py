@@ -358,70 +358,59 @@ class CampaignSettings(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
     ) -> CampaignSettings:
         """The same with nothing left open. InputError where settings do not fit the protocol."""
-        baseline = self.baseline or (study_baseline if study_baseline in systems else systems[0])
-        if baseline not in systems:
-            raise wrong("baseline", f"{baseline!r} does not take part: use one of {', '.join(systems)}")
+        baseline = self.baseline or next((name for name in systems if name == study_baseline), systems[0])
         select = self.select or protocol.usual_selection
-        if select not in protocol.selections:
-            raise wrong(
-                "sample.kind",
-                f"{protocol.name} cannot rate what {select} chooses (two equal texts, say): use "
-                f"{' or '.join(protocol.selections)}",
-            )
-        for setting, message in self.misfits(protocol):
-            raise wrong(setting, message)
-        pair = self.differ_between
-        if pair and (len(set(pair)) != 2 or not set(pair) <= set(systems)):
-            raise wrong(
-                "sample.differ_between",
-                f"needs two of the systems {', '.join(systems)}, not {', '.join(pair)}",
-            )
-        if pair and select == "all":
-            raise wrong(
-                "sample.differ_between",
-                f"leaves segments out, and {key_name('sample.kind')} all takes every one: use another kind",
-            )
-        if select == "disagreement" and not self.metrics:
-            raise wrong("sample.metrics", "disagreement needs one metric of the study or two (bleu, chrf)")
-        if select == "disagreement" and self.items is None:
-            raise wrong("sample.items", "say how many segments: disagreement takes those with the most of it")
-        if select == "stratified" and not self.strata:
-            raise wrong("sample.strata", "give length, document or both")
-        if select == "stratified" and self.by_documents and "document" in self.strata:
-            raise wrong(
-                "sample.strata",
-                f"document samples segments of each document, and {key_name('sample.unit')} document takes "
-                "documents whole: use length",
-            )
-        size = self.block_size(len(systems))
-        side_by_side = protocol.max_outputs > 1 and not protocol.relative
-        if side_by_side and (size or len(systems)) > protocol.max_outputs:
-            raise wrong(
-                "sample.systems_per_page",
-                f"a page shows at most {protocol.max_outputs} outputs, and there are {len(systems)} systems: "
-                "say how many of them a page shows",
-            )
-        if size is None and self.design == "adaptive":
-            raise wrong(
-                "sample.design",
-                f"adaptive draws which systems share a page, and all {len(systems)} do: set "
-                f"{key_name('sample.systems_per_page')} below {len(systems)}, or leave it out",
-            )
-        if size is not None and protocol.chooses_pairs and self.pairs == "baseline":
-            raise wrong(
-                "protocol.pairs",
-                f"the baseline is not on every page of {size} of {len(systems)} systems: use all, or leave "
-                f"{key_name('sample.systems_per_page')} out",
-            )
+        for key, message in self._conflicts(protocol, systems, baseline, select):
+            raise wrong(key, message)
         return self.model_copy(
             update={
                 "select": select,
                 "baseline": baseline,
                 "delta": self.delta or protocol.usual_delta,
                 "taxonomy": self.taxonomy or protocol.usual_taxonomy,
-                "minutes_per_item": self.minutes_per_item or protocol.minutes(size or len(systems)),
+                "minutes_per_item": self.minutes_per_item
+                or protocol.minutes(self.block_size(len(systems)) or len(systems)),
             }
         )
+
+    def _conflicts(
+        self, protocol: Protocol, systems: Sequence[str], baseline: str, select: str
+    ) -> Iterator[tuple[str, str]]:
+        """The settings that do not fit the protocol, the systems or one another, each with the reason."""
+        names, size, pair = ", ".join(systems), self.block_size(len(systems)), self.differ_between
+        if baseline not in systems:
+            yield "baseline", f"{baseline!r} does not take part: use one of {names}"
+        if select not in protocol.selections:
+            unable = f"{protocol.name} cannot rate what {select} chooses (two equal texts, say)"
+            yield "sample.kind", f"{unable}: use {' or '.join(protocol.selections)}"
+        yield from self.misfits(protocol)
+        if pair and (len(set(pair)) != 2 or not set(pair) <= set(systems)):
+            yield "sample.differ_between", f"needs two of the systems {names}, not {', '.join(pair)}"
+        if pair and select == "all":
+            every = f"leaves segments out, and {key_name('sample.kind')} all takes every one"
+            yield "sample.differ_between", f"{every}: use another kind"
+        if select == "disagreement" and not self.metrics:
+            yield "sample.metrics", "disagreement needs one metric of the study or two (bleu, chrf)"
+        if select == "disagreement" and self.items is None:
+            yield "sample.items", "say how many segments: disagreement takes those with the most of it"
+        if select == "stratified" and not self.strata:
+            yield "sample.strata", "give length, document or both"
+        if select == "stratified" and self.by_documents and "document" in self.strata:
+            whole = f"{key_name('sample.unit')} document takes documents whole"
+            yield "sample.strata", f"document samples segments of each document, and {whole}: use length"
+        side_by_side = protocol.max_outputs > 1 and not protocol.relative
+        if side_by_side and (size or len(systems)) > protocol.max_outputs:
+            most = (
+                f"a page shows at most {protocol.max_outputs} outputs, and there are {len(systems)} systems"
+            )
+            yield "sample.systems_per_page", f"{most}: say how many of them a page shows"
+        few = key_name("sample.systems_per_page")
+        if size is None and self.design == "adaptive":
+            every = f"adaptive draws which systems share a page, and all {len(systems)} do"
+            yield "sample.design", f"{every}: set {few} below {len(systems)}, or leave it out"
+        if size is not None and protocol.chooses_pairs and self.pairs == "baseline":
+            some = f"the baseline is not on every page of {size} of {len(systems)} systems"
+            yield "protocol.pairs", f"{some}: use all, or leave {few} out"
 
     def misfits(self, protocol: Protocol) -> Iterator[tuple[str, str]]:
         """The settings that would do nothing, each with what it lacks."""

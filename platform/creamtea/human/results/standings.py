@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import func, select
@@ -43,7 +44,6 @@ class _Planned:
     """A segment (a pair, where scores are relative) as the campaign's items have it; by system the chance of
     its output, None before its turn."""
 
-    segment: int
     document: int
     first: int  # position of its first item
     weight: float
@@ -51,27 +51,17 @@ class _Planned:
     drawn: dict[int, bool | None]
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """A document's (segment's) part in a comparison, a value for each of its segments: w·d, 0 where it was
-    passed over and None while a rating is missing; w; the chance that it was rated, and whether it was."""
+class _Part(NamedTuple):
+    """A segment's part in a comparison: w·d, 0 where it was passed over and None while a rating is missing;
+    w; the chance that it was rated, and whether it was."""
 
-    sums: list[float | None]
-    sizes: list[float]
-    chances: list[float]
-    rated: list[bool]
+    sum: float | None
+    size: float
+    chance: float
+    rated: bool
 
-    @property
-    def complete(self) -> bool:
-        return None not in self.sums
 
-    @property
-    def sure(self) -> bool:
-        return min(self.chances) >= 1.0
-
-    @property
-    def total(self) -> float:
-        return sum(value or 0.0 for value in self.sums)
+_Unit = list[_Part]  # a document's segments, or one that stands alone
 
 
 def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
@@ -89,26 +79,34 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
     courses, over, whole = [], [], []
     for system in others:
         units = [
-            _unit(segments, planned, complete, matrix, system, baseline)
-            for segments in _documents(planned, skipped, {system, baseline})
+            [_part(planned[key], complete.get(key), matrix, system, baseline) for key in document]
+            for document in _documents(planned, skipped, {system, baseline})
         ]
         planned_units = len(_documents(planned, {}, {system, baseline}))
         tested = []
         for unit in units:
-            if aims and not (unit.complete and unit.sure):
+            if aims and not (_is_complete(unit) and _is_sure(unit)):
                 break
-            if unit.complete:
-                tested.append((unit.total, sum(unit.sizes)))
+            if _is_complete(unit):
+                tested.append((sum(part.sum or 0.0 for part in unit), sum(part.size for part in unit)))
         sums, sizes = np.array(tested, dtype=np.float64).reshape(-1, 2).T
         courses.append(course(sums, sizes, planned_units))
         # not rated on every unit, or nothing is left to be rated
-        over.append(not all(unit.sure for unit in units) or len(tested) == len(units))
+        over.append(not all(map(_is_sure, units)) or len(tested) == len(units))
         whole.append(units)
     looks = look(courses, delta, over)
     return [
-        Standing(system, seen, sum(unit.complete for unit in units), len(units), _unbiased(units))
+        Standing(system, seen, sum(map(_is_complete, units)), len(units), _unbiased(units))
         for system, seen, units in zip(others, looks, whole, strict=True)
     ]
+
+
+def _is_complete(unit: _Unit) -> bool:
+    return all(part.sum is not None for part in unit)
+
+
+def _is_sure(unit: _Unit) -> bool:
+    return all(part.chance >= 1.0 for part in unit)
 
 
 def _documents(
@@ -125,54 +123,29 @@ def _documents(
     return [found[document] for document in sorted(found, key=lambda document: first[document])]
 
 
-def _unit(
-    segments: list[int],
-    planned: dict[int, _Planned],
-    complete: dict[int, tuple[int, Array]],
-    matrix: Array,
-    system: int,
-    baseline: int,
-) -> _Unit:
-    found = _Unit([], [], [], [])
-    for segment in segments:
-        place = planned[segment]
-        rated, chance = place.drawn[system] is not False, place.chance[system]
-        at = complete.get(segment)
-        value: float | None = None
-        if not rated:
-            value = 0.0
-        elif at is not None and at[1][[system, baseline]].all():
-            value = place.weight * float(matrix[at[0], system] - matrix[at[0], baseline])
-        found.sums.append(value)
-        found.sizes.append(place.weight)
-        found.chances.append(1.0 if chance is None else chance)
-        found.rated.append(rated)
-    return found
+def _part(
+    place: _Planned, rated: tuple[int, Array] | None, matrix: Array, system: int, baseline: int
+) -> _Part:
+    """`rated`: the segment's unit, and which systems have all their ratings (`_complete`)."""
+    drawn, chance = place.drawn[system] is not False, place.chance[system]
+    value: float | None = None if drawn else 0.0
+    if drawn and rated is not None and rated[1][[system, baseline]].all():
+        value = place.weight * float(matrix[rated[0], system] - matrix[rated[0], baseline])
+    return _Part(value, place.weight, 1.0 if chance is None else chance, drawn)
 
 
 def _unbiased(units: list[_Unit]) -> float | None:
-    if not units or not all(unit.complete for unit in units):
+    if not units or not all(map(_is_complete, units)):
         return None
-    columns = (
-        [value for unit in units for value in getattr(unit, name)]
-        for name in ("sums", "sizes", "chances", "rated")
-    )
-    return unbiased_mean(*(np.array(column) for column in columns))
+    columns = zip(*(part for unit in units for part in unit), strict=True)
+    return unbiased_mean(*map(np.array, columns))
 
 
 def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int, _Planned]:
     """By the segment's number; by the item's, where scores are relative."""
     columns = (
-        Item.id,
-        Item.segment_index,
-        Item.document,
-        Item.position,
-        Item.weight,
-        Item.systems,
-        Item.chance,
-        Item.drawn,
-        Item.output_chances,
-        Item.output_drawn,
+        *(Item.id, Item.segment_index, Item.document, Item.position, Item.weight, Item.systems),
+        *(Item.chance, Item.drawn, Item.output_chances, Item.output_drawn),
     )
     rows = session.execute(
         select(*columns)
@@ -184,7 +157,7 @@ def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int,
     for row, document in zip(rows, documents.tolist(), strict=True):
         place = found.setdefault(
             row.id if relative else row.segment_index,
-            _Planned(row.segment_index, document, row.position, row.weight, {}, {}),
+            _Planned(document, row.position, row.weight, {}, {}),
         )
         alike = len(row.systems)
         place.chance.update(zip(row.systems, row.output_chances or [row.chance] * alike, strict=True))
