@@ -183,6 +183,7 @@ def test_the_table_has_the_best_system_first_by_a_metric_that_may_count_errors()
 def test_a_campaigns_own_report_begins_with_what_people_say(tasted: Database) -> None:
     notes, *_ = build_human(tasted, "tasting").sections[0].blocks
     assert isinstance(notes, Notes)
-    first, verdicts = notes.paragraphs
+    first, unbeaten, verdicts = notes.paragraphs
     assert first.startswith("People rated softmax-")
+    assert unbeaten.endswith(" (WMT's rule for ranks).")
     assert "worse: softmax-lexicon" in verdicts

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import yaml
 from filled_study import HOSTILE, SPEC, fill_study, lines
+from markupsafe import escape
 from organiser_app import (
     Visit,
     actions,
     campaign_row,
     press,
     ran,
+    rated_campaign,
     shown,
 )
 
@@ -24,8 +26,11 @@ from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign,
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.outputs import Documents
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, settings_of
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Notes
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
+from creamtea.store.tables import Campaign
 
 
 @pytest.mark.slow
@@ -190,6 +195,22 @@ def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(ready: Datab
     settings = campaign_row(ready, "scones").settings
     assert settings["questions"][0]["options"] == ["German", "English"]
     assert settings["completion_url"].endswith("cc=C")
+
+
+def test_results_are_those_of_the_command_also_without_a_study(ready: Database, visit: Visit) -> None:
+    made, _ = rated_campaign(ready)
+    with ready.transaction() as writing:
+        row = writing.get_one(Campaign, made.id)
+        row.study_id = None  # as of ratings made elsewhere
+    report = build_human(ready, "tasting")
+    page = shown(visit(campaign=made.id, view="results"))
+    [answer] = [one for one in report.sections[0].blocks if isinstance(one, Notes)]
+    for sentence in answer.paragraphs:
+        assert escape(sentence) in page
+    assert "Systems" in page
+    with ready.transaction() as writing:
+        writing.get_one(Campaign, made.id).state = "draft"
+    assert "launch it with" in shown(visit(campaign=made.id, view="results"))
 
 
 def test_an_unknown_campaign_is_told(visit: Visit) -> None:

@@ -41,8 +41,9 @@ PAGES = {
     "importing": ("importing.page()", False),
     "campaign": ("campaign.page(1)", True),
     "raters": ("raters.page(1)", True),
-    "rater": ("rater.page(1, 1)", True),
-    "log": ("log.page(1)", True),
+    "rater": ("raters.one_rater(1, 1)", True),
+    "results": ("campaign.results(1)", True),
+    "log": ("campaign.log(1)", True),
     "all": ("page()", None),
 }
 

@@ -146,13 +146,16 @@ def require_report(study_id: int) -> Identity:
 def may_read(who: Identity | None, place: str) -> bool:
     """Return whether an identity may read the block of this path.
 
-    A path "study-3/…" belongs to that study's report. Any other path belongs to a page for readers of all
-    studies.
+    A path "study-3/…" belongs to that study's report, "campaign-3/…" to that campaign's results. Any other
+    path belongs to a page for readers of all studies.
     """
-    study = re.match(r"study-(\d+)(?:/|$)", place)
-    if study is None:
-        return rights.may(who, rights.READ_STUDIES)
-    return rights.may(who, rights.READ_REPORT, study_id=int(study[1]))
+    match re.match(r"(study|campaign)-(\d+)(?:/|$)", place):
+        case None:
+            return rights.may(who, rights.READ_STUDIES)
+        case found if found[1] == "study":
+            return rights.may(who, rights.READ_REPORT, study_id=int(found[2]))
+        case found:
+            return rights.may(who, rights.SEE_CAMPAIGN, int(found[2]))
 
 
 def require_block(place: str) -> None:

@@ -232,7 +232,7 @@ def _tested(delta: Delta, column: Column) -> str:
 
 def campaign_answer(report: CampaignReport) -> Section:
     """Write what came out of one campaign alone."""
-    sentences = (*_highest_mean(report), *_people(report))
+    sentences = (*_highest_mean(report), *_unbeaten(report), *_people(report))
     return Section("answer", TITLE, (Notes("sentences", sentences, lead=True),))
 
 
@@ -245,6 +245,19 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
             kind = "" if column.title == "mean" else f" ({column.title})"
             yield f"People rated {judged.systems[best.system]} highest on average: {shown}{kind}."
+
+
+def _unbeaten(report: CampaignReport) -> Iterator[str]:
+    """Name the systems that no other beats: by the ranks from all pages, or else by WMT's rule."""
+    tables = {table.key: table for table in report.tables}
+    key = "ranks" if "ranks" in tables else "wmt"
+    source = {"ranks": "ranks from all pages", "wmt": "WMT's rule for ranks"}[key]
+    rows = tables[key].rows if key in tables else ()
+    first = [row.name for row in rows if (low := row.cells.get("rank_low")) and low.value == 1]
+    if len(first) == len(rows) > 1:
+        yield f"No two systems are told apart ({source})."
+    elif first:
+        yield f"No system is shown to be better than {', '.join(first)} ({source})."
 
 
 def _agreement(table: Table) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import streamlit as st
 from sqlalchemy import select
@@ -17,12 +16,10 @@ from sqlalchemy import select
 from creamtea.access import links, rights, sessions
 from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
-from creamtea.human.results.ratings import fingerprint
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
 from creamtea.orders.submission import UnreadableStudy, cancel, requeue
 from creamtea.report.build import build_report
-from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
 from creamtea.report.outputs import build_ngrams, ngrams_on_test_set
 from creamtea.report.vega import vega_lite
@@ -36,7 +33,15 @@ from creamtea_webapp import session
 from creamtea_webapp.components import show_contents
 from creamtea_webapp.markup import moment, note, prepare_tables, show
 from creamtea_webapp.pages import blocks, outputs, try_out
-from creamtea_webapp.pages.organise.shared import Made, act, entry, fresh_link, on_press, show_notice
+from creamtea_webapp.pages.organise.shared import (
+    Made,
+    act,
+    campaign_report,
+    entry,
+    fresh_link,
+    on_press,
+    show_notice,
+)
 
 TEMPLATE, PROGRESS_TEMPLATE = "report.html", "watch.html"
 SHARED = "share"  # the place of a fresh link
@@ -288,8 +293,7 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
     )
     with session.database().session() as reading:
         number = reading.scalar(select(Campaign.id).where(Campaign.name == name))
-        state = (report.number, report.facts, number, fingerprint(reading, number or 0))
-    complete = _complete(session.database().url.render_as_string(), name, state)
+    complete = campaign_report(number or 0, name, report.number, report.facts)
     blocks.show_block(complete.section(f"human/{name}"), f"{path}/{name}", level=3)
 
 
@@ -297,12 +301,3 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
 def _ngrams(database: str, study: int, facts: tuple[Fact, ...]) -> Section:
     """Read every output. `facts` change with the number of steps that have succeeded."""
     return build_ngrams(session.database(), study)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")
-def _complete(database: str, campaign: str, state: tuple[Any, ...]) -> Document:
-    """Build the report of a campaign, the same for every reader.
-
-    `state` changes with all that it depends on.
-    """
-    return build_human(session.database(), campaign)

@@ -1,8 +1,8 @@
 """The organiser's pages: campaigns, their raters and their logs.
 
 The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`, `?programme=NAME`,
-`?campaign=ID`, with `&view=raters`, `&view=raters&rater=ID`, `&view=ahead` or `&view=log`. Every page and
-every callback asks for its right (`creamtea.access.rights`).
+`?campaign=ID`, with `&view=` raters (and `&rater=ID`), ahead, results or log. Every page and every callback
+asks for its right (`creamtea.access.rights`).
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def _campaign_page(campaign_id: int) -> None:
         raters.one_rater(campaign_id, rater_id)
     elif view == "raters":
         raters.page(campaign_id)
+    elif view == "results":
+        campaign.results(campaign_id)
     elif view == "log":
         campaign.log(campaign_id)
     elif view == "ahead":

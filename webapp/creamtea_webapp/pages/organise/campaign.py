@@ -13,6 +13,7 @@ import streamlit as st
 
 from creamtea.access import audit, rights
 from creamtea.access.sessions import Identity
+from creamtea.errors import InputError
 from creamtea.human.formats.exchange import export_campaign, usable_formats
 from creamtea.human.making import launching
 from creamtea.human.making.campaigns import CampaignSummary
@@ -24,9 +25,19 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.components import show_list
-from creamtea_webapp.markup import moment, note, show
-from creamtea_webapp.pages.organise.shared import Made, act, find, head, on_press, safe_name, show_notice
+from creamtea_webapp.components import show_contents, show_list
+from creamtea_webapp.markup import moment, note, prepare_tables, show
+from creamtea_webapp.pages import blocks
+from creamtea_webapp.pages.organise.shared import (
+    Made,
+    act,
+    campaign_report,
+    find,
+    head,
+    on_press,
+    safe_name,
+    show_notice,
+)
 
 TEMPLATE = "organise/campaign.html"
 REFRESH = 10  # seconds, of the progress
@@ -188,6 +199,28 @@ def _prepare(name: str, database: Database, actor: str) -> str:
         left_out += f" This format cannot hold: {'; '.join(map(str, done.not_kept))}."
     ready = f"Ready to download: {counted(done.ratings, 'rating')} in {counted(len(done.files), 'file')}."
     return ready + left_out
+
+
+# ---------------------------------------------------------------- results
+
+
+def results(campaign_id: int) -> None:
+    """Show what raters have said, as `creamtea campaign report` does."""
+    who = session.require(rights.SEE_CAMPAIGN, campaign_id)
+    campaign = find(campaign_id)
+    head(who, campaign, "results")
+    try:
+        report = campaign_report(campaign_id, campaign.name)
+    except InputError as error:  # a draft, or a protocol that is not installed here
+        note(str(error))
+        return
+    place = f"campaign-{campaign_id}"
+    first, *rest = report.sections
+    blocks.show_section(first, place)
+    prepare_tables()
+    show_contents(report.contents(), key=f"{place}/contents")
+    for section in rest:
+        blocks.show_section(section, place)
 
 
 # ---------------------------------------------------------------- the log

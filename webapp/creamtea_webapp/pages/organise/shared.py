@@ -23,6 +23,9 @@ from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.settings import titles
 from creamtea.human.rating.raters import RaterProgress
+from creamtea.human.results.ratings import fingerprint
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Document
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 from creamtea.wording import on_page, uploaded_to
@@ -177,6 +180,19 @@ def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
     """The campaign's name and facts, its other pages, and what the last action did."""
     show(TEMPLATE, "head", campaign=campaign, view=view, reads=rights.may(who, rights.READ_STUDIES))
     show_notice()
+
+
+def campaign_report(campaign: int, name: str, *depends_on: Any) -> Document:
+    """Return the whole report of a launched campaign, the same for every reader, kept until a rating comes or
+    goes, or until what else it depends on changes."""
+    with session.database().session() as reading:
+        state = (depends_on, fingerprint(reading, campaign))
+    return _campaign_report(session.database().url.render_as_string(), name, state)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")
+def _campaign_report(database: str, name: str, state: tuple[Any, ...]) -> Document:
+    return build_human(session.database(), name)
 
 
 def rater_link(campaign_id: int, rater: RaterProgress) -> str:
