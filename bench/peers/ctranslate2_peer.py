@@ -6,13 +6,11 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import ctranslate2
 
 from creamtea_workers.export import to_ctranslate2
 from creamtea_workers.models.transformer import Transformer
-
-if TYPE_CHECKING:
-    from ctranslate2 import Translator
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 QUANTIZATIONS = {"fp32": None, "int8": "int8"}
@@ -23,7 +21,7 @@ COMPUTE_TYPES = {"fp32": "float32", "int8": "int8_float32"}
 class Peer:
     """CTranslate2 with one beam width; hypotheses have a forced length."""
 
-    translator: Translator
+    translator: ctranslate2.Translator
     names: Sequence[str]  # of the subwords
     beam: int
 
@@ -33,7 +31,9 @@ class Peer:
         names = [*SPECIAL, *(f"w{id_}" for id_ in range(len(SPECIAL), model.vocabulary_size))]
         with tempfile.TemporaryDirectory() as folder:
             to_ctranslate2.save(model, (names, names), Path(folder), QUANTIZATIONS[precision])
-            opened = to_ctranslate2.translator(Path(folder), COMPUTE_TYPES[precision], threads)
+            opened = ctranslate2.Translator(
+                folder, compute_type=COMPUTE_TYPES[precision], inter_threads=1, intra_threads=threads
+            )
         return cls(opened, names, beam)
 
     def translate(self, source: Sequence[int], length: int) -> list[int]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,8 +84,8 @@ def read_folder(folder: Path) -> MarianFolder:
         raise UnusableModel(
             f"no folder at {folder}", "a folder with a model of Hugging Face's MarianMT format"
         )
-    _check_files(folder)
-    config = _json(folder / CONFIG, MAX_CONFIG)
+    check_files(folder, NEEDED, [TARGET_VOCABULARY])
+    config = read_json(folder / CONFIG, MAX_CONFIG)
     if config.get("model_type") != "marian":
         found = f"{CONFIG} is of a model of type {shown(config.get('model_type'))}"
         raise UnusableModel(found, 'a model of type "marian"')
@@ -98,7 +98,7 @@ def read_folder(folder: Path) -> MarianFolder:
     if separate:
         target = _vocabulary(folder, TARGET_VOCABULARY, _integer(config, "decoder_vocab_size", "vocab_size"))
     for name, pieces in zip(SPM, (source, target), strict=True):
-        _check_pieces(folder / name, pieces)
+        check_pieces(folder / name, pieces)
     name, revision = config.get("_name_or_path"), config.get("_commit_hash")
     known = isinstance(name, str) and name.strip() and not Path(name).is_absolute()
     words = [name if known else folder.resolve().name, revision if isinstance(revision, str) else ""]
@@ -109,22 +109,23 @@ def read_folder(folder: Path) -> MarianFolder:
         target=target,
         start=_start(config, target),
         weights=_check_weights(folder / WEIGHTS, architecture, (len(source), len(target))),
-        digest=digest({name: _sha256(folder / name) for name in names}),
+        digest=digest({name: sha256_of(folder / name) for name in names}),
         name=" ".join(str(word)[:100] for word in words if word),
-        licence=_licence(folder),
+        licence=licence_of(folder),
     )
 
 
 # ---------------------------------------------------------------- files
 
 
-def _check_files(folder: Path) -> None:
+def check_files(folder: Path, needed: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse a folder without a needed file, or with a link that leads out of it."""
     home = folder.resolve()
-    for name in [*NEEDED, TARGET_VOCABULARY, "README.md"]:
+    for name in [*needed, *others, "README.md"]:
         path = folder / name
         if not path.exists():
-            if name in NEEDED:
-                raise _missing(folder, name)
+            if name in needed:
+                raise _missing(folder, name, needed)
         elif not path.resolve().is_relative_to(home):
             raise UnusableModel(
                 f"{name} is a link that leads out of the folder",
@@ -134,7 +135,7 @@ def _check_files(folder: Path) -> None:
             raise UnusableModel(f"{name} is not a file", "a file of this name")
 
 
-def _missing(folder: Path, name: str) -> UnusableModel:
+def _missing(folder: Path, name: str, needed: Sequence[str]) -> UnusableModel:
     others = [other for other in _PICKLES if (folder / other).exists()]
     if name == WEIGHTS and others:
         return UnusableModel(
@@ -143,27 +144,30 @@ def _missing(folder: Path, name: str) -> UnusableModel:
         )
     if name == WEIGHTS and (folder / f"{WEIGHTS}.index.json").exists():
         return UnusableModel("weights in several files", f"one {WEIGHTS} (save_pretrained's max_shard_size)")
-    return UnusableModel(f"no {name} in {folder}", f"{', '.join(NEEDED)} of one model")
+    return UnusableModel(f"no {name} in {folder}", f"{', '.join(needed)} of one model")
 
 
-def _json(path: Path, most: int) -> Any:
+def read_json(path: Path, most: int, kind: type = dict) -> Any:
+    """Read a JSON file that holds an object, or a list (`kind`)."""
+    allowed = "a JSON file of this model"
     try:
         content = json.loads(read_text(path, path.name, most))
     except InputError as error:
-        raise UnusableModel(str(error), "a JSON file of a MarianMT model") from None
+        raise UnusableModel(str(error), allowed) from None
     except (ValueError, RecursionError):
-        raise UnusableModel(f"{path.name} is not JSON", "a JSON file of a MarianMT model") from None
-    if not isinstance(content, dict):
-        raise UnusableModel(f"{path.name} does not hold an object", "a JSON file of a MarianMT model")
+        raise UnusableModel(f"{path.name} is not JSON", allowed) from None
+    if not isinstance(content, kind):
+        what = "an object" if kind is dict else "a list"
+        raise UnusableModel(f"{path.name} does not hold {what}", allowed)
     return content
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _licence(folder: Path) -> str:
+def licence_of(folder: Path) -> str:
     """Return the licence in the front matter of the model's card."""
     try:
         text = read_text(folder / "README.md", "README.md", MAX_CONFIG)
@@ -241,7 +245,7 @@ def _architecture(config: dict[str, Any]) -> TransformerArchitecture:
 
 def _vocabulary(folder: Path, name: str, size: int) -> list[str]:
     """Return the pieces by their ids."""
-    ids = _json(folder / name, MAX_VOCABULARY)
+    ids = read_json(folder / name, MAX_VOCABULARY)
     by_id = {id_: piece for piece, id_ in ids.items() if isinstance(id_, int)}
     if len(by_id) < len(ids) or set(by_id) != set(range(len(ids))):
         raise UnusableModel(f"{name} does not number its pieces from 0 on", "an id for each piece")
@@ -264,7 +268,7 @@ def _start(config: dict[str, Any], pieces: list[str]) -> int:
     return start
 
 
-def _check_pieces(path: Path, vocabulary: list[str]) -> None:
+def check_pieces(path: Path, vocabulary: list[str]) -> None:
     """Refuse a SentencePiece model of another vocabulary: every piece of a text would be unknown."""
     with open_regular(path) as file:
         content = file.read(MAX_SPM + 1)

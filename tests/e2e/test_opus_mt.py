@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from command_line import runner
 from marian_folders import SIDES, make_folder
+from shipped_folders import make_shipped
 from sqlalchemy import select
 
+from creamtea.shipped import read_shipped
 from creamtea.store.database import open_database
 from creamtea.store.tables import Point, StepRow
 
@@ -98,6 +100,25 @@ def test_the_page_selects_vocabularies(tmp_path: Path, run: Callable[..., tuple[
     assert sizes["full"] > sizes["nvs"] == sizes["nvs-int8"] > 1
     measured = ("bleu", "recall_sentence", "latency_p50")
     assert {row[name]["state"] for row in cells.values() for name in measured} == {"ok"}
+
+
+def test_the_page_compares_with_a_ctranslate2_folder(
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    make_shipped(tmp_path / "opus-ct2", tmp_path / "opus-mt-en-de")
+    (tmp_path / "shipped.yaml").write_text(block("yaml", 4))
+    run_block(run, 3)
+    _, out, _ = run("report", "shipped", "--json")
+    sections = {section["key"]: section for section in json.loads(out)["sections"]}
+    table = sections["systems"]["blocks"][0]["blocks"][0]
+    cells = {row["name"]: row["cells"] for row in table["rows"]}
+    assert cells["shipped"]["bleu"]["value"] == cells["opus"]["bleu"]["value"]
+    assert cells["shipped-map"]["selected_size"]["value"] < cells["shipped"]["selected_size"]["value"]
+    measured = ("bleu", "latency_p50")
+    assert {row[name]["state"] for row in cells.values() for name in measured} == {"ok"}
+    digest = read_shipped(tmp_path / "opus-ct2").digest
+    for section in ("provenance", "configuration"):
+        assert f"sha256 {digest}" in json.dumps(sections[section]), section
 
 
 def test_the_page_fine_tunes_by_each_objective(

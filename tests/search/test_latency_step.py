@@ -124,12 +124,12 @@ class Captures:
 
 def test_capturing_graphs_is_not_timed_but_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     system: Any = Captures(monkeypatch)
-    assert latency.warm_up([system], [["one"], ["two"]], 1, torch.device("cpu")) == [3.0]
+    assert latency.warm_up([system], [[["one"], ["two"]]], 1, torch.device("cpu")) == [3.0]
     assert system.translated == [["two"]]
-    assert latency.warm_up([system], [["one"], ["two"]], 1, torch.device("cuda")) == [6.0]
+    assert latency.warm_up([system], [[["one"], ["two"]]], 1, torch.device("cuda")) == [6.0]
     assert system.translated == [["two"], ["two"], ["one"]]  # on a GPU every batch has its graph
     context: Any = given(tmp_path, SYSTEMS)
-    assert latency.measure([system], [["one"]], 2, context).tolist() == [[[2.0], [2.0]]]
+    assert latency.measure([system], [[["one"]]], 2, context).tolist() == [[[2.0], [2.0]]]
 
 
 def test_exact_search_in_int8_is_refused_with_the_remedy(tmp_path: Path) -> None:

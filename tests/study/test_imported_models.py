@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from marian_folders import make_folder
+from shipped_folders import make_shipped
 
 from creamtea.errors import InputError
+from creamtea.report.configuration import describe_system
+from creamtea.shipped import read_shipped
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -115,3 +118,23 @@ def test_selections_on_an_imported_model_share_its_lexicon(write_opus: Write, wr
     (latency,) = [step for step in planned.steps if step.kind == "latency"]
     assert latency.inputs["models"] == [imported.key, train.key]
     assert latency.inputs["align"] == [align.key]
+
+
+SHIPPED = ("opus-beam: {model: {marian: models/opus}", "opus-beam: {model: {ctranslate2: models/shipped}")
+
+
+def test_a_ctranslate2_folder_is_imported_decoded_and_timed_like_another_model(write_opus: Write) -> None:
+    make_shipped(Path("models/shipped"), Path("models/opus"), "int8")
+    latency = ("baseline: opus", "baseline: opus\nlatency: {test_set: test, sentences: 2, repetitions: 2}")
+    selected = ("precision: int8}", "precision: int8, selection: {kind: vmap}}")
+    study = load_study(write_opus(SHIPPED, selected, latency)).study
+    steps = plan(study, Path()).steps
+    (imported,) = [step for step in steps if "ctranslate2" in step.params and step.kind == "import_model"]
+    digest = read_shipped(Path("models/shipped")).digest
+    assert imported.params == {"ctranslate2": "models/shipped", "digest": digest}
+    decodes = [step for step in steps if imported.key in step.inputs.get("train", [])]
+    assert sorted(step.kind for step in decodes) == ["decode", "recall"]
+    (timed,) = [step for step in steps if step.kind == "latency"]
+    assert imported.key in timed.inputs["models"]
+    words = "CTranslate2 model shipped, vmap.txt, beam 4 / length^1, int8"
+    assert describe_system(study, "opus-beam") == words

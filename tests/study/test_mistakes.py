@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from marian_folders import make_folder
+from shipped_folders import make_shipped
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
@@ -34,6 +35,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("train.en", "train.de", "dev.en", "dev.de", "test.en", "test.de", "gpt.de", "nllb.de"):
         (folder / name).write_text("one\ntwo\nthree\n", encoding="utf-8")
     make_folder(folder / "models" / "opus")
+    make_shipped(folder / "models" / "shipped", folder / "models" / "opus", "int8")
+    (folder / "models" / "shipped" / "vmap.txt").unlink()
     return folder
 
 

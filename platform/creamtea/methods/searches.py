@@ -55,6 +55,7 @@ class Search(Method):
     # settings that cannot exceed the size of the vocabulary
     within_vocabulary: ClassVar[tuple[str, ...]] = ()
     excluded_precisions: ClassVar[Mapping[str, str]] = {}  # with the reason
+    in_ctranslate2: ClassVar[bool] = False  # CTranslate2 has it, too
     # it chooses when all sentences of a test set have been searched: only a decode step can use it
     settles: ClassVar[bool] = False
 
@@ -77,6 +78,7 @@ class Greedy(Search):
 
     kind: Literal["greedy"] = "greedy"
     title: ClassVar[str] = "greedy search"
+    in_ctranslate2: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.search.greedy"
 
     def describe(self) -> str:
@@ -102,6 +104,7 @@ class Beam(Search):
     # the divided score. The attention is the mean over the heads of the last layer
     coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0, exclude_if=lambda beta: beta == 0)] = 0.0
     title: ClassVar[str] = "beam search"
+    in_ctranslate2: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.search.beam"
     within_vocabulary: ClassVar[tuple[str, ...]] = ("width",)
 

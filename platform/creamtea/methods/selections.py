@@ -12,7 +12,7 @@ from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import BelowOne, Positive
 from creamtea.methods.family import Family, Method
-from creamtea.methods.metrics import Recall
+from creamtea.methods.metrics import Latency, Recall
 from creamtea.methods.texts import Alignment, check_within_vocabulary
 
 SweepPoint = tuple[str, float]  # "k=200", 200.0
@@ -139,6 +139,41 @@ class NvsSelection(Selection):
 
     def _words(self) -> str:
         return " word by word" if self.context == "word" else ""
+
+
+class MapSelection(Selection):
+    """Target subwords that the vmap.txt of a CTranslate2 folder allows, as its library applies it.
+
+    Sentences are translated one at a time, because CTranslate2 takes the union of a batch.
+    """
+
+    kind: Literal["vmap"]
+    title: ClassVar[str] = "vocabulary map"
+    worker: ClassVar[str] = "creamtea_workers.selection.vmap"
+
+    def describe(self) -> str:
+        return "vmap.txt"
+
+    def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
+        return [("vmap.txt", 0.0)]
+
+    def curve(self) -> str:
+        return "vmap.txt"
+
+    def allowing(self, limit: float | None) -> str:
+        return "another vmap.txt: it has no setting"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        model = (study.named("systems", path[1]) or {}).get("model")
+        if not isinstance(model, dict) or "ctranslate2" not in model:
+            found = "the vocabulary map of a system that CTranslate2 does not translate"
+            yield Mistake((*path, "kind"), found, "a system of `model: {ctranslate2: FOLDER}`, or lexicon")
+        latency = parsed(Latency, study.data.get("latency"))
+        timed = latency is not None and (latency.systems is None or path[1] in latency.systems)
+        if latency is not None and timed and latency.batch_size > 1:
+            found = f"{path[1]} with its vocabulary map, of which CTranslate2 takes the union of a batch"
+            yield Mistake(("latency", "batch_size"), found, "1, or latency.systems without it")
 
 
 SELECTIONS: Family[Any] = Family("selection", Selection, "creamtea.methods.selections", ("build", "count"))

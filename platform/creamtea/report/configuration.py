@@ -16,7 +16,7 @@ from creamtea.report import text
 from creamtea.report.cells import StudyResults
 from creamtea.report.model import Block, Cell, Entry, Fact, Facts, Notes, Passage, Row, Section, Table, Texts
 from creamtea.store.tables import StudyRow
-from creamtea.study.spec import ImportedModel, Study
+from creamtea.study.spec import ImportedModel, ShippedModel, Study
 
 
 def describe_variant(study: Study, name: str) -> str:
@@ -66,9 +66,10 @@ def describe_start(start: str | ImportedModel) -> str:
     return start if isinstance(start, str) else describe_imported(start)
 
 
-def describe_imported(model: ImportedModel) -> str:
-    """Name an imported model: "model opus-mt-en-de"."""
-    return f"model {PurePath(model.marian).name}"
+def describe_imported(model: ImportedModel | ShippedModel) -> str:
+    """Name an imported model: "model opus-mt-en-de", "CTranslate2 model opus-ct2"."""
+    library = "CTranslate2 " if isinstance(model, ShippedModel) else ""
+    return f"{library}model {PurePath(model.path).name}"
 
 
 def describe_system(study: Study, name: str) -> str:

@@ -15,14 +15,20 @@ from creamtea.methods.selections import Selection
 from creamtea.methods.texts import Languages
 from creamtea.methods.training import Training
 from creamtea.scorers import ScorerPins
+from creamtea.shipped import FILES as CTRANSLATE2_FILES
 from creamtea.steps.texts import Digests
 
 
 class ImportModelParams(StepParams):
-    """`digest`: of all files in the folder that are read."""
+    """The path of one of the two kinds of folders. `digest`: of all files in the folder that are read."""
 
-    marian: str
+    marian: str | None = Field(default=None, exclude_if=lambda path: path is None)
+    ctranslate2: str | None = Field(default=None, exclude_if=lambda path: path is None)
     digest: str
+
+    @property
+    def path(self) -> str:
+        return self.marian or self.ctranslate2 or ""
 
 
 IMPORT_MODEL = StepKind(
@@ -35,6 +41,7 @@ IMPORT_MODEL = StepKind(
         "model.safetensors": "weights",
         "model.json": "what rebuilds the model, as of a training",
         "marian_subwords.json": "a SentencePiece model for each side, and the pieces by id",
+        **dict.fromkeys(CTRANSLATE2_FILES, "of a CTranslate2 folder, as it is"),
     },
     metrics={
         "parameters": "numbers in the model",

@@ -16,8 +16,8 @@ from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.corpora import CORPORA, WordCorpus
 from creamtea.methods.metrics import METRICS, Latency, Metric, OfWords, Recall
 from creamtea.methods.objectives import OBJECTIVES, Objective, Softmax
-from creamtea.methods.searches import PRECISIONS, SEARCHES
-from creamtea.methods.selections import SELECTIONS
+from creamtea.methods.searches import PRECISIONS, SEARCHES, Beam
+from creamtea.methods.selections import SELECTIONS, MapSelection
 from creamtea.methods.test_sets import TEST_SETS, WordTestSet, is_without_references
 from creamtea.methods.texts import Alignment, Subwords, needs_joint
 from creamtea.methods.training import Training
@@ -85,6 +85,7 @@ def check_alignment(study: RawStudy) -> Iterator[Mistake]:
 
 ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size", "alignment_corpus")
+IN_CTRANSLATE2 = ("fp32", "int8")  # precisions
 TRAINED = ("corpora", "subwords", "variants")
 OF_OWN_SUBWORDS = ("subwords", "architecture")  # keys that a variant of an imported model lacks
 
@@ -107,6 +108,9 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
         if "alignment_corpus" in system:
             place = (*path, "alignment_corpus")
             yield Mistake(place, "one beside a variant", "`alignment_corpus` of the variant")
+        return
+    if origins[0] == "model" and isinstance(system["model"], dict) and "ctranslate2" in system["model"]:
+        yield from _check_shipped(path, system, study)
         return
     if origins[0] == "model":  # which has neither seeds nor a head, nor a corpus to align a lexicon on
         yield from study.unknown_key(path, system, "alignment_corpus", "corpora")
@@ -135,6 +139,34 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
             yield Mistake((*path, "test_sets"), "test_sets beside outputs", "no such key: outputs names them")
     elif isinstance(number := system["reference"], int):
         yield from _check_reference(path, number, system, study)
+
+
+def _check_shipped(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    """Refuse what CTranslate2 cannot do with a model of its own."""
+    instead = "`model: {marian: FOLDER}` or a variant, which creamtea itself runs"
+    for key in ("ensemble", "alignment_corpus"):
+        if system.get(key) not in (None, False):
+            yield Mistake((*path, key), f"{key} of a CTranslate2 model", f"no such key, or {instead}")
+    search, selection = SEARCHES.kind_of(system.get("search")), SELECTIONS.kind_of(system.get("selection"))
+    if search is not None and not search.in_ctranslate2:
+        found = f"{search.title} of a CTranslate2 model, whose library does not have it"
+        yield Mistake((*path, "search"), found, f"greedy or beam, or {instead}")
+    beam = parsed(Beam, system.get("search"))
+    if beam is not None and not beam.ranks_by_length:
+        found = f"{beam.describe()} of a CTranslate2 model, which ranks by score / length^a"
+        yield Mistake((*path, "search"), found, f"neither length_penalty nor coverage_penalty, or {instead}")
+    if selection is not None and selection.selects and selection is not MapSelection:
+        found = f"{selection.title} of a CTranslate2 model"
+        yield Mistake((*path, "selection"), found, f"full, vmap (the folder's vmap.txt), or {instead}")
+    precision = system.get("precision", "fp32")
+    if precision in PRECISIONS and precision not in IN_CTRANSLATE2:
+        found = f"{precision} of a CTranslate2 model"
+        yield Mistake((*path, "precision"), found, f"{' or '.join(IN_CTRANSLATE2)}, or {instead}")
+    for kind in _steps_that_run(str(path[1]), system, study):
+        resources = parsed(StepResources, study.named("resources", kind) or {})
+        if kind in (DECODE.name, LATENCY.name) and resources is not None and resources.gpus:
+            found = f"a GPU for {path[1]}, a CTranslate2 model"
+            yield Mistake(("resources", kind, "gpus"), found, "0: creamtea runs its library on CPUs")
 
 
 def imports(study: RawStudy, variant: Any) -> bool:
@@ -459,7 +491,11 @@ def _check_selection(path: KeyPath, system: Block, study: RawStudy) -> Iterator[
     selection = SELECTIONS.kind_of(system.get("selection"))
     variant = study.named("variants", system.get("variant"))
     if selection and selection.needs_head and variant is not None and variant.get("nvs") is None:
-        without = [kind for kind, other in SELECTIONS.kinds.items() if not other.needs_head]
+        without = [
+            kind
+            for kind, other in SELECTIONS.kinds.items()
+            if not other.needs_head and other is not MapSelection
+        ]
         found = f"{kind_of(system.get('selection'))}, but the variant has no NVS head"
         yield Mistake(
             (*path, "kind"), found, f"{' or '.join(without)}, or a block `nvs: {{}}` in the variant"
@@ -682,6 +718,8 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
         for _ in study.blocks("variants"):  # at most so many; `_check_start` reports a cycle
             root = study.named("variants", root.get("start_from")) or root
         if isinstance(model := system.get("model", root.get("start_from")), dict):
+            if "ctranslate2" in model:  # which reads the sentences in its own subwords
+                continue
             texts.add(f"those of {model.get('marian')}")
         elif all(isinstance(root.get(key), str) for key in ("corpus", "subwords")):
             texts.add(f"{root.get('corpus')} × {root.get('subwords')}")

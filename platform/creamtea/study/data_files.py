@@ -18,6 +18,8 @@ from creamtea.marian import MarianFolder, UnusableModel, read_folder
 from creamtea.methods.architectures import TransformerArchitecture
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
+from creamtea.shipped import MAP, ShippedFolder, read_shipped
+from creamtea.study.spec import ImportedModel, ShippedModel, System
 from creamtea.study.survey import lines_of
 from creamtea.wording import counted, option
 
@@ -90,7 +92,7 @@ class DataFiles:
     names: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
-    _models: dict[str, MarianFolder | None] = field(default_factory=dict)
+    _models: dict[str, MarianFolder | ShippedFolder | None] = field(default_factory=dict)
     _outside: set[str] = field(default_factory=set)
     _read: set[File] = field(default_factory=set)
 
@@ -150,29 +152,44 @@ class DataFiles:
             return {}
         return {path: content_digest(place)}
 
-    def marian(self, key: KeyPath, path: str) -> str:
-        """Return the digest of a folder with a model in MarianMT format.
+    def model_digest(self, key: KeyPath, spec: ImportedModel | ShippedModel) -> str:
+        """Return the digest of a folder with a model that was trained elsewhere.
 
         A folder that cannot be used is one mistake, however often it is asked for.
         """
+        path, read = spec.path, read_folder if isinstance(spec, ImportedModel) else read_shipped
         if self.root is None or self._refused(key, path):
             return ""
         if path not in self._models:
             self._models[path] = None
             try:
-                self._models[path] = read_folder(self.root / path)
+                self._models[path] = read(self.root / path)
             except UnusableModel as error:
                 self.mistakes.append(Mistake(key, f"{shown(path)}: {error.found}", error.allowed))
             except OSError as error:
                 found = f"{shown(path)}: a folder that cannot be read ({error.strerror})"
-                self.mistakes.append(Mistake(key, found, "a folder with a model in MarianMT format"))
+                self.mistakes.append(Mistake(key, found, "a folder with a model"))
         model = self._models[path]
         return "" if model is None else model.digest
+
+    def check_shipped(self, key: KeyPath, system: System, model: ShippedModel) -> None:
+        """Check that a CTranslate2 folder has what its system names: weights of the precision, a map."""
+        folder = self._models.get(model.path)
+        if not isinstance(folder, ShippedFolder):
+            return
+        if folder.weights.startswith("int") and system.precision != "int8":
+            found = f"{system.precision}, and the weights in {model.path} are {folder.weights}"
+            self.mistakes.append(Mistake((*key, "precision"), found, "int8, as they are"))
+        if system.selection.selects and MAP not in folder.files:
+            found = f"vmap, and {model.path} has no {MAP}"
+            self.mistakes.append(
+                Mistake((*key, "selection", "kind"), found, "full, or a folder with its map")
+            )
 
     def architecture(self, path: str) -> TransformerArchitecture:
         """Return the architecture of such a folder; the default if the folder cannot be used."""
         model = self._models.get(path)
-        return TransformerArchitecture() if model is None else model.architecture
+        return model.architecture if isinstance(model, MarianFolder) else TransformerArchitecture()
 
     def scorer(self, key: KeyPath, pins: Callable[[], ScorerPins | None]) -> ScorerPins | None:
         """Return the pins of a metric's scorer; a mistake and None if this machine lacks it."""

@@ -31,11 +31,40 @@ class ImportedModel(Strict):
     # model.safetensors, source.spm, target.spm and vocab.json
     marian: str
 
+    @property
+    def path(self) -> str:
+        return self.marian
+
+
+class ShippedModel(Strict):
+    """A CTranslate2 model, which its library translates with. Nothing in its folder is executed."""
+
+    # folder of a CTranslate2 model, relative to --data: model.bin, config.json, its vocabularies, and
+    # source.spm and target.spm, or one SentencePiece model for both sides (subwords.model or
+    # sentencepiece.model)
+    ctranslate2: str
+
+    @property
+    def path(self) -> str:
+        return self.ctranslate2
+
 
 # told apart by a function, so that a mistake is about one of the two
 Start = Annotated[
     Annotated[Name, Tag("name")] | Annotated[ImportedModel, Tag("model")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "model"),
+]
+
+
+Elsewhere = Annotated[
+    Annotated[ImportedModel, Tag("marian")] | Annotated[ShippedModel, Tag("ctranslate2")],
+    Discriminator(
+        lambda value: (
+            "ctranslate2"
+            if isinstance(value, ShippedModel) or (isinstance(value, dict) and "ctranslate2" in value)
+            else "marian"
+        )
+    ),
 ]
 
 
@@ -84,7 +113,7 @@ class System(Strict):
     # the variant whose models translate
     variant: Name = Field(default="", exclude_if=lambda name: not name)
     # instead of a variant: a model that was trained elsewhere
-    model: ImportedModel | None = Field(default=None, exclude_if=lambda model: model is None)
+    model: Elsewhere | None = Field(default=None, exclude_if=lambda model: model is None)
     # of a `model`: the corpus that the lexicon of its selection is aligned on, in the model's subwords
     alignment_corpus: Name | None = Field(default=None, exclude_if=lambda name: name is None)
     # instead of a variant, by test set: path of a text file with a line for each segment

@@ -28,8 +28,9 @@ from creamtea_workers.models.interface import BOS, EOS, TranslationModel, output
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
-from creamtea_workers.search.base import length_limit
-from creamtea_workers.search.translator import Sources, Translator, lexicon_file, source_batch, translate_all
+from creamtea_workers.search.base import Sources, length_limit
+from creamtea_workers.search.shipped import Library, require_ctranslate2, token_names
+from creamtea_workers.search.translator import Translator, lexicon_file, source_batch, translate_all
 from creamtea_workers.selection.alignment import LexiconSelector, build
 from creamtea_workers.selection.base import SelectionResources, Selector
 from creamtea_workers.selection.full import FullSelector
@@ -130,13 +131,13 @@ def _only_model(context: StepContext[DecodeParams]) -> Path:
 
 
 def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
-    to_ctranslate2.require_ctranslate2()
+    require_ctranslate2(", or export `--to safetensors`, which needs nothing more")
     model, subwords = source.model, source.subwords
     if reason := to_ctranslate2.obstacle(model, subwords):
         raise InputError(f"CTranslate2 cannot express this model: {reason}; export it `--to safetensors`")
     assert isinstance(model, Transformer)
     assert isinstance(subwords, SubwordTexts)
-    names = to_ctranslate2.token_names(subwords)
+    names = token_names(subwords)
     to_ctranslate2.save(model, names, folder, source.quantization)
     files: tuple[str, ...] = (source.subwords_file.name,) * 2
     if isinstance(subwords, MarianSubwords):
@@ -145,27 +146,20 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
         shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
     if source.lexicon is not None:
         to_ctranslate2.save_map(source.lexicon, names, folder)
-    peer = to_ctranslate2.Peer(folder, names, source.threads, source.quantization or "float32")
+    library = Library(folder, names, source.threads, source.quantization or "float32")
 
-    def limits(sources: Sources) -> list[int]:
-        return [length_limit(source.ratio, len(row)) for row in sources]
-
-    def greedy(sources: Sources) -> list[list[int]]:
-        return peer.greedy(sources, limits(sources))
+    def translate(sources: Sources, search: Beam | None = None, mapped: bool = False) -> list[list[int]]:
+        limits = [length_limit(source.ratio, len(row)) for row in sources]
+        return [best.tokens for (best,) in library.translate(sources, limits, search, mapped=mapped)]
 
     def beam(search: Beam) -> Translate:
-        def translate(sources: Sources) -> list[list[int]]:
-            return peer.beam(sources, limits(sources), search.width, search.length_normalization)
-
-        return partial(in_batches, translate)
+        return partial(in_batches, partial(translate, search=search))
 
     def fits(length: int) -> bool:
         return length > 0 and max(length + 1, length_limit(source.ratio, length)) <= to_ctranslate2.POSITIONS
 
-    def selected(sources: Sources) -> list[list[int]]:
-        return peer.selected(sources, limits(sources))
-
-    return _Exported(partial(in_batches, greedy), fits, files, beam, selected if source.lexicon else None)
+    selected = partial(translate, mapped=True) if source.lexicon else None
+    return _Exported(partial(in_batches, translate), fits, files, beam, selected)
 
 
 def _to_safetensors(source: _Source, folder: Path) -> _Exported:

@@ -86,6 +86,9 @@ class SearchMethod(ABC):
 # What a search returns, and how long it may be.
 
 
+Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One translation. `score` is NaN where the search was told not to score."""
@@ -93,6 +96,12 @@ class Hypothesis:
     tokens: list[int]  # subwords, without </s>
     score: float  # sum of the tokens' log-scores; that of </s> is included where `finished`
     finished: bool  # False: cut at the length limit before </s> ("truncated")
+
+
+@dataclass(frozen=True)
+class Translation:
+    hypothesis: Hypothesis
+    selected_size: int  # of the sentence's vocabulary; V where nothing is selected
 
 
 def length_limit(ratio: float, source_subwords: int) -> int:

@@ -18,6 +18,7 @@ from creamtea.errors import InputError, StepError, StepUnavailable
 from creamtea.methods.searches import Precision, Search
 from creamtea.methods.selections import Selection
 from creamtea.settings import processor_name
+from creamtea.shipped import MODEL
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import encode_sources
@@ -31,28 +32,29 @@ from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
-from creamtea_workers.search.base import Hypothesis, SearchInput, SearchMethod, length_limit
+from creamtea_workers.search.base import (
+    Hypothesis,
+    SearchInput,
+    SearchMethod,
+    Sources,
+    Translation,
+    length_limit,
+)
 from creamtea_workers.search.exact import ExactHypothesis
 from creamtea_workers.search.fixed import encode_fixed
 from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.rerank import Candidates
+from creamtea_workers.search.shipped import ShippedModel, ShippedTranslator
 from creamtea_workers.selection import build_selector
 from creamtea_workers.selection.base import LimitedSelector, SelectionResources, Selector
 from creamtea_workers.training import checkpoint
 
-Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
 _BATCH = 64  # sentences
 _BATCH_ON_GPU = 512  # for which it takes hardly longer than for a few
 # of a batch: decoder rows × vocabulary (256 MB of fp32 logits), rows, for small vocabularies, and numbers
 # that the rows keep (2 GB of fp32, twice while beams are reordered): a wide beam takes fewer sentences
 _CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
-
-
-@dataclass(frozen=True)
-class Translation:
-    hypothesis: Hypothesis
-    selected_size: int  # of the sentence's vocabulary; V where nothing is selected
 
 
 @dataclass(frozen=True)
@@ -232,8 +234,17 @@ class TrainedModel:
     @classmethod
     def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:
         """Load it from a step's input train, onto the step's device. Several models make an ensemble."""
-        device = step_device(context.gpus)
-        first, *others = [cls.load(folder, precision, device) for folder in context.inputs("train")]
+        return cls.of_folders(context.inputs("train"), precision, step_device(context.gpus))
+
+    @classmethod
+    def of_folders(cls, folders: Sequence[Path], precision: Precision, device: torch.device) -> TrainedModel:
+        """Load one model, or several as an ensemble. StepError for a CTranslate2 model."""
+        if is_shipped(folders[0]):
+            raise StepError(
+                "a CTranslate2 model is translated by its library, which shows no more than its outputs and "
+                "their scores: take a system that creamtea itself runs"
+            )
+        first, *others = [cls.load(folder, precision, device) for folder in folders]
         if not others:
             return first
         ensemble = Ensemble([first.model, *(other.model for other in others)], first.objective)
@@ -274,6 +285,20 @@ class TrainedModel:
         )
 
 
+def is_shipped(folder: Path) -> bool:
+    """Return True if a folder holds a CTranslate2 model."""
+    return (folder / MODEL).exists()
+
+
+def load_system(
+    folders: Sequence[Path], precision: Precision, device: torch.device, threads: int
+) -> TrainedModel | ShippedModel:
+    """Load what translates, ours or CTranslate2; several folders make an ensemble."""
+    if is_shipped(folders[0]):
+        return ShippedModel.load(folders[0], precision, device, threads)
+    return TrainedModel.of_folders(folders, precision, device)
+
+
 def lexicon_file(context: StepContext[Any]) -> Path | None:
     """The lexicon among a step's inputs; absent where no lexicon selection is asked for."""
     folders = context.inputs("align")
@@ -312,7 +337,7 @@ class OpenSystem:
 
     params: DecodeParams
     subwords: TextModel
-    translator: Translator
+    translator: Translator | ShippedTranslator
     example: str = ""  # a source with its language and tags, of a system of words that has such symbols
 
     @classmethod
@@ -320,8 +345,9 @@ class OpenSystem:
         prepare_torch(context.cpus)
         params = context.params
         subwords = load_text_model(context)
-        trained = TrainedModel.of_step(context, params.precision)
-        translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
+        device = step_device(context.gpus)
+        loaded = load_system(context.inputs("train"), params.precision, device, context.cpus)
+        translator = loaded.translator(params.selection, params.search, lexicon_file(context), subwords)
         own = subwords.source_vocabulary
         marked = own is not None and own.bracketed > 0
         example = read_jsonl(context.input("test_set") / "segments.jsonl")[0]["source"] if marked else ""
@@ -376,7 +402,7 @@ def _subwords_of(
     word: str,
     source: Sequence[int],
     allowed: frozenset[int] | None,
-    translator: Translator,
+    translator: Translator | ShippedTranslator,
     subwords: SubwordTexts,
     params: DecodeParams,
 ) -> list[dict[str, Any]]:

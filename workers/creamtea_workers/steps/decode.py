@@ -17,14 +17,15 @@ from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.base import Translation
+from creamtea_workers.search.shipped import ShippedTranslator
 from creamtea_workers.search.translator import (
     SAVE_EVERY,
     SavedTranslations,
-    TrainedModel,
-    Translation,
     Translator,
     device_name,
     lexicon_file,
+    load_system,
     step_device,
 )
 from creamtea_workers.training.group import Group, current_group
@@ -43,8 +44,9 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     params = context.params
     test_set = EncodedTestSet.of_step(context)
     subwords, indices = test_set.subwords, test_set.indices
-    trained = TrainedModel.of_step(context, params.precision)
-    translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords, True)
+    device = step_device(context.gpus)
+    loaded = load_system(context.inputs("train"), params.precision, device, context.cpus)
+    translator = loaded.translator(params.selection, params.search, lexicon_file(context), subwords, True)
 
     group = current_group()
     saved = translate(translator, test_set.sources, context, group)
@@ -68,7 +70,7 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     blank = sum(not source for source in test_set.sources)
     result = [*metrics(rows, translations, saved.seconds, blank), *findings.metrics, *chosen_by]
     facts = {
-        "device": device_name(step_device(context.gpus)),
+        "device": device_name(device),
         "threads": torch.get_num_threads(),
         "decoding_seconds": round(saved.seconds, 2),
     }
@@ -76,7 +78,7 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
 
 
 def translate(
-    translator: Translator,
+    translator: Translator | ShippedTranslator,
     sources: Sequence[Sequence[int]],
     context: StepContext[DecodeParams],
     group: Group,

@@ -30,15 +30,17 @@ from creamtea.methods.metrics import LatencyProtocol
 from creamtea.stats.estimate import Estimate, baseline_ratio, mean_estimate
 from creamtea.stats.resampling import FEW_VALUES, RESAMPLES, SEED, Array, MedianInterval, median_interval
 from creamtea.steps.systems import LatencyParams, TimedSystem
-from creamtea_workers.corpora.segments import EncodedTestSet
+from creamtea_workers.corpora.segments import EncodedTestSet, encode_sources
 from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.shipped import ShippedModel, ShippedTranslator
 from creamtea_workers.search.translator import (
     TrainedModel,
     Translator,
     device_name,
     lexicon_file,
+    load_system,
     step_device,
 )
 
@@ -72,10 +74,18 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     count = whole_batches(len(sources), protocol)
     chosen = spread_by_length([len(source) for source in sources], count)
     systems = load_systems(context, device, test_set.subwords)
-    sentences = [sources[n] for n in chosen]
-    batches = in_batches(sentences, protocol.batch_size)
+    segments = [test_set.segments[n]["source"] for n in chosen]
+    # a CTranslate2 model reads the same sentences in subwords of its own
+    own = [None if isinstance(system, Translator) else system.subwords for system in systems]
+    sentences = [
+        [sources[n] for n in chosen] if texts is None else encode_sources(texts, segments) for texts in own
+    ]
+    batches = [in_batches(encoded, protocol.batch_size) for encoded in sentences]
     indices = [test_set.segments[n]["index"] for n in chosen]
-    sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
+    sizes = [
+        float(np.mean(system.selected_sizes(encoded)))
+        for system, encoded in zip(systems, sentences, strict=True)
+    ]
     captures = warm_up(systems, batches, protocol.warmup, device)
     with no_garbage_collection():
         seconds = measure(systems, batches, protocol.repetitions, context)
@@ -85,7 +95,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
         "threads": torch.get_num_threads(),
         "hardware": device_name(device),
         "torch": torch.__version__,
-        "sentences": len(sentences),
+        "sentences": len(chosen),
         "repetitions": protocol.repetitions,
         "warmup": protocol.warmup,
     }
@@ -98,7 +108,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
             {**detail, "capture_seconds": round(captured, 3)}
             for detail, captured in zip(details, captures, strict=True)
         ]
-    metrics = [*percentiles(seconds, details), *means(seconds, len(sentences), details)]
+    metrics = [*percentiles(seconds, details), *means(seconds, len(chosen), details)]
     return StepResult(metrics=metrics, facts={"segments": indices})
 
 
@@ -126,36 +136,37 @@ def in_batches(sentences: Sequence[Sentence], size: int) -> list[Sequence[Senten
 
 def load_systems(
     context: StepContext[LatencyParams], device: torch.device, subwords: TextModel
-) -> list[Translator]:
+) -> list[Translator | ShippedTranslator]:
     """Load the systems. Those with the same model and precision share it."""
     folders, lexicon = context.inputs("models"), lexicon_file(context)
-    loaded: dict[tuple[int, str], TrainedModel] = {}
-    systems = []
+    loaded: dict[tuple[int, str], TrainedModel | ShippedModel] = {}
+    systems, threads = [], context.params.latency.threads
     for system in context.params.systems:
         key = (system.model, system.precision)
         if key not in loaded:
-            loaded[key] = TrainedModel.load(folders[system.model], system.precision, device)
+            loaded[key] = load_system([folders[system.model]], system.precision, device, threads)
         systems.append(loaded[key].translator(system.selection, system.search, lexicon, subwords))
     return systems
 
 
 def warm_up(
-    systems: Sequence[Translator],
-    batches: Sequence[Sequence[Sentence]],
+    systems: Sequence[Translator | ShippedTranslator],
+    batches: Sequence[Sequence[Sequence[Sentence]]],
     count: int,
     device: torch.device,
 ) -> list[float]:
     """Let each system translate `count` batches, the longest first. Return its seconds of capturing.
 
-    On a GPU each batch is translated at least once, so that its CUDA graphs are captured.
+    On a GPU each batch is translated at least once, so that its CUDA graphs are captured. `batches`: those
+    of each system.
     """
     if device.type == "cuda":
-        count = max(count, len(batches))
+        count = max(count, len(batches[0]))
     seconds = []
-    for system in systems:
+    for system, own in zip(systems, batches, strict=True):
         before = system.capture_seconds
         for n in range(count):
-            system.translate(batches[-1 - n % len(batches)], with_scores=False)
+            system.translate(own[-1 - n % len(own)], with_scores=False)
         seconds.append(system.capture_seconds - before)
     return seconds
 
@@ -171,22 +182,23 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def measure(
-    systems: Sequence[Translator],
-    batches: Sequence[Sequence[Sentence]],
+    systems: Sequence[Translator | ShippedTranslator],
+    batches: Sequence[Sequence[Sequence[Sentence]]],
     repetitions: int,
     context: StepContext[LatencyParams],
 ) -> Array:
     """Time every system on every batch: seconds (systems, repetitions, batches)."""
     turns, order = random.Random(_SEED), list(range(len(systems)))
-    seconds = np.zeros((len(systems), repetitions, len(batches)))
+    count = len(batches[0])
+    seconds = np.zeros((len(systems), repetitions, count))
     for repetition in range(repetitions):
-        for n, batch in enumerate(batches):
-            context.progress(repetition + n / len(batches), repetitions, "repetitions")
+        for n in range(count):
+            context.progress(repetition + n / count, repetitions, "repetitions")
             turns.shuffle(order)
             for position in order:
                 system = systems[position]
                 began, captured = time.perf_counter(), system.capture_seconds
-                system.translate(batch, with_scores=False)  # ends with the ids on the host
+                system.translate(batches[position][n], with_scores=False)  # ends with the ids on the host
                 captured = system.capture_seconds - captured  # graphs are captured again if memory was short
                 seconds[position, repetition, n] = time.perf_counter() - began - captured
     context.progress(repetitions, repetitions, "repetitions")
@@ -204,7 +216,9 @@ def rows(seconds: Array, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
         }
 
 
-def describe(system: TimedSystem, translator: Translator, selected_size: float) -> dict[str, Any]:
+def describe(
+    system: TimedSystem, translator: Translator | ShippedTranslator, selected_size: float
+) -> dict[str, Any]:
     settings = system.selection.model_dump(mode="json", exclude={"kind"})
     selection = [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
     return {

@@ -47,7 +47,7 @@ from creamtea.steps.systems import (
 )
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.texts import Texts
-from creamtea.study.spec import ImportedModel, Study, System
+from creamtea.study.spec import ImportedModel, ShippedModel, Study, System
 
 MAX_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
 
@@ -141,6 +141,7 @@ class Systems(Texts):
         frequencies = system.selection.needs_frequencies
         if system.model is None:
             return {"align": [self.lexicon(system.variant, frequencies)]}
+        assert isinstance(system.model, ImportedModel)  # the others have maps of their own
         corpus = self.study.alignment_corpus(system)
         return {"align": [self.lexicon_in(system.model, corpus, frequencies)]}
 
@@ -176,7 +177,10 @@ class Systems(Texts):
             self._given(name, test_set, segments)
             return
         if system.model is not None:
-            self.import_model(system.model, ("systems", name, "model", "marian"))
+            (kind,) = type(system.model).model_fields
+            self.import_model(system.model, ("systems", name, "model", kind))
+            if isinstance(system.model, ShippedModel):
+                self.files.check_shipped(("systems", name), system, system.model)
         for seed in self.seeds_of(name) if system.model is None else [None]:
             place = f"{name}/{test_set}" if seed is None else f"{name}/{seed}/{test_set}"
             labels: Labels = {"system": name, "test_set": test_set}

@@ -32,7 +32,7 @@ from creamtea.steps.texts import (
     TestSetParams,
 )
 from creamtea.study.data_files import DataFiles
-from creamtea.study.spec import ImportedModel, Study
+from creamtea.study.spec import ImportedModel, ShippedModel, Study
 from creamtea.words import any_unspaced
 
 
@@ -159,10 +159,10 @@ class Texts(Builder):
             return self.import_model(model, ("variants", root, "start_from", "marian"))
         return self.subwords(self.study.variants[root].corpus, self.study.variants[root].subwords)
 
-    def import_model(self, model: ImportedModel, key: KeyPath) -> str:
+    def import_model(self, model: ImportedModel | ShippedModel, key: KeyPath) -> str:
         """Add the import of a model; `key` is where the study names it."""
-        params = ImportModelParams(marian=model.marian, digest=self.files.marian(key, model.marian))
-        return self.add(IMPORT_MODEL, model.marian, params, {}, {"model": model.marian}, [model.marian])
+        params = ImportModelParams(**model.model_dump(), digest=self.files.model_digest(key, model))
+        return self.add(IMPORT_MODEL, model.path, params, {}, {"model": model.path}, [model.path])
 
     def encode_for(self, variant: str, corpus: str) -> str:
         """Encode a corpus in the subwords of a variant."""

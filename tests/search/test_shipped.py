@@ -1,0 +1,220 @@
+"""CTranslate2 folders as systems, beside creamtea's own searches in the same weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import step_files
+from marian_folders import SIDES, make_folder
+from shipped_folders import make_shipped
+from step_context import Context
+
+from creamtea.errors import StepError
+from creamtea.marian import SPM, UnusableModel, read_folder
+from creamtea.shipped import MAP, read_shipped
+from creamtea.steps.systems import DECODE, IMPORT_MODEL, LATENCY, RECALL
+from creamtea_workers.corpora.marian_subwords import MarianSubwords
+from creamtea_workers.corpora.text import read_jsonl
+from creamtea_workers.search.shipped import token_names
+from creamtea_workers.search.translator import OpenSystem, TrainedModel
+from creamtea_workers.selection.vmap import VocabularyMap
+
+APART = {"share_encoder_decoder_embeddings": False}
+KINDS: dict[str, dict[str, Any]] = {
+    "tied": {},
+    "separate": {**APART, "separate_vocabs": True, "more_sources": 20},
+}
+LINES = [*SIDES["source"], "the garden", "a book at the river", ""]
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    make_folder(tmp_path / "marian", ends=3.0)
+    make_shipped(tmp_path / "shipped", tmp_path / "marian")
+    return tmp_path / "shipped"
+
+
+def imported(root: Path, kind: str) -> Path:
+    """What the import of the folder `kind` leaves."""
+    read = {"marian": read_folder, "ctranslate2": read_shipped}[kind]
+    place = root / ("marian" if kind == "marian" else "shipped")
+    params = {kind: "model", "digest": read(place).digest}
+    step = Context(IMPORT_MODEL, params, {}, root / f"import-{kind}", locations={"model": str(place)})
+    step.run()
+    return step.output
+
+
+def decoding(root: Path, folder: Path, **params: Any) -> Context:
+    segments = [{"source": line, "reference": SIDES["target"][n % 3]} for n, line in enumerate(LINES)]
+    test_set = root / "test_set"
+    folders = {
+        "test_set": [test_set if test_set.exists() else step_files.test_set_folder(root, segments)],
+        "subwords": [folder],
+        "train": [folder],
+    }
+    raw = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}, "precision": "fp32", "batch_size": 4}
+    return Context(DECODE, {**raw, **params}, folders, root / f"decode-{folder.name}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_scores_and_sizes_are_those_of_the_same_weights_here(tmp_path: Path, kind: str) -> None:
+    make_folder(tmp_path / "marian", ends=3.0, **KINDS[kind])
+    selector = make_shipped(tmp_path / "shipped", tmp_path / "marian")
+    own, library = (imported(tmp_path, name) for name in ("marian", "ctranslate2"))
+    beam = {"kind": "beam", "width": 3, "length_normalization": 0.7}
+    for search in ({"kind": "greedy"}, {"kind": "greedy", "max_length_ratio": 0.1}, beam):
+        rows = []
+        for folder in (own, library):
+            step = decoding(tmp_path, folder, search=search)
+            step.run()
+            rows.append(read_jsonl(step.output / "hypotheses.jsonl"))
+            shutil.rmtree(step.output)
+        same = [n for n, (a, b) in enumerate(zip(*rows, strict=True)) if a["text"] == b["text"]]
+        assert len(same) >= (len(LINES) if search["kind"] == "greedy" else len(LINES) - 1)
+        texts = [n for n in same if LINES[n]]
+        scores = [[row[n]["score"] for n in texts] for row in rows]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+        lengths = [[row[n]["length"] for n in same] for row in rows]
+        assert lengths[0] == lengths[1]
+
+    step = decoding(tmp_path, library, selection={"kind": "vmap"})
+    step.run()
+    opened = OpenSystem.of_step(step)
+    assert isinstance(opened.subwords, MarianSubwords)
+    sources = opened.subwords.encode_lines(LINES)
+    names = [token_names(opened.subwords), token_names(MarianSubwords.load(own / "marian_subwords.json"))]
+    map_ = VocabularyMap.load(library, opened.subwords)
+    for source in sources:
+        theirs = {names[0][1][id_] for id_ in map_.ids(source)}
+        ours = {names[1][1][id_] for id_ in selector.lexicon.select(
+            [names[1][0].index(names[0][0][id_]) for id_ in source], 3, 2
+        )}  # fmt: skip
+        assert ours <= theirs <= ours | {"<unk>", "<begin>"}
+    rows = read_jsonl(step.output / "hypotheses.jsonl")
+    assert [row["selected_size"] for row in rows] == [len(map_.ids(source)) for source in sources]
+    for row, source in zip(rows, sources, strict=True):  # it keeps within the map
+        written = set(opened.subwords.encode_targets([row["text"]])[0])
+        assert row["length"] == 0 or written <= {*map_.ids(source).tolist(), *range(4)}
+    best = opened.translate(["the old man"], True, 1, "haus")[0]
+    assert best["selected"] == opened.subwords.pieces(
+        map_.ids(opened.subwords.encode_lines(["the old man"])[0])
+    )
+    assert {part["needs"] for part in best["word"]} <= {"", "another vmap.txt: it has no setting"}
+
+    recall = Context(
+        RECALL, {"selection": {"kind": "vmap"}, "sweep": {}, "precision": "fp32"},
+        step.folders, tmp_path / "recall",
+    )  # fmt: skip
+    sizes = [row.value for row in recall.run().metrics if row.name == "selected_size"]
+    assert sizes == [pytest.approx(np.mean([len(map_.ids(source)) for source in sources]))]
+
+
+def test_a_beam_gives_its_best_and_analyses_are_refused(shipped: Path, tmp_path: Path) -> None:
+    folder = imported(tmp_path, "ctranslate2")
+    step = decoding(tmp_path, folder, search={"kind": "beam", "width": 4})
+    (row,) = OpenSystem.of_step(step).translate(["the old man"], count=3)
+    assert len(row["best"]) == 3
+    normalised = [best["score"] / (best["length"] + 1) for best in row["best"]]
+    assert normalised == sorted(normalised, reverse=True)
+    with pytest.raises(StepError, match="translated by its library"):
+        TrainedModel.of_step(step)
+
+
+def test_it_is_timed_beside_a_model_with_other_ids(shipped: Path, tmp_path: Path) -> None:
+    own, library = (imported(tmp_path, kind) for kind in ("marian", "ctranslate2"))
+    decode = decoding(tmp_path, own)
+    protocol = {
+        "sentences": 3, "repetitions": 2, "warmup": 1, "batch_size": 1, "threads": 1,
+    }  # fmt: skip
+    common = {"search": {"kind": "greedy"}, "precision": "fp32"}
+    systems = [
+        {**common, "selection": {"kind": "full"}, "model": 0},
+        {**common, "selection": {"kind": "full"}, "model": 1},
+        {**common, "selection": {"kind": "vmap"}, "model": 1},
+    ]
+    folders = {**decode.folders, "models": [own, library]}
+    made = Context(LATENCY, {"latency": protocol, "systems": systems}, folders, tmp_path / "latency").run()
+    times = {row.subject: row for row in made.metrics if row.name == "latency_p50"}
+    assert all(row.value is not None and row.value > 0 for row in times.values())
+    sizes = [times[str(n)].detail["selected_size"] for n in range(3)]
+    assert sizes[0] == sizes[1] > sizes[2]
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def cut_off(folder: Path) -> None:
+    content = (folder / "model.bin").read_bytes()
+    (folder / "model.bin").write_bytes(content[:-100])
+
+
+def huge(folder: Path) -> None:
+    """Declare 50 GB in the first variable."""
+    content = bytearray((folder / "model.bin").read_bytes())
+    place = 4
+    (length,) = struct.unpack_from("<H", content, place)
+    place += 2 + length + 8
+    (length,) = struct.unpack_from("<H", content, place)
+    place += 2 + length
+    content[place] = 2
+    content[place + 1 : place + 9] = struct.pack("<II", 125_000, 100_000)
+    (folder / "model.bin").write_bytes(bytes(content))
+
+
+def written(name: str, content: object) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(json.dumps(content))
+
+
+def fewer_pieces(folder: Path) -> None:
+    path = folder / "shared_vocabulary.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:-1]))
+
+
+def linked(folder: Path) -> None:
+    (folder / MAP).rename(folder.parent / "outside")
+    (folder / MAP).symlink_to(folder.parent / "outside")
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut off": (cut_off, "declares .* bytes, and the file does not have them|is damaged, or cut off"),
+    "50 GB declared": (huge, "declares .* bytes, and the file does not have them|is damaged, or cut off"),
+    "no model": (lambda folder: (folder / "model.bin").write_bytes(b"\0" * 64), "or of version 0"),
+    "a pickle": (lambda folder: (folder / "model.bin").write_bytes(b"\x80\x04\x95junk"), "of version"),
+    "nothing": (lambda folder: (folder / "model.bin").write_bytes(b""), "is damaged, or cut off"),
+    "no configuration": (lambda folder: (folder / "config.json").unlink(), r"no config\.json"),
+    "no SentencePiece model": (lambda folder: (folder / "source.spm").unlink(), r"no source\.spm"),
+    "other pieces": (fewer_pieces, r"pieces in shared_vocabulary\.json, .* in model\.bin"),
+    "a vocabulary of numbers": (written("shared_vocabulary.json", [1]), "does not list its pieces"),
+    "another end": (written("config.json", {"unk_token": "<unk>", "eos_token": "x"}), "eos_token"),
+    "a link out of the folder": (linked, "a link that leads out of the folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_folders_have_one_message_each(shipped: Path, case: str) -> None:
+    change, message = HOSTILE[case]
+    change(shipped)
+    with pytest.raises(UnusableModel, match=message):
+        read_shipped(shipped)
+
+
+def test_one_subword_model_serves_both_sides_and_the_digest_is_of_what_is_read(shipped: Path) -> None:
+    before = read_shipped(shipped)
+    assert (before.weights, before.spm) == ("float32", SPM)
+    (shipped / "source.spm").unlink()
+    (shipped / "target.spm").rename(shipped / "sentencepiece.model")
+    after = read_shipped(shipped)
+    assert after.spm == ("sentencepiece.model",) * 2
+    assert after.digest != before.digest
+
+
+def test_weights_in_int8_are_known(shipped: Path, tmp_path: Path) -> None:
+    make_shipped(tmp_path / "small", tmp_path / "marian", "int8")
+    assert read_shipped(tmp_path / "small").weights == "int8"
