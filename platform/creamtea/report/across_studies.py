@@ -12,6 +12,7 @@ from creamtea.contract.step import Column
 from creamtea.errors import InputError
 from creamtea.methods.metrics import Metric, Significance
 from creamtea.orders.submission import spec_of
+from creamtea.report.answer import TITLE, comparison_answer
 from creamtea.report.cells import (
     NO_MARK,
     SEEDS_ALLOW,
@@ -227,6 +228,7 @@ def comparison_report(
     common = common_test_sets(session, studies)
     if not common:
         raise InputError(NOTHING_IN_COMMON)
+    answers: list[Section] = []
     sections: list[Section] = []
     for key, shared in common.items():
         compared = compared_systems(session, key, shared)
@@ -237,9 +239,11 @@ def comparison_report(
         tests = compared.comparisons(against)
         found = {place: run(test) for place, test in tests.items()}
         table = compared.against(against, found)
-        sections.append(
-            Section(f"systems-{len(sections)}", shared_title(shared), (table, Notes("tests", (TESTS,))))
-        )
+        title = shared_title(shared)
+        if (answer := comparison_answer(table, rows)) is not None:
+            shown = title if len(common) > 1 else ""
+            answers.append(Section(f"answer-{len(sections)}", shown, (answer,), test_set=title))
+        sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (TESTS,)))))
     specs = compared_specs(session, next(iter(common.values())))
     names = [study.name for study in next(iter(common.values()))]
     return Document(
@@ -250,7 +254,11 @@ def comparison_report(
         about="",
         facts=(Fact("studies", tuple(f"{study.name} #{study.id}" for study in studies)),),
         test_sets=tuple(section.title for section in sections),
-        sections=(*sections, *([Section("settings", "", (specs,))] if specs is not None else [])),
+        sections=(
+            *([Section("answer", TITLE, tuple(answers))] if answers else []),
+            *sections,
+            *([Section("settings", "", (specs,))] if specs is not None else []),
+        ),
     )
 
 

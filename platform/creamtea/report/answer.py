@@ -5,7 +5,7 @@ Sentences rank only systems that a test has compared, and only as the test says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from creamtea.contract.step import Column
 from creamtea.document.mistakes import StudyWarning
@@ -42,7 +42,7 @@ def answer_section(
         ]
         answer = _Answer(spec, systems)
         sentences = (
-            *answer.quality(),
+            *answer.sentences(),
             *(sentence for report in people for sentence in _people(report)),
             *answer.speed(),
             *_idioms(systems.table),
@@ -58,22 +58,32 @@ def answer_section(
     return Section("answer", TITLE, tuple(blocks))
 
 
-class _Answer:
-    """The sentences on one test set that compare systems by the study's first metric."""
+def comparison_answer(table: Table, competing: Collection[str]) -> Notes | None:
+    """Write what came out of tested differences, without human references; None if no metric is in common."""
+    metric = next((column for column in table.columns if column.group == "quality"), None)
+    if metric is None:
+        return None
+    return Notes("sentences", tuple(_Quality(table, {}, metric, competing).quality(metric)), lead=True)
 
-    def __init__(self, spec: Study, systems: SystemsOn) -> None:
-        self.spec, self.table, self.pairs = spec, systems.table, systems.pairs
-        self.test_set = systems.test_set
-        keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
-        metric_columns = [column for column in self.table.columns if column.key in keys[:1]]
-        self.metric = metric_columns[0] if metric_columns else None
-        # a human reference is scored against the other references only, and compared with nothing
-        references = {name for name, system in spec.systems.items() if system.reference is not None}
+
+class _Quality:
+    """The sentences that compare systems by one metric, as far as tests have compared them.
+
+    `competing`: all systems but human references, which are scored against the other references only.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        pairs: Mapping[tuple[str, str], Delta],
+        metric: Column | None,
+        competing: Collection[str],
+    ) -> None:
+        self.table, self.pairs, self.metric = table, pairs, metric
         self.scored = [
             row
-            for column in metric_columns
-            for row in ranked(self.table).rows
-            if row.cells[column.key].value is not None and row.name not in references
+            for row in ranked(table).rows
+            if metric is not None and row.cells[metric.key].value is not None and row.name in competing
         ]
 
     def _delta(self, row: Row, other: Row) -> Delta | None:
@@ -85,16 +95,8 @@ class _Answer:
             candidates += [of_other.reversed] if of_other is not None and other.against == row.name else []
         return next((delta for delta in candidates if delta is not None and delta.value is not None), None)
 
-    # ---------------------------------------------------------------- quality
-
-    def quality(self) -> Iterator[str]:
+    def quality(self, column: Column) -> Iterator[str]:
         """Name the best system, and the systems that the tests tell apart from it or do not."""
-        column = self.metric
-        if column is None:
-            if not self.spec.test_sets[self.test_set].has_references:
-                yield "No score: the test set has no references, and no metric of the study works without."
-                yield from _agreement(self.table)
-            return
         if not self.scored:
             yield f"No system has a {column.title} score yet."
             return
@@ -117,7 +119,6 @@ class _Answer:
             elif self._state(best, baseline, column) != "better":
                 yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
         yield from self._clusters(column)
-        yield from self._seeds()
 
     def _state(self, row: Row, other: Row, column: Column) -> str:
         delta = self._delta(row, other)
@@ -151,6 +152,26 @@ class _Answer:
         if len(groups) > 1:
             listed = "; ".join(", ".join(names) for names in groups.values())
             yield f"Groups, each better than the next as a whole: {listed}."
+
+
+class _Answer(_Quality):
+    """The sentences on one test set of a study, by the study's first metric."""
+
+    def __init__(self, spec: Study, systems: SystemsOn) -> None:
+        self.spec, self.test_set = spec, systems.test_set
+        keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
+        metric = next((column for column in systems.table.columns if column.key in keys[:1]), None)
+        competing = [name for name, system in spec.systems.items() if system.reference is None]
+        super().__init__(systems.table, systems.pairs, metric, competing)
+
+    def sentences(self) -> Iterator[str]:
+        """Compare the systems' quality, and say how far another training could change the order."""
+        if self.metric is not None:
+            yield from self.quality(self.metric)
+            yield from self._seeds() if self.scored else ()
+        elif not self.spec.test_sets[self.test_set].has_references:
+            yield "No score: the test set has no references, and no metric of the study works without."
+            yield from _agreement(self.table)
 
     def _seeds(self) -> Iterator[str]:
         """Say how far another training could change the order, if several variants were trained."""

@@ -25,6 +25,7 @@ from creamtea.report.across_studies import (
     compared_systems,
     shared_title,
 )
+from creamtea.report.answer import comparison_answer
 from creamtea.store.queries import study_names
 from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
@@ -100,6 +101,8 @@ def _systems(compared: Compared) -> None:
             results = _found(request, len(tests))
             if results is not None:
                 table = compared.against(against, dict(zip(tests, results, strict=True)))
+                if (answer := comparison_answer(table, names)) is not None:
+                    blocks.show_block(answer, "compare/answer", level=3)
                 note(TESTS)
     blocks.show_block(table, "compare/systems", level=3)
 
