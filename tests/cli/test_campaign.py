@@ -153,6 +153,29 @@ def test_json_of_every_command(creamtea: Any, database: Database) -> None:
     assert creamtea.json("campaign", "log", "first")[0]["action"] == "campaign created"
 
 
+def test_disputes_are_listed_and_given_to_one_more_rater(creamtea: Any, database: Database) -> None:
+    make(creamtea, "--set", "raters.ratings_per_item=2")
+    creamtea("campaign", "launch", "first")
+    for name, step in (("anna", 0), ("ben", 20)):
+        creamtea("campaign", "link", "first", "--rater", name)
+        rater = raters.find(database, "first", name)
+        raters.consent(database, rater)
+        while (work := assignment.next_item(database, rater)) is not None:
+            assignment.submit(database, rater, work.assignment_id, [step] * len(work.outputs))
+    listed = creamtea("campaign", "disputes", "first").stdout
+    assert "segment 1, plain: anna 1, ben 5\n" in listed
+    assert re.search(r"(\d+) of \1 outputs with two raters or more have ratings 2.5 points apart", listed)
+    assert "0 of " in creamtea("campaign", "disputes", "first", "--apart", "4.5").stdout
+    asked = creamtea("campaign", "disputes", "first", "--ask", "--reason", "paper").stdout
+    assert "4 pages given to one more rater" in asked
+    assert "segment 1, plain: anna 1, ben 5; third rating: asked for\n" in asked
+    assert re.search(
+        r"third ratings +4 items, 0 of 4 ratings", creamtea("campaign", "status", "first").stdout
+    )
+    again = creamtea("campaign", "disputes", "first", "--ask")
+    assert (again.returncode, "have a third rating or wait for one" in again.stderr) == (2, True)
+
+
 @pytest.mark.slow
 def test_raters_are_excluded_included_revoked_and_forgotten(creamtea: Any, database: Database) -> None:
     make(creamtea)

@@ -113,6 +113,7 @@ def test_files_are_named_in_the_order_of_the_one_line_of_revisions() -> None:
 @pytest.mark.parametrize(
     ("revision", "gone"),
     [
+        ("0019", set()),
         ("0017", set()),
         ("0016", set()),
         ("0015", set()),
@@ -197,6 +198,22 @@ def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str) -> 
     assert ids == {"campaign": [2], "item": [2], "rater": [2], "rating": [2]}
     assert [row["id"] for row in rows["web_session"]] == [2]
     schema.upgrade(head_url)
+
+
+def test_third_ratings_go_with_the_schema_that_holds_them(head_url: str) -> None:
+    database = open_database(head_url)
+    fill(database)
+    before, tables = dump(database), Base.metadata.tables
+    with database.transaction() as session:
+        of_item = {"campaign_id": 2, "kind": "third-rating", "original_id": 2}
+        session.execute(tables["item"].insert().values(**row_of(tables["item"], 3) | of_item))
+        for name, parent in (("assignment", {"item_id": 3, "rater_id": 2}), ("rating", {"assignment_id": 3})):
+            session.execute(tables[name].insert().values(**row_of(tables[name], 3) | parent))
+    schema.downgrade(head_url, "0019")
+    lower = dump(database)
+    assert lower == without(before, lower)
+    schema.upgrade(head_url)
+    assert without(dump(database), lower) == lower
 
 
 def test_every_revision_can_be_undone_and_done_again(head_url: str) -> None:

@@ -28,6 +28,7 @@ from creamtea.human.making import campaigns
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
 from creamtea.human.rating import raters
+from creamtea.human.results.disputes import list_disputes
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Item, Rater, Rating
 from creamtea_webapp.pages.organise import raters as pages_reports
@@ -340,3 +341,19 @@ def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(ready: Database, visit
     app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
     ran(app.button[0].click().run())
     assert "Campaign mtme: 1 rating by 1 rater, 2 items, 1 system" in shown(app)
+
+
+def test_a_third_rating_is_asked_for_on_the_page(ready: Database, visit: Visit) -> None:
+    made, _ = rated_campaign(ready)
+    app = visit(campaign=made.id, view="disputes")
+    listed = list_disputes(ready, made.name)
+    page = shown(app)
+    assert f"On {len(listed.listed)} of {listed.outputs} outputs with two raters or more" in page
+    assert "<script>x" not in page
+    press(app, "ask")
+    assert "will be given to one more rater" in shown(app)
+    assert all(each.asked for each in list_disputes(ready, made.name).listed)
+    assert "ask" not in {button.key for button in app.button}
+    app.number_input(key="disputes-bound").set_value(5.0)
+    assert "lie so far apart" in shown(ran(app.run()))
+    assert actions(ready)[-1] == ("organiser, session 7", audit.THIRD_ASKED)

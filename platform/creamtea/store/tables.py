@@ -80,6 +80,7 @@ class ItemKind(StrEnum):
     BAD_REFERENCE = "bad-reference"
     TUTORIAL = "tutorial"
     ATTENTION = "attention-check"
+    THIRD = "third-rating"  # an item once more, because its raters disagreed (human/results/disputes.py)
 
     @property
     def label(self) -> str:
@@ -110,6 +111,11 @@ class ItemKind(StrEnum):
         """Return True if the organiser wrote such an item and its answer; every rater gets it."""
         return self in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
 
+    @property
+    def is_planned(self) -> bool:
+        """Return True if such an item counts among those that a campaign has to rate."""
+        return not self.is_written and self != ItemKind.THIRD
+
 
 _STATES = {ItemKind.RATED: "rated", ItemKind.RANDOM: "drawn at random"}
 _NOUNS = {
@@ -117,10 +123,12 @@ _NOUNS = {
     ItemKind.BAD_REFERENCE: "bad reference",
     ItemKind.TUTORIAL: "practice item",
     ItemKind.ATTENTION: "attention check",
+    ItemKind.THIRD: "third rating",
 }
 SYSTEM_KINDS = tuple(kind for kind in ItemKind if kind.rates_systems)
 CONTROL_KINDS = tuple(kind for kind in ItemKind if kind.is_control)
 WRITTEN_KINDS = tuple(kind for kind in ItemKind if kind.is_written)
+PLANNED_KINDS = tuple(kind for kind in ItemKind if kind.is_planned)
 
 
 # ---------------------------------------------------------------- studies and steps
@@ -382,8 +390,8 @@ class Item(Base):
     """What a rater answers as a unit: a source segment and one or more outputs.
 
     Identical texts are shown once and share the score. A control (repeat, bad reference) names the item that
-    it was made from. The items of one `page` follow one another and are given out, drafted, saved and skipped
-    together (human/rating).
+    it was made from, and so does a third rating. The items of one `page` follow one another and are given
+    out, drafted, saved and skipped together (human/rating).
     """
 
     __tablename__ = "item"

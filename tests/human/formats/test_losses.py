@@ -24,7 +24,10 @@ DOCUMENT = Path(__file__).parents[3] / "docs/exchange.md"
 @pytest.mark.parametrize("kind", FORMATS)
 def test_each_part_that_a_format_cannot_hold_is_counted(kind: str) -> None:
     da_sqm = dataclasses.replace(everything(), protocol="da-sqm", answers=(), systems=("B", "A"))
-    said = {part.what for content in (everything(), da_sqm) for part in not_held(content, kind)}
+    items = everything().items
+    third = dataclasses.replace(items[0], position=99, kind="third-rating", original=0)
+    disputed = dataclasses.replace(everything(), items=(*items, third))
+    said = {part.what for content in (disputed, da_sqm) for part in not_held(content, kind)}
     assert said == {part.what for part in PARTS if kind in part.without}
 
 

@@ -11,8 +11,7 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality.measures import measure, read_answers
-from creamtea.human.results.ratings import load_ratings, repeated_scores
-from creamtea.report.human.agreement import by_rater
+from creamtea.human.results.ratings import by_rater, load_ratings, repeated_scores
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 

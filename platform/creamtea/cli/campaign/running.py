@@ -1,4 +1,4 @@
-"""`creamtea campaign preview | launch | status | close | list | log | rm | report`: until the end."""
+"""`creamtea campaign preview | launch | status | close | list | log | rm | report | disputes`: to the end."""
 
 from __future__ import annotations
 
@@ -201,3 +201,44 @@ def report(
     with existing_database() as database:
         built = build_human(database, name, wmt)
         printing.show(built, values=lambda: {"raters": rater_values(database, built.number)})
+
+
+@commands.command(
+    epilog="Examples: `creamtea campaign disputes first` · "
+    "`creamtea campaign disputes first --apart 2 --ask --reason 'before the paper'`"
+)
+def disputes(
+    name: Name,
+    apart: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS", min=0, help="How far apart ratings of one output are; the campaign's bound."
+        ),
+    ] = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of what is listed.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the outputs whose raters lie far apart, and with --ask give them to one more rater.
+
+    Third ratings are kept apart: reports show them beside the others, and they count in no mean and no test.
+    Without `raters.disputed_from`, half of the scale is far apart.
+    """
+    from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
+
+    with existing_database() as database:
+        asked = ask_for_third_ratings(database, name, ACTOR, apart, reason) if ask else 0
+        found = list_disputes(database, name, apart)
+    lines = []
+    for each in found.listed:
+        third = f"; third rating: {each.third_in_words}" if each.asked else ""
+        lines.append(f"{each.segment}, {each.system}: {each.in_words}{third}")
+    lines.append(
+        f"{len(found.listed):,} of {counted(found.outputs, 'output')} with two raters or more have ratings "
+        f"{found.bound:g} points apart or more"
+    )
+    if asked:
+        lines.append(
+            f"{counted(asked, 'page')} given to one more rater; see creamtea campaign status {quote(name)}"
+        )
+    show(as_json, found, lines)

@@ -29,7 +29,7 @@ from creamtea.human.formats.record import (
 )
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
-from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 from creamtea.words import look
 
 
@@ -157,7 +157,7 @@ def _unrated(kinds: Collection[str]) -> Callable[[Content], int]:
     def count(content: Content) -> int:
         rated = {counted.item.position for counted in counted_scores(content, kinds)}
         kept = rated | {item.original for item in content.items if item.position in rated}
-        return sum(item.position not in kept for item in content.items if item.kind not in WRITTEN_KINDS)
+        return sum(item.position not in kept for item in content.items if item.kind in PLANNED_KINDS)
 
     return count
 
@@ -305,6 +305,7 @@ PARTS = (
     Part("errors that were marked beforehand", _proposals, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL, PEARMUT)),
     Part("what practice and checks expect, but for scores, places and severities", _practice, (PEARMUT,)),
+    Part("items given for a third rating", lambda content: _items_of(content, ItemKind.THIRD), EVERY),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
          EVERY),
     Part("items that nobody rated", _unrated(WITH_CONTROLS), (APPRAISE,)),

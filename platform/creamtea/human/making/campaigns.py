@@ -41,7 +41,7 @@ from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     MAX_INDEXED,
-    WRITTEN_KINDS,
+    PLANNED_KINDS,
     Assignment,
     Campaign,
     Item,
@@ -358,14 +358,14 @@ def count_pages(session: Session, campaign_id: int) -> int:
     pages = (
         select(func.count())
         .select_from(Item)
-        .where(Item.campaign_id == campaign_id, Item.kind.not_in(WRITTEN_KINDS), is_first_of_page())
+        .where(Item.campaign_id == campaign_id, Item.kind.in_(PLANNED_KINDS), is_first_of_page())
     )
     return session.scalar(pages) or 0
 
 
 def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
     kinds = item_kinds(session, campaign.id)
-    items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
+    items = sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
     raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
     ratings = session.scalar(
         select(func.count())
@@ -373,13 +373,13 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         .join(Item, Item.id == Assignment.item_id)
         .where(
             Item.campaign_id == campaign.id,
-            Item.kind.not_in(WRITTEN_KINDS),
+            Item.kind.in_(PLANNED_KINDS),
             Assignment.submitted_at.is_not(None),
         )
     )
     passed_over = session.scalar(
         select(func.count()).where(
-            Item.campaign_id == campaign.id, Item.kind.not_in(WRITTEN_KINDS), Item.drawn.is_(False)
+            Item.campaign_id == campaign.id, Item.kind.in_(PLANNED_KINDS), Item.drawn.is_(False)
         )
     )
     study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)

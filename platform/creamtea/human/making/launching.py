@@ -26,7 +26,7 @@ from creamtea.stats.sequential import ALPHA, BURN_IN, LOOKS
 from creamtea.stats.verdict import deciding_test
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Campaign, Item, StudyRow
+from creamtea.store.tables import Campaign, Item, ItemKind, StudyRow
 from creamtea.wording import key_name
 
 
@@ -135,6 +135,7 @@ def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
     """The part of a registration that is read from the campaign's rows."""
     study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id)
     settings = settings_of(campaign.settings)
+    kinds = item_kinds(session, campaign.id)
     return {
         "study": None
         if study is None
@@ -150,7 +151,7 @@ def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
         "settings": campaign.settings,
         "instructions": digest(campaign.instructions),
         "items": {
-            "kinds": item_kinds(session, campaign.id),
+            "kinds": {kind: count for kind, count in kinds.items() if kind != ItemKind.THIRD},
             "digest": items_digest(session, campaign.id),
         },
     }
@@ -163,8 +164,10 @@ OF_ITEM = (
 
 
 def items_digest(session: Session, campaign_id: int) -> str:
-    """SHA-256 of all that a campaign's items hold; an original is named by its position."""
-    items = session.scalars(select(Item).where(Item.campaign_id == campaign_id).order_by(Item.position)).all()
+    """SHA-256 of all that a campaign's items hold, but for third ratings, which come later; an original is
+    named by its position."""
+    registered = select(Item).where(Item.campaign_id == campaign_id, Item.kind != ItemKind.THIRD)
+    items = session.scalars(registered.order_by(Item.position)).all()
     position_of = {item.id: item.position for item in items}
     return digest(
         [

@@ -301,6 +301,13 @@ class RaterSettings(Strict):
     questions: Annotated[list[Question], Setting("Questions about the rater", file="questions")] = Field(
         default_factory=list
     )
+    # [points] ratings of one output that lie so far apart are listed, and a third rating can be asked for;
+    # none: half of the scale
+    disputed_from: Annotated[
+        Above0 | None,
+        Field(exclude_if=lambda points: points is None),
+        Setting("Points apart that are a dispute", rare=True),
+    ] = None
     # whom raters ask: name and e-mail address
     contact: Annotated[Line, Setting("Contact")] = ""
     # shown after the last item, as recruiting platforms ask for
@@ -340,6 +347,10 @@ class CampaignSettings(
     def segment_name(self, index: int) -> str:
         """What reports call a segment: its number in the test set, or in the file of an import."""
         return f"segment {index + self.first_segment}"
+
+    def disputed_bound(self, protocol: Protocol) -> float:
+        """Return how many points apart ratings of one output are disputed."""
+        return self.disputed_from or float(protocol.scale.highest - protocol.scale.lowest) / 2
 
     @property
     def by_documents(self) -> bool:

@@ -18,8 +18,8 @@ from creamtea.stats.estimate import Estimate
 from creamtea.stats.rater_checks import RatersScores, Reading, expected_scores, longest_runs, reading
 from creamtea.store.tables import (
     CONTROL_KINDS,
+    PLANNED_KINDS,
     SYSTEM_KINDS,
-    WRITTEN_KINDS,
     Assignment,
     Item,
     ItemKind,
@@ -80,7 +80,7 @@ def _in_words(piece: str) -> float:
 
 def read_answers(session: Session, ratings: Ratings) -> Answers:
     """Every submitted answer of a campaign, of excluded raters too, except those to items that the organiser
-    wrote."""
+    wrote and third ratings."""
     campaign, given = Item.campaign_id == ratings.campaign.id, ratings.given
     columns = (Item.id, Item.original_id, Item.degraded, Item.source, Item.context)
     items = {
@@ -94,7 +94,7 @@ def read_answers(session: Session, ratings: Ratings) -> Answers:
     orders = session.execute(
         select(Assignment.id, Assignment.order)
         .join(Item, Item.id == Assignment.item_id)
-        .where(campaign, Item.kind.not_in(WRITTEN_KINDS), Assignment.submitted_at.is_not(None))
+        .where(campaign, Item.kind.in_(PLANNED_KINDS), Assignment.submitted_at.is_not(None))
         .order_by(Assignment.submitted_at, Assignment.id)
     ).all()
     shown = [

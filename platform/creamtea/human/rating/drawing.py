@@ -28,6 +28,7 @@ from creamtea.human.rating.page import (
     to_show,
 )
 from creamtea.human.rating.places import (
+    THIRD_PLACES,
     Outlook,
     is_adaptive,
     items_in_all,
@@ -72,7 +73,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         rater = active_rater(session, campaign, rater_id)
         now = database.now(session)
         held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now)
-        if held is None and outlook.shortlist:  # the whole shortlist went to others meanwhile
+        if held is None and (outlook.shortlist or outlook.third):  # all of them went to others meanwhile
             outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
         while held is None and is_adaptive(campaign) and take_turns(session, campaign, part):
@@ -174,13 +175,14 @@ def _orders_seen() -> Select[int, Order]:
 def _choose(
     session: Session, campaign: Campaign, rater_id: int, outlook: Outlook, now: datetime
 ) -> int | None:
-    candidates = [*outlook.tutorial[:1], *outlook.due[:1], *outlook.shortlist, *outlook.later[:1]]
+    shared = dict.fromkeys(outlook.shortlist, campaign.ratings_per_item)
+    shared |= dict.fromkeys(outlook.third, THIRD_PLACES)
+    candidates = [*outlook.tutorial[:1], *outlook.due[:1], *shared, *outlook.later[:1]]
     # another tab of this rater may have drawn since the look
     had = set(session.scalars(_had(), {"rater": rater_id, "items": candidates}))
-    taken = places_taken(session, campaign, outlook.shortlist, now, rater_id)
-    shared = set(outlook.shortlist)
+    taken = places_taken(session, campaign, shared, now, rater_id)
     for item_id in candidates:
-        full = item_id in shared and taken.get(item_id, 0) >= campaign.ratings_per_item
+        full = item_id in shared and taken.get(item_id, 0) >= shared[item_id]
         if item_id not in had and not full:
             return item_id
     return None
@@ -276,7 +278,7 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
         for item, of_item in zip(items, groups, strict=True)
     ]
     page = RaterPage(assignments, items)
-    outlook = Outlook([], [], [], [], [], 0, items_in_all(session, campaign))
+    outlook = Outlook([], [], [], [], [], [], 0, items_in_all(session, campaign))
     work = as_work(campaign, page, outlook, document_score_of(session, campaign, page))
     practice = sum(row.kind == ItemKind.TUTORIAL for row in rows)
     done, total = (at, practice) if work.tutorial else (at - practice, work.total)

@@ -15,18 +15,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit, sessions
 from creamtea.errors import InputError
 from creamtea.human.rating import raters
 from creamtea.human.rating.page import is_first_of_page
-from creamtea.human.rating.places import takes_place
+from creamtea.human.rating.places import THIRD_PLACES, takes_place
 from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import SYSTEM_KINDS, AccessToken, Assignment, Campaign, Item, Rater
+from creamtea.store.tables import SYSTEM_KINDS, AccessToken, Assignment, Campaign, Item, ItemKind, Rater
 from creamtea.wording import counted, option
 from creamtea.words import normalise
 
@@ -113,13 +113,14 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
         .group_by(Assignment.item_id)
         .subquery()
     )
-    left = campaign.ratings_per_item - func.coalesce(taken.c.count, 0)
+    places_of_item = case((Item.kind == ItemKind.THIRD, THIRD_PLACES), else_=campaign.ratings_per_item)
+    left = places_of_item - func.coalesce(taken.c.count, 0)
     places = (
         select(func.sum(left))
         .outerjoin_from(Item, taken, taken.c.item_id == Item.id)
         .where(
             Item.campaign_id == campaign.id,
-            Item.kind.in_(SYSTEM_KINDS),
+            Item.kind.in_((*SYSTEM_KINDS, ItemKind.THIRD)),
             Item.drawn.is_not(False),  # passed over
             left > 0,
             is_first_of_page(),

@@ -4,6 +4,7 @@ A rated or random item has k places (`Campaign.ratings_per_item`). A place is ta
 was submitted or has a running lease, is not skipped, and whose rater is not excluded. So excluding a rater
 frees the places for others, and including the rater again makes the ratings count again as they were: an
 item that somebody else has rated meanwhile then has more than k counted ratings, never fewer.
+A third rating has one place, for a rater who never had its original.
 Tutorial items, attention checks and controls (repeats, bad references) have no places: every rater gets each
 tutorial item, an attention check after every so many answers, and each control whose original the rater has
 rated.
@@ -34,8 +35,8 @@ from creamtea.human.rating.orders import Order, joint_order
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.store.tables import (
     CONTROL_KINDS,
+    PLANNED_KINDS,
     SYSTEM_KINDS,
-    WRITTEN_KINDS,
     Assignment,
     Campaign,
     Item,
@@ -45,6 +46,7 @@ from creamtea.store.tables import (
 )
 
 SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
+THIRD_PLACES = 1  # raters of a third rating
 _PACE = 20  # answers that the pace is the median of
 
 
@@ -73,6 +75,7 @@ class Outlook:
     tutorial: list[int]
     due: list[int]  # controls that lie far enough behind their originals, and attention checks
     shortlist: list[int]  # the first open items
+    third: list[int]  # third ratings that nobody gives yet, of items that this rater never had
     later: list[int]  # controls that come when nothing else is left
     at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
     items_at_start: int  # the same at the beginning, as if nobody else rated
@@ -124,11 +127,11 @@ def places_taken(
 
 def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
     """Whether a rater's unfinished page is still theirs: others have left a place, or need none."""
-    if not ItemKind(lead.kind).rates_systems:
+    third = lead.kind == ItemKind.THIRD
+    if not third and not ItemKind(lead.kind).rates_systems:
         return True
-    return places_taken(session, campaign, [lead.id], now, rater_id).get(lead.id, 0) < (
-        campaign.ratings_per_item
-    )
+    taken = places_taken(session, campaign, [lead.id], now, rater_id).get(lead.id, 0)
+    return taken < (THIRD_PLACES if third else campaign.ratings_per_item)
 
 
 def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
@@ -136,7 +139,8 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
     past = _past(session, rater_id)
     shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
     due, later, their_items = _controls(session, campaign, rater_id, past)
-    to_come = open_items + their_items
+    thirds = session.execute(_open_thirds(), {"campaign": campaign.id, "rater": rater_id, "now": now}).all()
+    to_come = open_items + their_items + sum(row[1] for row in thirds)
     attention = _attention(session, campaign, rater_id, past)
     every = attention_every(campaign)
     if attention and _answers(past) // every > _checks_had(past):
@@ -147,6 +151,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
         tutorial=list(tutorial),
         due=due,
         shortlist=shortlist,
+        third=[row[0] for row in thirds],
         later=later,
         at_most=to_come + min(len(attention), to_come // every),
         items_at_start=items_in_all(session, campaign),
@@ -168,6 +173,9 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
     taken = {row[0]: row[1] for row in session.execute(counts, values)}
     k = campaign.ratings_per_item
     free = {row.id for row in items if row.kind in SYSTEM_KINDS and taken.get(row.id, 0) < k}
+    thirds = [
+        (row.id, row.original_id) for row in items if row.kind == ItemKind.THIRD and row.id not in taken
+    ]
     tutorial, checks = (
         {row.id for row in items if row.kind == kind} for kind in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
     )
@@ -194,6 +202,7 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
             or any(row.submitted_at is None and row.skipped_at is None for row in rows)
             or tutorial - had
             or free - had
+            or any(not had & {third, original} for third, original in thirds)
             or any(original in held and control not in had for control, original in controls)
             or (checks - had and answers // every > checks_had)
         ):
@@ -397,7 +406,7 @@ def _assignments() -> Select[Any]:
 def _sizes() -> Select[int, int]:
     """How many items are there for every rater, and how many attention checks to choose from."""
     return select(
-        func.count().filter(Item.kind.not_in(WRITTEN_KINDS)),
+        func.count().filter(Item.kind.in_(PLANNED_KINDS)),
         func.count().filter(Item.kind == ItemKind.ATTENTION),
     ).where(Item.campaign_id == bindparam("campaign"))
 
@@ -513,6 +522,25 @@ def _page_sizes() -> Subquery:
         .where(Item.campaign_id == bindparam("campaign"), Item.page.is_not(None))
         .group_by(Item.page)
         .subquery()
+    )
+
+
+@cache
+def _open_thirds() -> Select[int, int]:
+    """The third ratings that a rater can give: the first item of each page, and how many items it has."""
+    taken, sizes = select(Assignment.item_id).where(takes_place()), _page_sizes()
+    return (
+        select(Item.id, func.coalesce(sizes.c.count, 1))
+        .outerjoin(sizes, sizes.c.page == Item.page)
+        .where(
+            Item.campaign_id == bindparam("campaign"),
+            Item.kind == ItemKind.THIRD,
+            is_first_of_page(),
+            Item.id.not_in(taken),
+            Item.id.not_in(_mine()),
+            Item.original_id.not_in(_mine()),
+        )
+        .order_by(Item.position)
     )
 
 

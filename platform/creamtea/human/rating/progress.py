@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
-from creamtea.store.tables import WRITTEN_KINDS, Assignment, Campaign, Item, Rater
+from creamtea.human.rating.places import THIRD_PLACES
+from creamtea.store.tables import WRITTEN_KINDS, Assignment, Campaign, Item, ItemKind, Rater
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .subquery()
     )
     per_item = campaign.ratings_per_item if campaign.is_planned else None
-    enough = (submitted.c.count >= (per_item or 1)) & Item.kind.not_in(WRITTEN_KINDS)
+    needed = case((Item.kind == ItemKind.THIRD, THIRD_PLACES), else_=per_item or 1)
+    enough = (submitted.c.count >= needed) & Item.kind.not_in(WRITTEN_KINDS)
     rows = session.execute(
         select(
             Item.kind,
@@ -58,7 +60,9 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
             kind,
             items,
             passed,
-            int(done) if per_item is None else (items - passed) * per_item,
+            int(done)
+            if per_item is None
+            else (items - passed) * (THIRD_PLACES if kind == ItemKind.THIRD else per_item),
             int(done),
             complete,
         )

@@ -153,7 +153,7 @@ def workload_of(session: Session, campaign: Campaign) -> Workload:
     kinds = item_kinds(session, campaign.id)
     practice = kinds.get(ItemKind.TUTORIAL, 0)
     items = items_in_all(session, campaign)
-    checks = items - sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
+    checks = items - sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
     per_item = settings_of(campaign.settings).minutes_per_item or 1.0
     pages = count_pages(session, campaign.id) + checks
     return Workload(items, pages, practice, (items + practice) * per_item)

@@ -71,9 +71,9 @@ class LeftOut:
     excluded_raters: int
     excluded_ratings: int  # of raters who are excluded
     replaced_ratings: int  # that a later revision took the place of
-    control_ratings: (
-        int  # of repeats, bad references, practice items and attention checks: they tell of raters
-    )
+    # of repeats, bad references, practice items and attention checks: they tell of raters
+    control_ratings: int
+    third_ratings: int  # of items whose raters disagreed: reports show them beside the others
     skipped: int  # assignments that a rater skipped with a reason
     unrated_items: int  # items for the statistics without a rating that counts
     passed_over: int  # items for the statistics that were not drawn, and that nobody gets
@@ -132,6 +132,7 @@ class Ratings(Scores):
     # of exact repeats and bad references, by raters who count: WMT's rules make a rater's mean and deviation
     # of them, some years also a segment's mean
     controls: Scores
+    third: Scores  # third ratings, by raters who are not excluded
     submitted: int  # assignments of items that count, by raters who are not excluded
     wanted: int  # items that count times the raters asked for each; made elsewhere: those that there are
     items: int  # that count
@@ -322,6 +323,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         unit=unit,
         given=given,
         controls=Scores(**_columns(given, np.isin(given.kind, CONTROL_KINDS) & (given.rater < len(used)))),
+        third=Scores(**_columns(given, (given.kind == ItemKind.THIRD) & ~of_excluded)),
         submitted=len(done),
         wanted=for_systems * facts.ratings_per_item if facts.is_planned else len(done),
         items=for_systems,
@@ -329,7 +331,8 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
             excluded_raters=int(excluded.sum()),
             excluded_ratings=int((of_excluded & of_systems[item]).sum()),
             replaced_ratings=int((~newest).sum()),
-            control_ratings=int((~of_systems[item]).sum()),
+            control_ratings=int((~of_systems[item] & (given.kind != ItemKind.THIRD)).sum()),
+            third_ratings=int((given.kind == ItemKind.THIRD).sum()),
             skipped=len(skipped),
             unrated_items=for_systems - len(rated_items),
             passed_over=passed_over,
@@ -462,6 +465,25 @@ def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
             if item in units and len(group) > 1:
                 repeated[units[item], sorted(group)[1:]] = True
     return repeated
+
+
+@dataclass(frozen=True)
+class ScoresByRater:
+    """Of each output. An output that is the same text as another on its unit is omitted: the text was judged
+    once."""
+
+    scores: Array  # (outputs, raters), NaN where missing
+    unit: Integers  # (outputs,)
+    system: Integers
+
+
+def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
+    systems, given = len(ratings.campaign.systems), ratings.judgements
+    own = ~repeated[given.unit, given.system]
+    cells, output = np.unique(given.unit[own] * systems + given.system[own], return_inverse=True)
+    matrix = np.full((len(cells), len(ratings.raters)), np.nan)
+    matrix[output, given.rater[own]] = given.value[own]
+    return ScoresByRater(matrix, cells // systems, cells % systems)
 
 
 def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:

@@ -11,7 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.step import Column
-from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings
+from creamtea.human.results.disputes import disputes_of, rated_twice
+from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, ScoresByRater
 from creamtea.report.cells import StudyResults
 from creamtea.report.human.tables import (
     MAX_TEXTS,
@@ -26,7 +27,7 @@ from creamtea.report.human.tables import (
 )
 from creamtea.report.human.verdicts import ITEMS
 from creamtea.report.model import Cell, Entry, Row, Table, Texts
-from creamtea.stats.agreement import intraclass, krippendorff_alpha, largest_spread, rater_agreement
+from creamtea.stats.agreement import intraclass, krippendorff_alpha, rater_agreement
 from creamtea.stats.estimate import ROUNDING
 from creamtea.stats.human_metric import (
     pairwise_accuracy,
@@ -39,6 +40,7 @@ from creamtea.stats.wmt import BAD, RATED, REPEAT, WmtRule, wmt_ranking
 from creamtea.store.tables import ItemKind, SegmentScore
 from creamtea.wording import counted
 
+MAX_DISPUTES = 50  # with their texts
 RATINGS = Column("ratings", "ratings", 0)
 AGREEMENT = (
     Column("raters", "raters", 0),
@@ -58,25 +60,6 @@ AGREEMENT = (
     Column("icc_consistency", "ICC(3,1)", 2, note="of one rating, severity does not count"),
     Column("icc_mean", "ICC(2,k)", 2, note="of the mean over an output's ratings"),
 )
-
-
-@dataclass(frozen=True)
-class ScoresByRater:
-    """Of each output. An output that is the same text as another on its unit is omitted: the text was judged
-    once."""
-
-    scores: Array  # (outputs, raters), NaN where missing
-    unit: Integers  # (outputs,)
-    system: Integers
-
-
-def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
-    systems, given = len(ratings.campaign.systems), ratings.judgements
-    own = ~repeated[given.unit, given.system]
-    cells, output = np.unique(given.unit[own] * systems + given.system[own], return_inverse=True)
-    matrix = np.full((len(cells), len(ratings.raters)), np.nan)
-    matrix[output, given.rater[own]] = given.value[own]
-    return ScoresByRater(matrix, cells // systems, cells % systems)
 
 
 def agreement(judged: RatedCampaign, outputs: ScoresByRater) -> list[Table]:
@@ -137,28 +120,39 @@ def _each_rater(judged: RatedCampaign, matrix: Array, units: Integers) -> Table:
 
 
 def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) -> Texts:
-    """The outputs whose ratings lie furthest apart, with their texts. Of a pair only the first: what one
-    output gains, the other loses."""
-    rows = np.arange(len(outputs.unit))
-    if judged.protocol.relative:
-        rows = np.unique(outputs.unit, return_index=True)[1]
-    spreads = largest_spread(outputs.scores[rows], MAX_TEXTS)
-    chosen = rows[[spread.output for spread in spreads]]
-    cells = list(zip(outputs.unit[chosen].tolist(), outputs.system[chosen].tolist(), strict=True))
-    texts = shown_texts(session, judged.ratings, cells)
+    """The outputs whose ratings lie furthest apart, with their texts and third ratings.
+
+    All disputed outputs are listed, up to MAX_DISPUTES.
+    """
+    settings, points = judged.ratings.campaign.settings, judged.protocol.points
+    bound = settings.disputed_bound(judged.protocol)
+    found = disputes_of(session, judged.ratings, outputs)
+    many = sum(dispute.apart(bound) for dispute in found)
+    listed = found[: max(MAX_TEXTS, min(many, MAX_DISPUTES))]
+    texts = shown_texts(session, judged.ratings, [(dispute.unit, dispute.system) for dispute in listed])
     columns = [judged.points(key, key) for key in ("lowest", "highest", "deviation")]
+    third = judged.points("third", "third rating")
     entries = tuple(
         Entry(
-            output_name(judged, unit, system),
+            output_name(judged, dispute.unit, dispute.system),
             (
-                (RATINGS, count(spread.ratings)),
-                *((column, Cell("ok", value=getattr(spread, column.key))) for column in columns),
+                (RATINGS, count(dispute.spread.ratings)),
+                *((column, Cell("ok", value=getattr(dispute.spread, column.key))) for column in columns),
+                *(((third, number(dispute.third, "asked for")),) if dispute.asked else ()),
             ),
-            passages(judged, *texts[unit, system]),
+            passages(judged, *texts[dispute.unit, dispute.system]),
         )
-        for spread, (unit, system) in zip(spreads, cells, strict=True)
+        for dispute in listed
     )
-    about = "The outputs whose ratings lie furthest apart, by their standard deviation."
+    about = (
+        "The outputs whose ratings lie furthest apart, by their standard deviation. Raters are "
+        f"{points.difference(bound)} or more apart on {many:,} of {counted(rated_twice(outputs), 'output')} "
+        "with two raters or more."
+    )
+    if many > len(listed):
+        about += f" The first {len(listed)} are shown; `creamtea campaign disputes` lists all."
+    if any(dispute.asked for dispute in found):
+        about += " Third ratings stand beside the others and count in no mean and no test."
     return Texts("disputes", "Where raters disagree most", about, entries, folded=True)
 
 

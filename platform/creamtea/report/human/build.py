@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results.of_study import campaigns_of
-from creamtea.human.results.ratings import load_ratings, payloads, repeated_scores
+from creamtea.human.results.ratings import by_rater, load_ratings, payloads, repeated_scores
 from creamtea.human.results.standings import standings
 from creamtea.orders.submission import spec_of
 from creamtea.report import vega
@@ -127,7 +127,7 @@ def campaign_report(
         blamed, examples = errors.origins(session, whole)
         tables += blamed
         texts += [examples] if examples is not None else []
-        outputs = agreement.by_rater(ratings, repeated_scores(session, ratings))
+        outputs = by_rater(ratings, repeated_scores(session, ratings))
         tables += agreement.agreement(whole, outputs)
         if not whole.protocol.relative:
             rule = RULES[wmt or ratings.campaign.settings.wmt or USUAL.name]

@@ -114,7 +114,8 @@ def signature(whole: RatedCampaign) -> str:
 def _notes(whole: RatedCampaign) -> list[str]:
     ratings = whole.ratings
     out = ratings.left_out
-    if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
+    others = out.excluded_ratings + out.control_ratings + out.third_ratings + out.skipped
+    if not len(ratings.value) and not others:
         return ["The campaign has no ratings yet."]
     notes = [_left_out(ratings)]
     weighted = "Means, differences and their tests are weighted; the signed-rank test takes no weights."
@@ -160,6 +161,7 @@ def _left_out(ratings: Ratings) -> str:
         f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
         "ratings that a rater revised later": out.replaced_ratings,
         "ratings of controls, practice items and attention checks": out.control_ratings,
+        "third ratings, shown beside those that disagree": out.third_ratings,
         "skips": out.skipped,
         "items without a rating": out.unrated_items,
         "items not given to raters, as their verdicts were settled or given up": out.passed_over,

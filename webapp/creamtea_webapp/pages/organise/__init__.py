@@ -1,8 +1,8 @@
 """The organiser's pages: campaigns, their raters and their logs.
 
 The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`, `?programme=NAME`,
-`?campaign=ID`, with `&view=` raters (and `&rater=ID`), ahead, results or log. Every page and every callback
-asks for its right (`creamtea.access.rights`).
+`?campaign=ID`, with `&view=` raters (and `&rater=ID`), ahead, results, disputes or log. Every page and every
+callback asks for its right (`creamtea.access.rights`).
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def _campaign_page(campaign_id: int) -> None:
         campaign.results(campaign_id)
     elif view == "log":
         campaign.log(campaign_id)
+    elif view == "disputes":
+        raters.disputes(campaign_id)
     elif view == "ahead":
         ahead.page(campaign_id)
     else:

@@ -17,6 +17,7 @@ from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import RaterReport, described_in_words, reports_of
 from creamtea.human.rating import invitations, raters
 from creamtea.human.rating.raters import RaterProgress
+from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
 from creamtea.human.results.ratings import fingerprint
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
@@ -371,3 +372,45 @@ def _forget(person: RaterProgress, database: Database, actor: str) -> str:
         raise InputError("nothing was deleted: this is not the rater's pseudonym")
     raters.forget(database, person.id, actor)
     return "The identity has been deleted."
+
+
+# ---------------------------------------------------------------- disputes
+
+
+def disputes(campaign_id: int) -> None:
+    """List the outputs whose raters lie far apart, for which an organiser can ask for a third rating."""
+    who = session.require(rights.SEE_RATERS, campaign_id)
+    campaign = find(campaign_id)
+    head(who, campaign, "disputes")
+    usual = list_disputes(session.database(), campaign.name)
+    bound = st.number_input(
+        "Points apart", min_value=0.01, value=usual.bound, key="disputes-bound", width=160
+    )
+    found = usual if bound == usual.bound else list_disputes(session.database(), campaign.name, bound)
+    outputs = f"{counted(found.outputs, 'output')} with two raters or more"
+    note(f"On {len(found.listed):,} of {outputs}, ratings lie so far apart.")
+    rows = [
+        [each.segment, each.system, each.in_words, f"{each.apart:g}", each.third_in_words]
+        for each in found.listed
+    ]
+    if rows:
+        heads = ["segment", "system", "ratings", "apart", "third rating"]
+        show_list("disputes", heads, rows, words=(0, 1, 2))
+    show_notice("disputes")
+    if campaign.state == "launched" and not all(each.asked for each in found.listed):
+        note(
+            "Each page with such an output goes to one more rater. Third ratings are shown beside the "
+            "others, and count in no mean and no test."
+        )
+        st.button(
+            "Ask for third ratings",
+            key="ask",
+            on_click=on_press(
+                rights.RUN_CAMPAIGN, campaign_id, partial(_ask, campaign.name, bound), "disputes"
+            ),
+        )
+
+
+def _ask(name: str, bound: float, database: Database, actor: str) -> Made:
+    pages = ask_for_third_ratings(database, name, actor, bound)
+    return Made(f"{counted(pages, 'page')} will be given to one more rater.")

@@ -1,0 +1,198 @@
+"""Outputs whose raters lie far apart, and third ratings of them.
+
+A third rating is of a copy of the item (`ItemKind.THIRD`), which goes to a rater who never had the item. It
+was asked for because of the ratings that there are, so it counts in no mean and no test: reports show it
+beside these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from creamtea.access import audit
+from creamtea.errors import InputError
+from creamtea.human.rating.page import items_of_page
+from creamtea.human.rating.raters import lock
+from creamtea.human.results.ratings import (
+    Ratings,
+    ScoresByRater,
+    by_rater,
+    load_ratings,
+    repeated_scores,
+)
+from creamtea.stats.agreement import Spread, largest_spread
+from creamtea.stats.estimate import ROUNDING
+from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Item, ItemKind
+
+COPIED = (
+    *("segment_index", "document", "source", "context", "references", "media"),
+    *("systems", "outputs", "output_drawn", "proposals"),
+)
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """An output whose ratings differ. `third`: points of the third rating; None while there is none."""
+
+    unit: int  # of the campaign's `Ratings`, as `system`
+    system: int
+    spread: Spread
+    asked: bool  # for a third rating
+    third: float | None
+
+    def apart(self, bound: float) -> bool:
+        """Return True if the ratings lie at least `bound` points apart."""
+        return self.spread.highest - self.spread.lowest >= bound * (1 - ROUNDING)
+
+
+def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> list[Dispute]:
+    """Return all outputs whose ratings differ, those furthest apart first. Of a pair only the first: what one
+    output gains, the other loses."""
+    rows = np.arange(len(outputs.unit))
+    if ratings.campaign.protocol.relative:
+        rows = np.unique(outputs.unit, return_index=True)[1]
+    units = dict(zip(ratings.item.tolist(), ratings.unit.tolist(), strict=True))
+    asked, third = {}, ratings.third
+    for item in session.scalars(
+        select(Item).where(Item.campaign_id == ratings.campaign.id, Item.kind == ItemKind.THIRD)
+    ):
+        for system in item.shown if item.original_id in units else ():
+            points = third.value[(third.item == item.id) & (third.system == system)]
+            asked[units[item.original_id], system] = float(points.mean()) if len(points) else None
+    found = []
+    for spread in largest_spread(outputs.scores[rows], len(rows)):
+        row = rows[spread.output]
+        cell = int(outputs.unit[row]), int(outputs.system[row])
+        found.append(Dispute(*cell, spread, cell in asked, asked.get(cell)))
+    return found
+
+
+def rated_twice(outputs: ScoresByRater) -> int:
+    """Count the outputs with ratings by two raters or more."""
+    return int(((~np.isnan(outputs.scores)).sum(axis=1) > 1).sum())
+
+
+@dataclass(frozen=True)
+class ListedDispute:
+    """A dispute as commands and pages list it, in points of the scale."""
+
+    segment: str
+    system: str
+    ratings: dict[str, float]  # by the rater's pseudonym
+    apart: float
+    asked: bool
+    third: float | None
+
+    @property
+    def in_words(self) -> str:
+        return ", ".join(f"{rater} {points:g}" for rater, points in self.ratings.items())
+
+    @property
+    def third_in_words(self) -> str:
+        if not self.asked:
+            return ""
+        return "asked for" if self.third is None else f"{self.third:g}"
+
+
+@dataclass(frozen=True)
+class Disputes:
+    """What raters of a campaign dispute: ratings `bound` points apart or more."""
+
+    bound: float
+    listed: list[ListedDispute]
+    outputs: int  # with two raters or more
+
+
+def list_disputes(database: Database, campaign: str, bound: float | None = None) -> Disputes:
+    """List the outputs that raters dispute. `bound` [points]: by default the campaign's.
+
+    InputError for an unknown campaign.
+    """
+    with database.session() as session:
+        ratings = load_ratings(session, find_campaign(session, campaign))
+        return _listed(session, ratings, bound)[0]
+
+
+def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Disputes, list[Dispute]]:
+    settings = ratings.campaign.settings
+    bound = bound or settings.disputed_bound(ratings.campaign.protocol)
+    outputs = by_rater(ratings, repeated_scores(session, ratings))
+    disputes = [each for each in disputes_of(session, ratings, outputs) if each.apart(bound)]
+    scores = {
+        (unit, system): row
+        for unit, system, row in zip(
+            outputs.unit.tolist(), outputs.system.tolist(), outputs.scores.tolist(), strict=True
+        )
+    }
+    listed = [
+        ListedDispute(
+            settings.segment_name(int(ratings.segment_index[each.unit])),
+            ratings.campaign.systems[each.system],
+            {
+                rater: points
+                for rater, points in zip(ratings.raters, scores[each.unit, each.system], strict=True)
+                if not np.isnan(points)
+            },
+            each.spread.highest - each.spread.lowest,
+            each.asked,
+            each.third,
+        )
+        for each in disputes
+    ]
+    return Disputes(bound, listed, rated_twice(outputs)), disputes
+
+
+def ask_for_third_ratings(
+    database: Database, campaign: str, actor: str, bound: float | None = None, reason: str = ""
+) -> int:
+    """Give each disputed page to one more rater, if it is not yet; return how many pages are new.
+
+    InputError for a campaign that is not launched, and where nothing is left to ask for.
+    """
+    with database.transaction() as session:
+        row = lock(session, campaign)
+        if row.state != "launched":
+            raise InputError(f"campaign {campaign!r} is {row.state}: nobody can rate in it")
+        ratings = load_ratings(session, row)
+        found, disputes = _listed(session, ratings, bound)
+        wanted = []
+        for dispute in disputes:
+            if not dispute.asked:
+                rated = (ratings.unit == dispute.unit) & (ratings.system == dispute.system)
+                wanted.append(int(ratings.item[rated][0]))
+        pages = {}  # by their first item
+        for item_id in dict.fromkeys(wanted):
+            items = items_of_page(session, session.get_one(Item, item_id))
+            pages[items[0].id] = items
+        if not pages:
+            why = "all of them have a third rating or wait for one" if disputes else "there are none"
+            raise InputError(
+                f"campaign {campaign!r}: outputs with ratings {found.bound:g} points apart: {why}"
+            )
+        position = session.scalar(select(func.max(Item.position)).where(Item.campaign_id == row.id)) or 0
+        for items in pages.values():
+            first = position + 1
+            for item in items:
+                position += 1
+                page = None if item.page is None else first
+                same = {name: getattr(item, name) for name in COPIED}
+                session.add(
+                    Item(
+                        campaign_id=row.id,
+                        position=position,
+                        page=page,
+                        kind=ItemKind.THIRD,
+                        weight=0.0,
+                        original_id=item.id,
+                        **same,
+                    )
+                )
+        detail = {"pages": len(pages), "points apart": found.bound}
+        audit.record(session, row.id, actor, audit.THIRD_ASKED, reason=reason, detail=detail)
+        return len(pages)

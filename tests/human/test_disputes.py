@@ -1,0 +1,163 @@
+"""Raters who lie far apart, and third ratings of what they dispute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rated_campaigns import rated_campaign, side_by_side
+from small_campaigns import add_rater, rate, rate_all, work_for
+from sqlalchemy import select
+
+from creamtea.access import audit
+from creamtea.errors import InputError
+from creamtea.human import rating as assignment
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.making import campaigns, launching
+from creamtea.human.rating import progress, raters
+from creamtea.human.rating.invitations import room
+from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
+from creamtea.human.results.ratings import load_ratings
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Texts
+from creamtea.store.database import Database
+from creamtea.store.tables import Campaign, ItemKind, Rater
+
+FAR = [[[0, 0], [10, 10]], [[2, 25], [8, 9]], [[5, 4], [20, 3]]]  # item, system, rater
+
+
+def disputed(database: Database, steps: Any = FAR, **campaign: Any) -> int:
+    return rated_campaign(database, side_by_side(steps), ratings_per_item=2, **campaign)
+
+
+def matrix(database: Database, campaign: int) -> Any:
+    with database.session() as session:
+        return load_ratings(session, session.get_one(Campaign, campaign)).matrix().tolist()
+
+
+@pytest.mark.parametrize("bound", [0.2, 1.0, 2.5, 5.0])
+def test_the_list_is_that_of_a_comparison_of_every_pair(database: Database, bound: float) -> None:
+    steps = np.random.default_rng(3).integers(0, 26, (12, 2, 3))
+    rated_campaign(database, side_by_side(steps, "abc"), raters="abc", ratings_per_item=3)
+    expected = {
+        (f"segment {item + 1}", ("plain", "beam")[system])
+        for item in range(12)
+        for system in range(2)
+        if max(abs(int(a) - int(b)) for a in steps[item, system] for b in steps[item, system]) >= 5 * bound
+    }
+    found = list_disputes(database, "tasting", bound)
+    assert {(each.segment, each.system) for each in found.listed} == expected
+    assert found.outputs == 24
+
+
+def test_the_bound_is_half_of_the_scale_or_the_campaigns(database: Database) -> None:
+    disputed(database)
+    disputed(database, name="strict", settings={"disputed_from": 0.2})
+    found = list_disputes(database, "tasting")
+    assert (found.bound, len(found.listed)) == (2.5, 2)
+    assert found.listed[0].ratings == {"anna": 1.4, "ben": 6.0}
+    assert len(list_disputes(database, "strict").listed) == 4
+
+
+def test_a_third_rating_goes_to_another_rater_and_counts_nowhere(database: Database) -> None:
+    campaign = disputed(database)
+    before = matrix(database, campaign)
+    with database.session() as session:
+        registered = launching.registration(session, session.get_one(Campaign, campaign))["items"]
+        now = database.now(session)
+        assert room(session, session.get_one(Campaign, campaign), now) == 0
+    assert ask_for_third_ratings(database, "tasting", "test", reason="paper") == 2
+    with database.session() as session:
+        assert room(session, session.get_one(Campaign, campaign), now) == 2
+        ids = dict(session.execute(select(Rater.pseudonym, Rater.id)).all())
+    assert assignment.next_item(database, ids["anna"]) is None  # she has rated all of them
+    chris = add_rater(database, "chris", "tasting")
+    work = work_for(database, chris)
+    assert (work.source, work.left) == ("source 1", 2)
+    dora = add_rater(database, "dora", "tasting")
+    assert work_for(database, dora).source == "source 2"  # the other one is with chris
+    finished = {person.pseudonym: person.finished for person in raters.overview(database, campaign)}
+    assert finished == {"anna": True, "ben": True, "chris": False, "dora": False}
+    rate(database, chris, work, step=20)
+    assert assignment.next_item(database, chris) is None
+    assert matrix(database, campaign) == before
+    listed = {each.segment: each.third for each in list_disputes(database, "tasting").listed}
+    assert listed == {"segment 2": 5.0, "segment 3": None}
+    with database.session() as session:
+        row = session.get_one(Campaign, campaign)
+        assert launching.registration(session, row)["items"] == registered
+        ratings = load_ratings(session, row)
+        kinds = {kind.kind: kind for kind in progress.by_kind(session, row)}
+    assert (ratings.left_out.third_ratings, ratings.left_out.control_ratings) == (2, 0)
+    assert (ratings.submitted, ratings.wanted) == (6, 6)
+    third = kinds[ItemKind.THIRD]
+    assert (third.items, third.wanted, third.submitted, third.complete) == (2, 2, 1, 1)
+    assert campaigns.summary(database, "tasting").items == 3
+    entry = audit.read(database, campaign)[-3]
+    assert (entry.action, entry.reason, entry.detail) == (
+        audit.THIRD_ASKED,
+        "paper",
+        {"pages": 2, "points apart": 2.5},
+    )
+
+
+def test_the_report_shows_third_ratings_beside_the_others(database: Database) -> None:
+    disputed(database)
+    ask_for_third_ratings(database, "tasting", "test")
+    chris = add_rater(database, "chris", "tasting")
+    rate(database, chris, work_for(database, chris), step=20)
+    document = build_human(database, "tasting")
+    blocks = document.sections[-1].blocks[0].blocks  # type: ignore[union-attr]
+    texts = next(block for block in blocks if isinstance(block, Texts) and block.key == "disputes")
+    assert "2.5 points or more apart on 2 of 6 outputs with two raters or more" in texts.about
+    assert "count in no mean and no test" in texts.about
+    numbers = [{column.key: cell for column, cell in entry.numbers} for entry in texts.entries]
+    assert numbers[0]["third"].value == 5.0
+    assert (numbers[1]["third"].value, numbers[1]["third"].note) == (None, "asked for")
+    assert "third" in numbers[2]  # the page of a dispute has the other output, too
+    assert "third ratings, shown beside those that disagree: 2" in str(blocks)
+
+
+def test_a_page_of_a_document_is_given_whole(database: Database) -> None:
+    items = side_by_side(FAR)
+    for item in items:
+        item |= {"page": 0, "document": "d"}
+    rated_campaign(database, items, ratings_per_item=2)
+    assert ask_for_third_ratings(database, "tasting", "test") == 1
+    work = work_for(database, add_rater(database, "chris", "tasting"))
+    assert [segment.source for segment in work.segments] == [f"source {at}" for at in range(3)]
+
+
+def test_a_new_rater_rates_what_is_planned_first(database: Database) -> None:
+    items = [*side_by_side(FAR), {"steps": {"anna": [1, 2]}}]
+    rated_campaign(database, items, ratings_per_item=2)
+    ask_for_third_ratings(database, "tasting", "test")
+    chris = add_rater(database, "chris", "tasting")
+    assert rate_all(database, chris) == ["source 3", "source 1", "source 2"]
+
+
+def test_nothing_is_asked_for_in_vain(database: Database) -> None:
+    disputed(database)
+    disputed(database, name="over", state="closed")
+    with pytest.raises(InputError, match="'over' is closed: nobody can rate in it"):
+        ask_for_third_ratings(database, "over", "test")
+    with pytest.raises(InputError, match="5 points apart: there are none"):
+        ask_for_third_ratings(database, "tasting", "test", 5.0)
+    ask_for_third_ratings(database, "tasting", "test")
+    with pytest.raises(InputError, match="a third rating or wait for one"):
+        ask_for_third_ratings(database, "tasting", "test")
+
+
+def test_an_export_keeps_third_ratings_or_says_that_it_does_not(database: Database, tmp_path: Path) -> None:
+    disputed(database)
+    ask_for_third_ratings(database, "tasting", "test")
+    chris = add_rater(database, "chris", "tasting")
+    rate(database, chris, work_for(database, chris), step=20)
+    export_campaign(database, "tasting", "csv", tmp_path / "csv", "test")
+    import_campaign(database, tmp_path / "csv", "csv", ImportFacts(name="back"), "test")
+    assert list_disputes(database, "back").listed == list_disputes(database, "tasting").listed
+    lost = export_campaign(database, "tasting", "mt-metrics-eval", tmp_path / "folder", "test").not_kept
+    assert ("items given for a third rating", "2") in [(part.what, part.number) for part in lost]
