@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, Generic, TypeVar
+
+from creamtea.errors import InputError
 
 T = TypeVar("T")
 
@@ -80,3 +82,57 @@ def plugin_of(point: EntryPoint) -> Plugin:
     if point.dist is None:  # one that was not read from the environment
         return Plugin(point.value, "")
     return Plugin(point.dist.name, point.dist.version)
+
+
+@dataclass(frozen=True)
+class Registry(Generic[T]):
+    """Objects of one class by their names: `own` of creamtea, and those that entry points of `group` lead to.
+
+    An entry point leads to such an object, or to its class. `check` raises an error for one that is broken.
+    """
+
+    group: str
+    base: type[T]
+    own: Mapping[str, T]
+    check: Callable[[T], None] = lambda _: None
+
+    def names(self) -> tuple[str, ...]:
+        """Return creamtea's names, then those of plug-ins, working or not. No plug-in is loaded."""
+        return (*self.own, *sorted({point.name for point in installed(self.group)} - set(self.own)))
+
+    def added(self) -> Additions[T]:
+        return additions(self.group, self.own, self._checked)
+
+    def usable(self) -> dict[str, T]:
+        """Return all by their names, but for those of plug-ins that are broken."""
+        return {**self.own, **self.added().kinds}
+
+    def find(self, name: str, called: str, about: str = "") -> T:
+        """Return the object of this name.
+
+        InputError, in which `called` names what was asked for, if it is unknown or its plug-in is broken.
+        """
+        if name in self.own:
+            return self.own[name]
+        added = self.added()
+        if name in added.kinds:
+            return added.kinds[name]
+        for broken in added.broken:
+            if broken.kind == name:
+                raise InputError(
+                    f"{called} of {broken.plugin} cannot be used ({broken.reason}): update the plug-in or "
+                    "uninstall it",
+                    about=about,
+                )
+        raise InputError(
+            f"{called}: it is one of {', '.join(self.names())}; a plug-in may add others (entry-point group "
+            f"{self.group})",
+            about=about,
+        )
+
+    def _checked(self, name: str, loaded: Any) -> T:
+        found = loaded() if isinstance(loaded, type) else loaded
+        if not isinstance(found, self.base) or getattr(found, "name", None) != name:
+            raise TypeError(f"it is not a {self.base.__name__} whose name is {name!r}")
+        self.check(found)
+        return found

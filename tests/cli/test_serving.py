@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from creamtea.cli import serve
-from creamtea.plugins import Additions, BrokenPlugin, Plugin
+from creamtea.plugins import Additions, BrokenPlugin, Plugin, Registry
 
 LINK = "creamtea campaign link "
 
@@ -47,7 +47,7 @@ def test_without_a_link_it_says_how_to_make_one(greeting: Any) -> None:
 def test_a_protocol_that_cannot_be_used_is_named(greeting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert greeting().err == ""
     broken = BrokenPlugin("stars", Plugin("tea-lab", "1.0"), "no script")
-    monkeypatch.setattr(serve, "added_protocols", lambda: Additions({}, {}, [broken]))
+    monkeypatch.setattr(Registry, "added", lambda _: Additions({}, {}, [broken]))
     said = greeting().err
     assert "'stars' of tea-lab 1.0" in said
     assert "no script" in said

@@ -278,8 +278,8 @@ def test_a_metric_without_segment_values_is_named(
         ({"systems": ["plain", "plain"]}, "a system is named twice in systems: name each once"),
         (
             {"protocol": "stars"},
-            f"there is no protocol 'stars'; protocols here: {', '.join(protocol_names())}. A plug-in adds "
-            "others: install the one that has it (entry-point group creamtea.protocols)",
+            f"protocol 'stars': it is one of {', '.join(protocol_names())}; a plug-in may add others "
+            "(entry-point group creamtea.protocols)",
         ),
         (
             {"settings": plain(bad_references=1)},

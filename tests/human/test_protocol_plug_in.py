@@ -27,7 +27,7 @@ from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import (
     OWN,
-    added_protocols,
+    PROTOCOLS,
     find_protocol,
     origin_of,
     protocol_names,
@@ -83,7 +83,7 @@ def test_a_protocol_is_there_with_its_plug_in_and_gone_without(plug_in: None) ->
 
 def test_without_the_plug_in_the_way_to_get_it_is_said(study_database: Database) -> None:
     assert NAME not in protocol_names()
-    with pytest.raises(InputError, match=r"no protocol 'error-spans'.*creamtea\.protocols"):
+    with pytest.raises(InputError, match=r"protocol 'error-spans': it is one of .*creamtea\.protocols"):
         campaigns.create_campaign(study_database, "spans", campaigns.CampaignRequest(**OPTIONS))
 
 
@@ -221,7 +221,7 @@ def add_distribution(folder: Path, distribution: str, value: str, name: str = NA
     ("value", "reason"),
     [
         ("nowhere_at_all:Spans", r"of other 3 cannot be used \(ModuleNotFoundError"),
-        ("creamtea.human.protocols.direct_assessment:Da", "is not the protocol 'error-spans'"),
+        ("creamtea.human.protocols.direct_assessment:Da", "is not a Protocol whose name is 'error-spans'"),
         ("creamtea.human.protocols.scale:Scale", "cannot be used"),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_broken_plug_in_is_named(
         find_protocol(NAME)
     assert [protocol.name for protocol in usable_protocols()] == list(OWN)  # the others are not touched
     assert protocol_title(NAME) == NAME
-    (broken,) = added_protocols().broken
+    (broken,) = PROTOCOLS.added().broken
     assert (broken.kind, broken.plugin.distribution) == (NAME, "other")
 
 
@@ -244,7 +244,7 @@ def test_a_protocol_whose_script_was_not_packaged_is_broken(
 ) -> None:
     script = tmp_path / "lost.js"
     monkeypatch.setattr(type(find_protocol(NAME)), "scripts", (script,))
-    (broken,) = added_protocols().broken
+    (broken,) = PROTOCOLS.added().broken
     assert (broken.kind, str(script) in broken.reason) == (NAME, True)
     assert [protocol.name for protocol in usable_protocols()] == list(OWN)
     with pytest.raises(InputError, match=r"lost\.js"):
@@ -261,7 +261,7 @@ def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
     importlib.invalidate_caches()
     assert protocol_names().count("da") == 1
     assert origin_of("da").distribution == "creamtea"
-    assert "creamtea itself has this kind" in added_protocols().broken[0].reason
+    assert "creamtea itself has this kind" in PROTOCOLS.added().broken[0].reason
 
 
 def test_two_plug_ins_with_one_name_are_both_named(

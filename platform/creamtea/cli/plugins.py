@@ -36,14 +36,14 @@ def plugins(
 
 
 def _rows(everything: bool) -> list[dict[str, str]]:
-    from creamtea.human.formats.exchange import BUILT_IN, added_formats
-    from creamtea.human.protocols import OWN, added_protocols
+    from creamtea.human.formats.exchange import FORMATS
+    from creamtea.human.protocols import PROTOCOLS
     from creamtea.methods.plugins import FAMILIES
 
     groups: list[tuple[str, Mapping[str, Any], Additions[Any]]] = [
         *((family.noun, family.built_in, family.added) for family in FAMILIES),
-        ("rating protocol", OWN, added_protocols()),
-        ("format of ratings", BUILT_IN, added_formats()),
+        ("rating protocol", PROTOCOLS.own, PROTOCOLS.added()),
+        ("format of ratings", FORMATS.own, FORMATS.added()),
     ]
     rows = []
     for noun, built_in, added in groups:

@@ -17,7 +17,7 @@ from creamtea.cli.printing import say
 from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human.making.campaigns import summaries
-from creamtea.human.protocols import added_protocols
+from creamtea.human.protocols import PROTOCOLS
 from creamtea.settings import LOOPBACK, SignIn, site_address
 from creamtea.store.queries import find_study
 
@@ -121,7 +121,7 @@ def _greet(secret: str | None, url: str, host: str) -> None:
             "network can read what is shown.\n",
             err=True,
         )
-    for broken in added_protocols().broken:
+    for broken in PROTOCOLS.added().broken:
         say(
             f"The rating protocol {broken.kind!r} of {broken.plugin} cannot be used ({broken.reason}): "
             "update the plug-in or uninstall it\n",

@@ -77,7 +77,7 @@ def test_no_plug_in_is_looked_for_at_each_row(monkeypatch: pytest.MonkeyPatch) -
     def looked(*_: Any) -> None:
         raise AssertionError("the metadata of every distribution was read")
 
-    monkeypatch.setattr("creamtea.human.protocols.registry.installed", looked)
+    monkeypatch.setattr("creamtea.plugins.installed", looked)
     assert Column(columns.ProtocolName).decode("da", "f") == "da"
 
 

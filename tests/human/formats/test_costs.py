@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from creamtea.errors import InputError
-from creamtea.human.formats.base import APPRAISE, FORMATS, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts, NotKept
+from creamtea.human.formats.base import APPRAISE, FOREIGN, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts, NotKept
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
@@ -58,7 +58,7 @@ def values(database: Database, campaign: str) -> dict[tuple[str, int], str | Non
 FILES = {APPRAISE: "scores.csv", MQM: "mqm.tsv", MT_METRICS_EVAL: ".", PEARMUT: "."}
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", FOREIGN)
 def test_other_formats_say_what_errors_cost_or_name_the_loss(
     own: Database, tmp_path: Path, kind: str
 ) -> None:

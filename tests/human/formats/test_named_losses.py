@@ -135,6 +135,7 @@ SETTINGS = {
     "first_segment": ("numbers of segments that begin",),
     "references": ("which systems",),
 }
+USUAL = {"wmt": "usual", "first_segment": 1, "references": [], "domains": {}}  # where nothing is set
 
 
 @pytest.mark.parametrize("part", TOLD)
@@ -184,7 +185,7 @@ def campaigns(draw: st.DrawFn, protocol: str) -> Content:
         for person in before.raters
     )
     given: dict[str, Any] = {
-        "wmt": maybe("crowd", None),
+        "wmt": draw(st.sampled_from([None, "usual", "crowd", "da-sqm", "esa"])),
         "baseline": maybe(before.systems[-1], None),
         "delta": maybe(3.0, None),
         "first_segment": maybe(0, None),
@@ -283,8 +284,10 @@ def test_what_does_not_come_back_is_named(
                 explained = any(name.startswith(words) for name in named) if words else False
                 if not explained and not (lost and part is not Content):
                     unnamed.append(key)
-    for name, value in before.settings.items():
+    for name in {**before.settings, **SETTINGS}:
         words = SETTINGS.get(name, ("other settings",))
-        if after.settings.get(name) != value and not any(what.startswith(words) for what in named):
+        usual = USUAL.get(name)
+        value, found = (content.settings.get(name, usual) for content in (before, after))
+        if found != value and not any(what.startswith(words) for what in named):
             unnamed.append(("settings", name))
     assert unnamed == []

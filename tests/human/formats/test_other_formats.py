@@ -21,7 +21,7 @@ from property_tests import FIXTURES_ARE_SHARED
 
 from creamtea.human.formats.base import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts
 from creamtea.human.formats.exchange import find_format
-from creamtea.human.formats.losses import PARTS, category_of, not_held, sanitised, wmt_rule, written_category
+from creamtea.human.formats.losses import PARTS, category_of, not_held, sanitised, written_category
 from creamtea.human.formats.own import read_folder
 from creamtea.human.formats.pearmut_media import TAGS
 from creamtea.human.formats.record import (
@@ -327,72 +327,6 @@ def test_a_rater_of_practice_alone_is_lost_where_practice_is(tmp_path: Path) -> 
     for kind in (APPRAISE, MQM, MT_METRICS_EVAL):
         found = [part for part in not_held(before, kind) if part.what.startswith("raters without")]
         assert [part.count for part in found] == [1], kind
-
-
-# what decides a report's figures beside the ratings, and the word by which a loss of it is named
-FIGURES = {
-    "rule of WMT mode": wmt_rule,
-    "protocol": lambda content: content.protocol,
-    "baseline": lambda content: content.settings.get("baseline"),
-    "smallest difference": lambda content: content.settings.get("delta"),
-    "numbers of segments that begin": lambda content: content.settings.get("first_segment", 1),
-    "human translations": lambda content: content.settings.get("references", []),
-}
-READERS: dict[str, Any] = {
-    APPRAISE: lambda out, protocol: find_format("appraise").read(
-        out / "scores.csv", dataclasses.replace(FACTS, protocol=protocol), START
-    ),
-    MQM: lambda out, protocol: find_format("mqm").read(out / "mqm.tsv", FACTS, START),
-    MT_METRICS_EVAL: lambda out, protocol: find_format("mt-metrics-eval").read(out, FACTS, START),
-    PEARMUT: lambda out, protocol: find_format("pearmut").read(out, ImportFacts("drawn"), START),
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "protocol"),
-    [
-        *((APPRAISE, protocol) for protocol in ("da", "da-sqm", "esa", "mqm")),
-        (MQM, "mqm"),
-        *((MT_METRICS_EVAL, protocol) for protocol in ("da", "da-sqm", "mqm")),
-        *((PEARMUT, protocol) for protocol in ("da", "da-sqm", "esa", "cesa", "mqm")),
-    ],
-)
-@some
-@given(data=st.data())
-def test_what_decides_figures_comes_back_or_is_named(
-    tmp_path: Path, kind: str, protocol: str, data: st.DataObject
-) -> None:
-    def allowed(name: str) -> bool:
-        return for_appraise(name) and for_pearmut(name) and sanitised(name) == name
-
-    before = data.draw(contents(protocol, allowed=allowed))
-    assume(any(True for _ in counted_scores(before)))
-    assume(not any(text.startswith(TAGS) for text in texts_of(before)))
-    # errors without a score above 0 look like MQM, and are refused as ESA
-    assume(protocol != "esa" or any(given.score.step for given in counted_scores(before)))
-    drawn = data.draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "wmt": st.sampled_from(["usual", "crowd", "da-sqm", "esa"]),
-                "baseline": st.just(before.systems[-1]),
-                "delta": st.just(3.0),
-                "first_segment": st.just(0),
-                "references": st.just([before.systems[0]]),
-            },
-        )
-    )
-    before = dataclasses.replace(before, settings=drawn)
-    out = folder(tmp_path)
-    if kind == MT_METRICS_EVAL:
-        find_format("mt-metrics-eval").write(before, out)
-    else:
-        find_format(kind).write(before, out)
-    after, _ = READERS[kind](out, protocol)
-    named = [part.what for part in not_held(before, kind)]
-    for word, value in FIGURES.items():
-        if value(before) != value(after):
-            assert any(word in what for what in named), (word, value(before), value(after))
 
 
 def in_order(before: Content, after: Content, outputs: tuple[str | None, ...]) -> tuple[str | None, ...]:

@@ -65,7 +65,7 @@ def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -
 
 
 APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT = "appraise", "mqm", "mt-metrics-eval", "pearmut"
-FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
+FOREIGN = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.files import decode, lines_of
 from creamtea.human.media import check_entries
-from creamtea.human.protocols import GROUP, protocol_names
-from creamtea.human.protocols.registry import OWN
+from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
 from creamtea.printable import text_from_cell, text_to_cell
 from creamtea.store.rows import check_json, check_text
 from creamtea.store.tables import CAMPAIGN_STATES, ItemKind
@@ -112,7 +111,9 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
 Text = Annotated[str, PlainValidator(checked_text), "text without NUL"]
 Name = Annotated[str, PlainValidator(checked_name), "a name: text that is not blank"]
 ProtocolName = Annotated[
-    str, PlainValidator(_protocol), f"a protocol of creamtea, or of a plug-in that is installed ({GROUP})"
+    str,
+    PlainValidator(_protocol),
+    f"a protocol of creamtea, or of a plug-in that is installed ({PROTOCOLS.group})",
 ]
 
 KindName = Annotated[str, allowed_values(lambda: tuple(ItemKind)), f"one of {', '.join(ItemKind)}"]

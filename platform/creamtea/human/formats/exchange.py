@@ -41,7 +41,7 @@ from creamtea.human.formats.storing import (
 from creamtea.human.making.settings import settings_of
 from creamtea.human.media import FileStore
 from creamtea.human.protocols import find_protocol
-from creamtea.plugins import Additions, additions, installed
+from creamtea.plugins import Registry
 from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -50,7 +50,6 @@ from creamtea.wording import file_name, option
 
 # ---------------------------------------------------------------- formats by their names
 
-GROUP = "creamtea.formats"
 BUILT_IN: dict[str, Format] = {
     each.name: each
     for each in (
@@ -58,43 +57,12 @@ BUILT_IN: dict[str, Format] = {
         *(Appraise(), MqmTsv(), MtMetricsEval(), Pearmut()),
     )
 }
-
-
-def added_formats() -> Additions[Format]:
-    """Return the formats that plug-ins add, and those of them that are broken."""
-    return additions(GROUP, BUILT_IN, _checked)
-
-
-def _checked(name: str, loaded: Any) -> Format:
-    found = loaded() if isinstance(loaded, type) else loaded
-    if not isinstance(found, Format) or found.name != name:
-        raise TypeError(f"the entry point {name!r} must lead to a Format whose name is {name!r}")
-    return found
-
-
-def usable_formats() -> dict[str, Format]:
-    """Return all formats by their names, but for those of plug-ins that are broken."""
-    return {**BUILT_IN, **added_formats().kinds}
+FORMATS = Registry("creamtea.formats", Format, BUILT_IN)
 
 
 def find_format(name: str) -> Format:
     """Return the format of this name. InputError if it is unknown, or its plug-in is broken."""
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    added = added_formats()
-    for broken in added.broken:
-        if broken.kind == name:
-            raise InputError(
-                f"{option('format')} {name}: {broken.plugin} cannot be used ({broken.reason}): update the "
-                "plug-in or uninstall it",
-                about="format",
-            )
-    if name not in added.kinds:
-        known = sorted({point.name for point in installed(GROUP)} - set(BUILT_IN))
-        raise InputError(
-            f"{option('format')} {name}: it is one of {', '.join([*BUILT_IN, *known])}", about="format"
-        )
-    return added.kinds[name]
+    return FORMATS.find(name, f"{option('format')} {name}", about="format")
 
 
 def recognise(path: Path) -> str:
@@ -105,7 +73,7 @@ def recognise(path: Path) -> str:
     text = "" if path.is_dir() else read_text(path)
     if not path.is_dir() and not first_line(text):
         raise InputError(f"{path.name}: an empty file; give a file with ratings")
-    formats = usable_formats()
+    formats = FORMATS.usable()
     # tables with the columns of an export are asked last: they recognise any file with some of the columns
     for name, found in reversed(formats.items()):
         if found.recognises(path, text):
@@ -222,7 +190,7 @@ def import_campaign(
 
 def _check_options(chosen: Format, facts: ImportFacts) -> None:
     """InputError for options that only other formats read."""
-    for other in usable_formats().values():
+    for other in FORMATS.usable().values():
         for name in other.options:
             if name not in chosen.options and getattr(facts, name) not in (None, {}):
                 about = name.replace("_", "-")

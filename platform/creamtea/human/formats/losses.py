@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from creamtea.error_spans import CodeUnits
 from creamtea.human.formats.base import (
     APPRAISE,
-    FORMATS,
+    FOREIGN,
     MQM,
     MT_METRICS_EVAL,
     PEARMUT,
@@ -83,9 +83,9 @@ def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
 
 def table() -> str:
     """The whole table as Markdown."""
-    lines = [f"| | csv, jsonl | {' | '.join(FORMATS)} |", f"|---|{'---|' * (len(FORMATS) + 1)}"]
+    lines = [f"| | csv, jsonl | {' | '.join(FOREIGN)} |", f"|---|{'---|' * (len(FOREIGN) + 1)}"]
     for part in PARTS:
-        cells = ["no" if kind in part.without else "yes" for kind in FORMATS]
+        cells = ["no" if kind in part.without else "yes" for kind in FOREIGN]
         lines.append(f"| {part.what} | yes | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -279,7 +279,7 @@ def _renamed(content: Content) -> int:
     return sum(sanitised(name) != name for name in (*content.systems, *documents, *people))
 
 
-EVERY = FORMATS
+EVERY = FOREIGN
 PARTS = (
     Part("instructions", lambda content: int(bool(content.instructions)), EVERY, once=True),
     Part("registered plan", lambda content: int(bool(content.registered)), EVERY, once=True),

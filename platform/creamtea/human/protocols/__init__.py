@@ -9,9 +9,8 @@ from creamtea.human.protocols.base import (
     Selection,
 )
 from creamtea.human.protocols.registry import (
-    GROUP,
     OWN,
-    added_protocols,
+    PROTOCOLS,
     find_protocol,
     origin_of,
     protocol_names,
@@ -21,16 +20,15 @@ from creamtea.human.protocols.registry import (
 from creamtea.human.protocols.scale import Scale
 
 __all__ = [
-    "GROUP",
     "MAX_SYSTEMS",
     "OWN",
+    "PROTOCOLS",
     "SELECTIONS",
     "PointsFormat",
     "Protocol",
     "Scale",
     "ScoredAnswer",
     "Selection",
-    "added_protocols",
     "find_protocol",
     "origin_of",
     "protocol_names",

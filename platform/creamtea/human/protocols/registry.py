@@ -13,9 +13,16 @@ from creamtea.human.protocols.post_edit import PostEdit
 from creamtea.human.protocols.preference import Preference
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import ContrastiveEsa, Esa, Mqm
-from creamtea.plugins import Additions, Plugin, additions, installed
+from creamtea.plugins import Plugin, Registry
 
-GROUP = "creamtea.protocols"
+
+def _check_board(protocol: Protocol) -> None:
+    """Raise an error for a script or style that is missing: no board could be served."""
+    for path in (*protocol.scripts, *protocol.styles):
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} of its board is missing: it was not packaged")
+
+
 OWN: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
@@ -23,13 +30,14 @@ OWN: dict[str, Protocol] = {
         *(Esa(), ContrastiveEsa(), Mqm(), SegmentScores()),
     )
 }
+PROTOCOLS = Registry("creamtea.protocols", Protocol, OWN, _check_board)
 
 
 def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
-    """creamtea's own first, in their order, then those of plug-ins, working or not. No plug-in is loaded for
-    this. `rated_here`: without those whose ratings are only imported."""
-    own = [name for name, protocol in OWN.items() if protocol.rated_here or not rated_here]
-    return (*own, *sorted({point.name for point in installed(GROUP)} - set(OWN)))
+    """All names; `rated_here`: without those of our own whose ratings are only imported."""
+    return tuple(
+        name for name in PROTOCOLS.names() if not rated_here or name not in OWN or OWN[name].rated_here
+    )
 
 
 def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
@@ -38,28 +46,13 @@ def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Proto
     InputError for one that nobody knows, that two distributions have, or that cannot be loaded, and for
     settings that cannot be.
     """
-    if settings is not None:
-        return find_protocol(name).with_settings(settings)
-    if name in OWN:
-        return OWN[name]
-    added = added_protocols()
-    if name in added.kinds:
-        return added.kinds[name]
-    for broken in added.broken:
-        if broken.kind == name:
-            raise InputError(
-                f"protocol {name!r} of {broken.plugin} cannot be used ({broken.reason}): update the plug-in "
-                "or uninstall it"
-            )
-    raise InputError(
-        f"there is no protocol {name!r}; protocols here: {', '.join(protocol_names())}. "
-        f"A plug-in adds others: install the one that has it (entry-point group {GROUP})"
-    )
+    found = PROTOCOLS.find(name, f"protocol {name!r}")
+    return found if settings is None else found.with_settings(settings)
 
 
 def usable_protocols() -> list[Protocol]:
     """All but those of plug-ins that are broken."""
-    return [*OWN.values(), *added_protocols().kinds.values()]
+    return list(PROTOCOLS.usable().values())
 
 
 def protocol_title(name: str) -> str:
@@ -73,21 +66,4 @@ def protocol_title(name: str) -> str:
 def origin_of(name: str) -> Plugin:
     """Where the protocol comes from. InputError as of `find_protocol`."""
     find_protocol(name)
-    return Plugin("creamtea", creamtea.__version__) if name in OWN else added_protocols().plugins[name]
-
-
-def added_protocols() -> Additions[Protocol]:
-    """What plug-ins add, and those of them that are broken."""
-    return additions(GROUP, OWN, _checked)
-
-
-def _checked(name: str, loaded: Any) -> Protocol:
-    """An entry point leads to a protocol or its class. Raises an error if it does not, and for a script or
-    style that is not there, without which no board could be served."""
-    protocol = loaded() if isinstance(loaded, type) else loaded
-    if not isinstance(protocol, Protocol) or protocol.name != name:
-        raise TypeError(f"it is not the protocol {name!r}")
-    for path in (*protocol.scripts, *protocol.styles):
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} of its board is missing: it was not packaged")
-    return protocol
+    return Plugin("creamtea", creamtea.__version__) if name in OWN else PROTOCOLS.added().plugins[name]

@@ -14,7 +14,7 @@ import streamlit as st
 from creamtea.access import audit, rights
 from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
-from creamtea.human.formats.exchange import export_campaign, usable_formats
+from creamtea.human.formats.exchange import FORMATS, export_campaign
 from creamtea.human.making import launching
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.preview import preview
@@ -165,7 +165,7 @@ def _close(name: str, database: Database, actor: str) -> Made:
 def _export(campaign: CampaignSummary) -> None:
     st.header("Export", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = st.selectbox("Format", list(usable_formats()), key="export-format", width=220)
+        kind = st.selectbox("Format", list(FORMATS.usable()), key="export-format", width=220)
         st.button(
             "Prepare the files",
             key="export",

@@ -46,12 +46,12 @@ def page() -> None:
             field_error("name")
         with right:
             titles = {"": "what the file looks like"}
-            titles |= {name: found.title for name, found in exchange.usable_formats().items()}
+            titles |= {name: found.title for name, found in exchange.FORMATS.usable().items()}
             st.selectbox(LABELS["format"], list(titles), format_func=titles.__getitem__, key="import-kind")
             field_error("format")
         st.file_uploader("File", ["csv", "jsonl", "json", "zip", "tsv", "txt"], key="import-file")
         field_error("file")
-        formats = exchange.usable_formats()
+        formats = exchange.FORMATS.usable()
         special = {field: found for found in formats.values() for field in found.options}
         _draw([field for field in import_options() if field not in special])
         for found in formats.values():
