@@ -191,7 +191,7 @@ def test_errors_that_cannot_be(tmp_path: Path, error: str, said: str) -> None:
 
 def test_a_header_may_stand_on_top(tmp_path: Path) -> None:
     header = "username,system,itemId,itemType,srcLang,trgLang,score,timeStart,timeEnd\n"
-    assert len(read_appraise(written(tmp_path, header + BY_SEGMENT)).placed.ratings) == 8
+    assert len(read_appraise(written(tmp_path, header + BY_SEGMENT)).ratings) == 8
 
 
 def test_texts_come_from_files(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ MTURK = (
 
 # PAIR-HIT-DOCUMENT-ITEM.N_N of the documents of 2021, whose item is of one HIT and system
 MTURK_PLACE = re.compile(r"[^-]+-[^-]+-\d+-(?P<document>\d+)-\d+\.\d+_(?P<segment>\d+)")
+TRUTH = {"True": True, "False": False}
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 PRACTICE = "tutorial"  # in the name of a document
@@ -163,18 +164,11 @@ class Rated:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Ratings by their segments within documents."""
-
-    ratings: tuple[Rated, ...]
-    per_document: bool  # whether the campaign calls documents DOCUMENT#SYSTEM
-    guessed: int = 0  # ratings of parts that may be a document's beginning or its end
-
-
-@dataclass(frozen=True)
 class AppraiseFile:
     name: str
-    placed: Placed
+    ratings: tuple[Rated, ...]  # by their segments within documents
+    per_document: bool  # whether the campaign calls documents DOCUMENT#SYSTEM
+    guessed: int  # ratings of parts that may be a document's beginning or its end
     sent_twice: tuple[int, ...]  # lines that differ from an earlier one at most in their end, left out
     left_out: Mapping[tuple[str, str], Counter[str]]  # by language pair: what else
     crowd: bool  # of Mechanical Turk
@@ -182,7 +176,7 @@ class AppraiseFile:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        return sorted({rating.pair for rating in self.placed.ratings})
+        return sorted({rating.pair for rating in self.ratings})
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
@@ -220,7 +214,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None =
         raise InputError(f"{path.name}: no scores of segments in it")
     crowd, has_errors = "HIT" in names, "errors" in names
     placed = within_documents(ratings)
-    return AppraiseFile(path.name, placed, tuple(sent_twice), left_out, crowd, has_errors)
+    return AppraiseFile(path.name, *placed, tuple(sent_twice), left_out, crowd, has_errors)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -231,8 +225,12 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
         raise InputError(f"{path.name}: an empty file")
     if first[1][0].split()[0:1] == [MTURK_HEADER]:
         for line, text in enumerate(read_text(path).split("\n")[1:], start=2):
-            if cells := [cell.strip('"') for cell in text.replace(",", " ").split()]:
-                yield line, MTURK, _of_crowd(path.name, line, cells)
+            cells = [cell.strip('"') for cell in text.replace(",", " ").split()]
+            if cells and len(cells) != len(MTURK):
+                found = counted(len(cells), "field")
+                raise InputError(f"{path.name}, line {line}: found {found}; allowed: {len(MTURK)}")
+            if cells:
+                yield line, MTURK, cells
         return
     if first[1][0] in HEADERS:
         first = next(records, None)  # releases keep the header in another file; users may have put it on top
@@ -263,12 +261,6 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-def _of_crowd(file: str, line: int, cells: list[str]) -> list[str]:
-    if len(cells) != len(MTURK):
-        raise InputError(f"{file}, line {line}: found {counted(len(cells), 'field')}; allowed: {len(MTURK)}")
-    return cells
-
-
 def _fields(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
     """A line's; the crowd's files may have the document within the segment."""
     fields = dict(zip(names, cells, strict=True))
@@ -290,7 +282,7 @@ class _Reading:
     def left_out(self) -> str | None:
         """What the line is that no campaign keeps; None for a score of an output."""
         document = self.cells.get("document", "")
-        if "is document" in self.cells and self.field("is document", _truth, "True or False"):
+        if "is document" in self.cells and self.field("is document", TRUTH.__getitem__, "True or False"):
             return "scores of whole documents"
         if PRACTICE in document:
             return "scores of practice (tutorials)"
@@ -301,7 +293,7 @@ class _Reading:
     def field(self, name: str, parse: Callable[[str], T], allowed: str) -> T:
         try:
             return parse(self.cells[name])
-        except ValueError:
+        except (ValueError, KeyError):  # of a parser, or of a table of what is allowed
             cell = self.cells[name]
             raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 
@@ -328,7 +320,7 @@ class _Reading:
     def rated(self, line: int, left: Counter[str]) -> Rated:
         mturk = "HIT" in self.cells
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
-        kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
+        kind = self.field("type", types.__getitem__, f"one of {', '.join(types)}")
         scale = (
             f"a whole number from 0 to 100 ({option('rater-statistics')} FILE turns standardised scores back)"
         )
@@ -385,8 +377,10 @@ def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any =
     return {**place, "severity": severity, "category": category, **prefilled}
 
 
-def within_documents(ratings: Sequence[Rated]) -> Placed:
-    """ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
+def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool, int]:
+    """Return the ratings, whether documents are called DOCUMENT#SYSTEM, and how many ratings are guesses.
+
+    ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
     a rater's items throughout, a document's one after another. Here a segment is its place in the part of
     the document that the campaign has, from 1, so that systems share segments. Others stay as they are: files
     of 2024 number a segment as the test set does, DOCUMENT#bad1, too.
@@ -399,7 +393,7 @@ def within_documents(ratings: Sequence[Rated]) -> Placed:
     """
     if not any(_of_system(rating) for rating in ratings):
         named = (replace(rating, document=rating.document.partition(PART)[0]) for rating in ratings)
-        return Placed(tuple(named), per_document=False)
+        return tuple(named), False, 0
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     begins: dict[str, int] = {}  # rater → the number of their first item
     for rating in ratings:
@@ -434,25 +428,13 @@ def within_documents(ratings: Sequence[Rated]) -> Placed:
         else rating
         for rating in ratings
     )
-    return Placed(tuple(placed), per_document=True, guessed=guessed)
+    return tuple(placed), True, guessed
 
 
 def _of_system(rating: Rated) -> bool:
     """DOCUMENT#SYSTEM; the system may have a prefix beside it (wmt23.SYSTEM)."""
     parts = rating.document.split(PART)
     return len(parts) > 1 and bool(parts[1]) and rating.system.endswith(parts[1])
-
-
-def _known(cell: str, known: dict[str, str]) -> str:
-    if cell not in known:
-        raise ValueError
-    return cell
-
-
-def _truth(cell: str) -> bool:
-    if cell not in ("True", "False"):
-        raise ValueError
-    return cell == "True"
 
 
 def _moment(cell: str) -> datetime:
@@ -513,7 +495,7 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
             about="source-language",
         )
     wanted = pair or pairs[0]
-    ratings = tuple(rating for rating in file.placed.ratings if rating.pair == wanted)
+    ratings = tuple(rating for rating in file.ratings if rating.pair == wanted)
     if not ratings:
         raise InputError(f"{file.name}: no scores of {'-'.join(wanted)}; it has {known}")
     return ratings
@@ -716,8 +698,8 @@ class _Texts:
         by_number = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, told)
         if self._lines is None:
             unique = len({segment for _, segment in self._segments}) == len(self._segments)
-            return by_number if unique and not self._file.placed.per_document else self._anew()
-        if self._file.placed.per_document:
+            return by_number if unique and not self._file.per_document else self._anew()
+        if self._file.per_document:
             return self._by_document(1)
         # numbers of the test set's lines tell by which number they begin
         other = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, 1 - by_number.first)
@@ -728,7 +710,7 @@ class _Texts:
 
     def _anew(self) -> Numbering[Segment]:
         """Without a file that says what lines a document has: a document after the other, as they appear."""
-        documents = list(dict.fromkeys(rating.document for rating in self._file.placed.ratings))
+        documents = list(dict.fromkeys(rating.document for rating in self._file.ratings))
         ordered = sorted(self._segments, key=lambda key: (documents.index(key[0]), key[1]))
         many = len({name for name, _ in ordered}) > 1
         if self._size is not None and (many or self._size[1] != len(ordered)):
@@ -896,7 +878,7 @@ class Appraise(Format):
                 "scores beside errors of MQM, from which its score follows": (
                     scores if isinstance(found, Mqm) else 0
                 ),
-                "scores of other language pairs": len(file.placed.ratings) - len(ratings),
+                "scores of other language pairs": len(file.ratings) - len(ratings),
                 "numbers of batches and items (--batch-info)": sum(rating.batch for rating in ratings),
                 "numbers and times of Mechanical Turk's tasks": len(ratings) if file.crowd else 0,
                 f"scores of {option('segment-scores')}, which only tell the campaign's lines": (
@@ -905,7 +887,7 @@ class Appraise(Format):
             }
         )
         notes = {
-            "ratings of incomplete documents, read as the documents' beginnings": file.placed.guessed,
+            "ratings of incomplete documents, read as the documents' beginnings": file.guessed,
             **reading.notes,
         }
         notices = (*texts.numbering.notes, *counts(notes, note=True))

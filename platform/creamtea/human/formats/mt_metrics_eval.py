@@ -26,9 +26,10 @@ Segment scores do not say who gave them: they become the ratings of one rater, n
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -52,7 +53,7 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import Place, checked_name, checked_text, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
-from creamtea.human.formats.ratings import CostError, Evidence, GivenRating, given_cost, made_elsewhere
+from creamtea.human.formats.ratings import Evidence, GivenRating, made_elsewhere
 from creamtea.human.formats.record import (
     Content,
     CountedScore,
@@ -376,17 +377,6 @@ class _Marked:
     errors: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """Of a rater on a cell: a value of the scale, or a payload."""
-
-    place: Place
-    cell: Cell
-    rater: str
-    value: str | None = None
-    payload: dict[str, Any] | None = None
-
-
 # ---------------------------------------------------------------- what to read
 def _pair(path: Path, facts: ImportFacts) -> str:
     if not path.is_dir():
@@ -528,11 +518,9 @@ def _marked(
 def _rating(place: Place, rater: str, written: str, left: Counter[str]) -> _Marked:
     try:
         errors = known_keys(json.loads(written), ("errors",), "marked errors", left)["errors"]
-        spans = [_span(**known_keys(error, ERROR_KEYS, "errors", left)) for error in errors]
+        spans = [_span(place, **known_keys(error, ERROR_KEYS, "errors", left)) for error in errors]
         return _Marked(place, checked_name(rater), spans)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        if isinstance(error, CostError):
-            raise InputError(f"{place}: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError(
             f'{place}: found {written[:60]!r}; allowed: {NONE}, or {{"errors": […]}} with start, '
             "end, category, severity, score and is_source_error"
@@ -540,6 +528,7 @@ def _rating(place: Place, rater: str, written: str, left: Counter[str]) -> _Mark
 
 
 def _span(
+    at: Place,
     start: int,
     end: int,
     category: str | None = None,
@@ -547,32 +536,42 @@ def _span(
     score: float | None = None,
     is_source_error: bool = False,
 ) -> dict[str, Any]:
-    """As a payload has it: the last character belongs to it, and nothing marked is an omission."""
+    """As a payload has it: the last character belongs to it, and nothing marked is an omission. `score` is
+    what the error costs. InputError for what no error can cost."""
+    number = isinstance(score, int | float) and not isinstance(score, bool)
+    if score is not None and not (number and 0 <= score < math.inf):
+        raise InputError(
+            f"{at}: score of an error: found {str(score)[:60]}; allowed: what it costs, 0 or more"
+        )
     place = {} if start == end else {"start": start, "end": end - 1}
     source = {"in_source": True} if is_source_error else {}
     names = category.split("/") if category else []
     severe = {"severity": severity or "undecided", "category": names}
-    return {**place, **source, **severe, **given_cost(score)}
+    return {**place, **source, **severe, **({} if score is None else {"cost": float(score)})}
 
 
-def _answers(
+Rating = Callable[..., GivenRating]  # of a place, cell and rater: a value of the scale, or a payload
+
+
+def _ratings(
+    rating_of: Rating,
     found: Protocol,
     name: str,
     scores: Mapping[Cell, _Score],
     marked: Mapping[Cell, Sequence[_Marked]],
-) -> tuple[list[_Answer], dict[str, int]]:
-    """The answers, and how many of what is not kept."""
-    answers = []
+) -> tuple[list[GivenRating], dict[str, int]]:
+    """The ratings, and how many of what is not kept."""
+    ratings = []
     if not found.marks_errors:
         for cell, score in scores.items():
             score.exact()  # a number
             if isinstance(found, SegmentScores):
-                answers.append(_Answer(score.place, cell, name, payload={"score": score.written}))
+                ratings.append(rating_of(score.place, cell, name, payload={"score": score.written}))
             else:
-                answers.append(_Answer(score.place, cell, name, value=score.written))
+                ratings.append(rating_of(score.place, cell, name, value=score.written))
         errors = sum(len(rating.errors) for each in marked.values() for rating in each)
-        return answers, {
-            f"segment scores with their raters: one rater, {name!r}, has them all": len(answers),
+        return ratings, {
+            f"segment scores with their raters: one rater, {name!r}, has them all": len(ratings),
             "marked errors": errors,
         }
     if not marked:
@@ -598,13 +597,13 @@ def _answers(
             own = {"score": _whole(scores[cell])}
         for rating in each:
             payload = {**own, "spans": rating.errors}
-            answers.append(_Answer(rating.place, cell, rating.rater, payload=payload))
+            ratings.append(rating_of(rating.place, cell, rating.rater, payload=payload))
     left = {
         "segment scores without marked errors": len(set(scores) - set(marked)),
     }
     if isinstance(found, Mqm):
         left["segment scores that are not what their errors cost"] = _differing(found, scores, marked)
-    return answers, left
+    return ratings, left
 
 
 def _whole(score: _Score) -> int:
@@ -726,23 +725,22 @@ class MtMetricsEval(Format):
             )
             for segment, system in cells
         ]
-        given, left = _answers(facts.find_protocol(protocol), name, scores, marked)
-        if not given:
-            raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
-        ratings = [
-            GivenRating(
-                place=answer.place,
-                rater=answer.rater,
-                item=positions[answer.cell],
-                system=answer.cell[1],
-                value=answer.value,
-                payload=answer.payload,
+
+        def rating_of(place: Place, cell: Cell, rater: str, **given: Any) -> GivenRating:
+            return GivenRating(
+                place=place,
+                rater=rater,
+                item=positions[cell],
+                system=cell[1],
                 assigned_at=now,
                 submitted_at=now,
                 rated_at=now,
+                **given,
             )
-            for answer in given
-        ]
+
+        ratings, left = _ratings(rating_of, facts.find_protocol(protocol), name, scores, marked)
+        if not ratings:
+            raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
         test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
         source, _, target = folder.pair.partition("-")
         made = made_elsewhere(

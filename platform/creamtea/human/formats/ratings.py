@@ -552,22 +552,6 @@ class Numbering(Generic[SegmentKey]):
         return counts({what: self.renumbered}, note=True)
 
 
-class CostError(ValueError):
-    """What a file calls the score of an error cannot be what an error costs."""
-
-
-def given_cost(score: Any) -> dict[str, float]:
-    """The `cost` of a span from what a file calls the error's score; nothing where that is missing.
-
-    CostError for what no error can cost.
-    """
-    if score is None:
-        return {}
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < math.inf:
-        raise CostError(f"score of an error: found {str(score)[:60]}; allowed: what it costs, 0 or more")
-    return {"cost": float(score)}
-
-
 def _spans_of(rating: GivenRating) -> list[Any]:
     """The marked errors as the file has them, checked or not."""
     spans = (rating.payload or {}).get("spans")
