@@ -37,7 +37,7 @@ POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder",
 TYPES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number
 MAX_CONFIG, MAX_VOCABULARY, MAX_SPM, MAX_HEADER = 1 << 20, 1 << 26, 1 << 26, 1 << 24  # bytes
 KNOWN_SHARE = 0.5  # the least share of a SentencePiece model's pieces in the vocabulary of the same model
-_PICKLES = ("pytorch_model.bin", "model.npz", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
+_PICKLES = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
 _CONVERT = (
     'python -c "from transformers import MarianMTModel as M; '
     "M.from_pretrained('FOLDER').save_pretrained('FOLDER', safe_serialization=True)\""
@@ -65,6 +65,8 @@ class MarianFolder:
     digest: str  # of all files that are read
     name: str  # "Helsinki-NLP/opus-mt-en-de"; the folder's, if it does not say
     licence: str  # "" where the folder does not state one
+    file: str = WEIGHTS  # that has the weights
+    spm: tuple[str, str] = SPM  # SentencePiece models of source and target
 
 
 def order(pieces: list[str], start: int | None = None) -> list[int]:
@@ -270,6 +272,15 @@ def _start(config: dict[str, Any], pieces: list[str]) -> int:
 
 def check_pieces(path: Path, vocabulary: list[str]) -> None:
     """Refuse a SentencePiece model of another vocabulary: every piece of a text would be unknown."""
+    pieces = pieces_of(path)
+    known = len({*pieces} & {*vocabulary})
+    if known < KNOWN_SHARE * len({*pieces}):
+        found = f"{path.name} has {counted(len(pieces), 'piece')}, of which the vocabulary has {known:,}"
+        raise UnusableModel(found, "files of one model")
+
+
+def pieces_of(path: Path) -> list[str]:
+    """Return the pieces of a SentencePiece model by their ids."""
     with open_regular(path) as file:
         content = file.read(MAX_SPM + 1)
     try:
@@ -282,10 +293,7 @@ def check_pieces(path: Path, vocabulary: list[str]) -> None:
         pieces = []
     if not pieces:
         raise UnusableModel(f"{path.name} is not a SentencePiece model", "the model that segments this side")
-    known = len({*pieces} & {*vocabulary})
-    if known < KNOWN_SHARE * len({*pieces}):
-        found = f"{path.name} has {counted(len(pieces), 'piece')}, of which the vocabulary has {known:,}"
-        raise UnusableModel(found, "files of one model")
+    return pieces
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
@@ -382,7 +390,9 @@ def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
             return [(source,), (target,), (output,)]
 
 
-def _expected(size: TransformerArchitecture, vocabularies: tuple[int, int]) -> Iterator[tuple[str, Any]]:
+def expected_shapes(
+    size: TransformerArchitecture, vocabularies: tuple[int, int]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield all tensors but embeddings, with their shapes."""
     d, inner = size.width, size.feed_forward
     for side, layers, attentions in (
@@ -409,7 +419,7 @@ def _check_weights(
     path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
 ) -> frozenset[str]:
     """Return the names of the tensors of a file that has all expected ones and no others."""
-    tensors, expected = _header(path), dict(_expected(size, vocabularies))
+    tensors, expected = _header(path), dict(expected_shapes(size, vocabularies))
     embeddings = embedding_names(size)
     missing = [name for name in expected if name not in tensors]
     missing += [names[0] for names in embeddings if not {*names} & {*tensors}]

@@ -14,7 +14,8 @@ from pathlib import Path
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
 from creamtea.files import HEAD, open_regular, other_than_text, unpacked
-from creamtea.marian import MarianFolder, UnusableModel, read_folder
+from creamtea.marian import MarianFolder, UnusableModel
+from creamtea.marian_npz import read_marian
 from creamtea.methods.architectures import TransformerArchitecture
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
@@ -157,7 +158,7 @@ class DataFiles:
 
         A folder that cannot be used is one mistake, however often it is asked for.
         """
-        path, read = spec.path, read_folder if isinstance(spec, ImportedModel) else read_shipped
+        path, read = spec.path, read_marian if isinstance(spec, ImportedModel) else read_shipped
         if self.root is None or self._refused(key, path):
             return ""
         if path not in self._models:

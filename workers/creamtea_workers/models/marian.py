@@ -1,4 +1,4 @@
-"""A model in MarianMT format as one of ours: the same numbers, in other places.
+"""A model in MarianMT format, or of Marian itself, as one of ours: the same numbers, in other places.
 
 The decoder of Marian begins with its pad, whose embedding is the row of our bos. Our pad and bos cannot be
 produced: their logits are `NEVER`. Marian itself has no pad among its outputs; transformers has, and forbids
@@ -8,13 +8,15 @@ it only after the softmax, so that its log-probabilities are lower by what it gi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import torch
 from safetensors import safe_open
 from torch import Tensor
 
 from creamtea.errors import StepError
-from creamtea.marian import BIAS, SPM, WEIGHTS, MarianFolder, embedding_names, order
+from creamtea.marian import BIAS, MarianFolder, embedding_names, order
+from creamtea.marian_npz import load_array
 from creamtea.methods.objectives import Softmax
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.models.base import Model
@@ -33,7 +35,8 @@ def load_marian(marian: MarianFolder) -> tuple[Model, ModelConfig, MarianSubword
         for own, names in zip(ids, (marian.source, marian.target), strict=True)
     ]
     assert pieces[1] is not None
-    subwords = MarianSubwords([(marian.folder / name).read_bytes() for name in SPM], pieces[0], pieces[1])
+    models = [(marian.folder / name).read_bytes() for name in marian.spm]
+    subwords = MarianSubwords(models, pieces[0], pieces[1])
     source = None if pieces[0] is None else SourceVocabulary(size=len(pieces[0]), bracketed=0)
     config = ModelConfig(
         objective=Softmax(kind="softmax"),
@@ -43,10 +46,12 @@ def load_marian(marian: MarianFolder) -> tuple[Model, ModelConfig, MarianSubword
         source_vocabulary=source,
     )
     model = build_model(config)
-    with safe_open(marian.folder / WEIGHTS, framework="pt") as file:
+    with ExitStack() as stack:
+        path = marian.folder / marian.file
+        file = None if path.suffix == ".npz" else stack.enter_context(safe_open(path, framework="pt"))
 
         def read(name: str) -> Tensor:
-            weight: Tensor = file.get_tensor(name)
+            weight = torch.from_numpy(load_array(path, name)) if file is None else file.get_tensor(name)
             return weight.float()
 
         state = dict(_weights(marian, read))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.marian import UnusableModel, read_folder
+from creamtea.marian import UnusableModel
+from creamtea.marian_npz import read_marian
 from creamtea.shipped import ShippedFolder, read_shipped
 from creamtea.steps.systems import ImportModelParams
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
@@ -24,7 +25,7 @@ def run(context: StepContext[ImportModelParams]) -> StepResult:
     params = context.params
     place = Path(context.locations[params.path])
     try:
-        found = read_shipped(place) if params.ctranslate2 else read_folder(place)
+        found = read_shipped(place) if params.ctranslate2 else read_marian(place)
     except UnusableModel as error:
         raise StepError(f"{params.path}: {error}") from None
     if found.digest != params.digest:

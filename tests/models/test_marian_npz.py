@@ -1,0 +1,295 @@
+"""Models as Marian writes them: the same numbers as the MarianMT folder that they come from, and refusals."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+import yaml
+from marian_folders import SIDES, make_folder, random_weights
+from safetensors.numpy import load_file, save_file
+from step_context import Context
+
+from creamtea.marian import UnusableModel, read_folder
+from creamtea.marian_npz import read_marian
+from creamtea.steps.systems import IMPORT_MODEL
+from creamtea_workers.corpora.marian_subwords import MarianSubwords
+from creamtea_workers.models.interface import BOS, EOS, output_logits
+from creamtea_workers.models.marian import load_marian
+from creamtea_workers.objectives import build_objective
+from creamtea_workers.search.greedy import GreedySearch
+from creamtea_workers.search.translator import Translator
+from creamtea_workers.selection.full import FullSelector
+
+APART = {"share_encoder_decoder_embeddings": False}
+KINDS: dict[str, dict[str, Any]] = {
+    "tied": {},
+    "half": {**APART, "separate_vocabs": True, "activation_function": "relu", "more_sources": 20},
+    "untied": {**APART, "tie_word_embeddings": False},
+}
+Arrays = dict[str, Any]
+
+
+def settings_of(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings that Marian stores, of transformers' configuration."""
+    shared, tied = config["share_encoder_decoder_embeddings"], config["tie_word_embeddings"]
+    return {
+        "type": "transformer", "dim-emb": config["d_model"], "dec-depth": config["decoder_layers"],
+        "enc-depth": config["encoder_layers"], "transformer-heads": config["encoder_attention_heads"],
+        "transformer-dim-ffn": config["encoder_ffn_dim"], "transformer-preprocess": "",
+        "transformer-postprocess": "dan", "transformer-postprocess-emb": "d",
+        "transformer-ffn-activation": config["activation_function"], "transformer-ffn-depth": 2,
+        "transformer-decoder-autoreg": "self-attention", "transformer-tied-layers": [],
+        "transformer-train-position-embeddings": False, "transformer-no-projection": False,
+        "layer-normalization": False, "right-left": False, "ulr-dim-emb": 0, "lemma-dim-emb": 0,
+        "tied-embeddings-all": shared, "tied-embeddings": tied and not shared, "version": "v1.12.0",
+        "dim-vocabs": [config["vocab_size"] - 1, config["decoder_vocab_size"] - 1],
+    }  # fmt: skip
+
+
+def arrays_of(folder: Path, config: dict[str, Any]) -> Arrays:
+    """The arrays that Marian stores, of a MarianMT folder's weights; written out name by name."""
+    weights, arrays = load_file(folder / "model.safetensors"), {}
+    arrays["decoder_ff_logit_out_b"] = weights["final_logits_bias"][:, :-1]
+    if config["share_encoder_decoder_embeddings"]:
+        arrays["Wemb"] = weights["model.shared.weight"][:-1]
+    else:
+        for side in ("encoder", "decoder"):
+            arrays[f"{side}_Wemb"] = weights[f"model.{side}.embed_tokens.weight"][:-1]
+    if "lm_head.weight" in weights:
+        arrays["decoder_ff_logit_out_W"] = weights["lm_head.weight"][:-1].T
+    for side in ("encoder", "decoder"):
+        for layer in range(config[f"{side}_layers"]):
+            theirs, ours = f"model.{side}.layers.{layer}", f"{side}_l{layer + 1}"
+            attentions = {"self": "self_attn"} | ({"context": "encoder_attn"} if side == "decoder" else {})
+            for short, long in attentions.items():
+                for letter, part in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("o", "out_proj")):
+                    arrays[f"{ours}_{short}_W{letter}"] = weights[f"{theirs}.{long}.{part}.weight"].T
+                    arrays[f"{ours}_{short}_b{letter}"] = weights[f"{theirs}.{long}.{part}.bias"][None]
+                norm = f"{theirs}.{long}_layer_norm"
+                arrays[f"{ours}_{short}_Wo_ln_scale"] = weights[f"{norm}.weight"][None]
+                arrays[f"{ours}_{short}_Wo_ln_bias"] = weights[f"{norm}.bias"][None]
+            for number in (1, 2):
+                arrays[f"{ours}_ffn_W{number}"] = weights[f"{theirs}.fc{number}.weight"].T
+                arrays[f"{ours}_ffn_b{number}"] = weights[f"{theirs}.fc{number}.bias"][None]
+            arrays[f"{ours}_ffn_ffn_ln_scale"] = weights[f"{theirs}.final_layer_norm.weight"][None]
+            arrays[f"{ours}_ffn_ffn_ln_bias"] = weights[f"{theirs}.final_layer_norm.bias"][None]
+    return arrays
+
+
+def save(path: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    text = yaml.safe_dump(settings).encode() + b"\0"
+    content = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
+    np.savez(path, **content, **{"special:model.yml": np.frombuffer(text, np.int8)})
+
+
+def make_marian(root: Path, **changes: Any) -> tuple[Path, Arrays, dict[str, Any]]:
+    """Write root/hf, and of the same weights root/marian with model.npz, decoder.yml and vocabularies."""
+    config = make_folder(root / "hf", **changes)
+    folder = root / "marian"
+    folder.mkdir()
+    names = []
+    for side, file in (("source", "vocab.json"), ("target", "target_vocab.json")):
+        shutil.copyfile(root / "hf" / f"{side}.spm", folder / f"{side}.spm")
+        own = root / "hf" / (file if (root / "hf" / file).exists() else "vocab.json")
+        ids = {piece: id_ for piece, id_ in json.loads(own.read_text()).items() if piece != "<pad>"}
+        names.append(f"{own.stem}.yml")
+        (folder / names[-1]).write_text(yaml.safe_dump(ids, allow_unicode=True))
+    if not changes.get("separate_vocabs"):
+        names = ["vocab.yml"] * 2
+    (folder / "decoder.yml").write_text(yaml.safe_dump({"models": ["model.npz"], "vocabs": names}))
+    arrays, settings = arrays_of(root / "hf", config), settings_of(config)
+    save(folder / "model.npz", arrays, settings)
+    return folder, arrays, settings
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.inference_mode()
+def test_logits_and_outputs_are_those_of_the_marianmt_folder(tmp_path: Path, kind: str) -> None:
+    folder, _, _ = make_marian(tmp_path, **KINDS[kind])
+    given = [load_marian(read_folder(tmp_path / "hf")), load_marian(read_marian(folder / "model.npz"))]
+    lines = [*SIDES["source"], "the garden", "ж"]
+    sources = [subwords.encode_lines(lines) for _, _, subwords in given]
+    assert sources[0] == sources[1]
+    assert given[0][1] == given[1][1]
+    logits, outputs = [], []
+    for model, config, subwords in given:
+        hidden = model.decode(
+            model.encode(torch.tensor([[*sources[0][0], EOS]])), torch.tensor([[BOS, 6, 9]])
+        )
+        logits.append(output_logits(model, hidden))
+        objective = build_objective(config.objective)
+        translator = Translator(model, objective, FullSelector(), GreedySearch())
+        outputs.append([subwords.decode(one.hypothesis.tokens) for one in translator.translate(sources[0])])
+    assert torch.allclose(logits[0], logits[1], atol=1e-5, rtol=0)
+    assert outputs[0] == outputs[1]
+    assert len(set(outputs[0])) > 1
+
+
+def test_a_folder_with_a_vocabulary_of_sentencepiece(tmp_path: Path) -> None:
+    """Marian's own SentencePiece vocabularies: one model segments both sides, and its ids are Marian's."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*SIDES["source"], *SIDES["target"]]), model_writer=model, vocab_size=60,
+        model_type="unigram", hard_vocab_limit=False, eos_id=0, unk_id=1, bos_id=-1, minloglevel=2,
+    )  # fmt: skip
+    config = make_folder(tmp_path / "hf")
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    size = processor.get_piece_size()
+    pieces = [processor.id_to_piece(id_) for id_ in range(size)]
+    config |= {"vocab_size": size + 1, "decoder_vocab_size": size + 1, "pad_token_id": size}
+    config |= {"decoder_start_token_id": size}
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    ids = {piece: id_ for id_, piece in enumerate([*pieces, "<pad>"])}
+    (tmp_path / "hf" / "vocab.json").write_text(json.dumps(ids))
+    save_file(random_weights(config), tmp_path / "hf" / "model.safetensors")
+    for name in ("source.spm", "target.spm"):
+        (tmp_path / "hf" / name).write_bytes(model.getvalue())
+    folder = tmp_path / "marian"
+    folder.mkdir()
+    (folder / "vocab.spm").write_bytes(model.getvalue())
+    save(folder / "model.npz", arrays_of(tmp_path / "hf", config), settings_of(config))
+    params = {"marian": "model", "digest": read_marian(folder).digest}
+    Context(IMPORT_MODEL, params, {}, tmp_path / "import", locations={"model": str(folder)}).run()
+    imported = load_file(tmp_path / "import" / "model.safetensors")
+    own, _, subwords = load_marian(read_folder(tmp_path / "hf"))
+    assert imported.keys() == own.state_dict().keys()
+    for name, weight in own.state_dict().items():
+        assert np.array_equal(weight.numpy(), imported[name]), name
+    again = MarianSubwords.load(tmp_path / "import" / "marian_subwords.json")
+    assert again.encode_lines(SIDES["source"]) == subwords.encode_lines(SIDES["source"])
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def with_setting(**changes: Any) -> Callable[[Path, Arrays, dict[str, Any]], None]:
+    def change(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+        named = {key.replace("_", "-"): value for key, value in changes.items()}
+        save(folder / "model.npz", arrays, {**settings, **named})
+
+    return change
+
+
+def with_array(**changes: Any) -> Callable[[Path, Arrays, dict[str, Any]], None]:
+    """`None` takes an array out."""
+
+    def change(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+        kept = {name: values for name, values in {**arrays, **changes}.items() if values is not None}
+        save(folder / "model.npz", kept, settings)
+
+    return change
+
+
+class Ran:
+    """Writes a file if it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, ("touch ran",)
+
+
+def pickled(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    save(folder / "model.npz", {**arrays, "Wemb": np.array([Ran()], dtype=object)}, settings)
+
+
+def rewritten(change: Callable[[bytes], bytes]) -> Callable[[Path, Arrays, dict[str, Any]], None]:
+    def rewrite(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+        path = folder / "model.npz"
+        path.write_bytes(change(path.read_bytes()))
+
+    return rewrite
+
+
+def huge(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    """50 GB of zeros in an array's header, of which the file has none."""
+    with zipfile.ZipFile(folder / "model.npz", "a") as file, file.open("huge.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(
+            member, {"descr": "<f4", "fortran_order": False, "shape": (12_500_000_000,)}
+        )
+
+
+def compressed(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    """A few kilobytes that unpack to 50 MB."""
+    np.savez_compressed(folder / "model.npz", Wemb=np.zeros((12_500_000, 1), np.float32))
+
+
+def renamed_vocabulary(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    (folder / "decoder.yml").write_text("vocabs: [vocab.fsv, vocab.fsv]\n")
+
+
+def outside(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    (folder / "decoder.yml").write_text("vocabs: [../hf/vocab.yml, vocab.yml]\n")
+
+
+def linked(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    (folder / "vocab.yml").rename(folder.parent / "outside.yml")
+    (folder / "vocab.yml").symlink_to(folder.parent / "outside.yml")
+
+
+HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] = {
+    "an RNN": (with_setting(type="s2s"), r'type "s2s" in model\.npz, a part that does not map'),
+    "SSRUs": (with_setting(transformer_decoder_autoreg="rnn"), 'decoder-autoreg "rnn" .* not map'),
+    "layers before": (with_setting(transformer_preprocess="n"), 'transformer-preprocess "n" .* not map'),
+    "a final norm": (with_setting(transformer_postprocess_top="n"), 'transformer-postprocess-top "n" .* not'),
+    "an activation": (with_setting(transformer_ffn_activation="prelu"), "ffn-activation .* not map"),
+    "factors": (with_setting(lemma_dim_emb=8), "lemma-dim-emb 8 .* not map"),
+    "a factored vocabulary": (renamed_vocabulary, r"vocab\.fsv.* in decoder\.yml, a part that does not map"),
+    "trained positions": (with_setting(transformer_train_position_embeddings=True), "embeddings true"),
+    "tied layers": (with_setting(transformer_tied_layers=[1, 1]), "transformer-tied-layers a list of 2"),
+    "another feed-forward": (with_setting(transformer_decoder_dim_ffn=7), "transformer-decoder-dim-ffn"),
+    "sizes that are none": (with_setting(dim_emb=-1), "width -1"),
+    "stored positions": (with_array(Wpos=np.zeros((4, 16), np.float32)), "Wpos in .* does not map"),
+    "a missing array": (with_array(encoder_l1_ffn_W1=None), r"no encoder_l1_ffn_W1 in model\.npz"),
+    "a wrong shape": (
+        with_array(encoder_l1_ffn_W1=np.zeros((3, 16), np.float32)),
+        "ffn_W1 in .* is 3 × 16; allowed: 16 × 24",
+    ),
+    "another vocabulary": (with_array(Wemb=np.zeros((9, 16), np.float32)), "Wemb in .* is 9 × 16; allowed"),
+    "int8": (with_array(Wemb=np.zeros((9, 16), np.int8)), "Wemb in .* has numbers of type int8"),
+    "pickled objects": (pickled, "Wemb in .* holds pickled objects, which can run programs"),
+    "cut off": (rewritten(lambda content: content[:-200]), "damaged, cut off, or not an .npz file"),
+    "its middle changed": (
+        rewritten(lambda content: content.replace(b"NUMPY", b"numpy")),
+        "damaged, cut off, or not an .npz file",
+    ),
+    "a text": (rewritten(lambda content: b"hello"), "damaged, cut off, or not an .npz file"),
+    "50 GB declared": (huge, "damaged, cut off, or not an .npz file"),
+    "compressed": (compressed, r"declares 50,0[\d,]+ bytes of arrays and has"),
+    "no settings": (
+        lambda folder, arrays, _: np.savez(folder / "model.npz", **arrays), "no readable special:model",
+    ),
+    "settings that are no YAML": (
+        lambda folder, arrays, _: np.savez(
+            folder / "model.npz", **{"special:model.yml": np.frombuffer(b"[\0", np.int8)}
+        ),
+        "is not YAML with keys and values",
+    ),
+    "two models": (
+        lambda folder, arrays, _: shutil.copyfile(folder / "model.npz", folder / "b.npz"),
+        r"2 \.npz files in",
+    ),
+    "a vocabulary elsewhere": (outside, "in decoder.yml, a part that does not map"),
+    "a link out of the folder": (linked, "a link that leads out of the folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files_and_what_does_not_map_have_one_message_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    change, message = HOSTILE[case]
+    change(*make_marian(tmp_path))
+    with pytest.raises(UnusableModel, match=message):
+        read_marian(tmp_path / "marian")
+    assert not Path("ran").exists()
