@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from creamtea_workers.models.tree import Nodes
+
 Part = tuple[Tensor, Tensor, Tensor]  # keys (N, S, D), values (N, S, 2D), mask (N, S) of an attention
 
 
@@ -43,34 +45,9 @@ class RnnState:
         self.sentences = sentences
 
 
-class RnnTree:
-    """`Tree` of `creamtea_workers.models.interface`: the state after each node's last token. The tables grow
-    by doubling."""
+class RnnTree(Nodes):
+    """`Tree` of `creamtea_workers.models.interface`. Its table: the state after each node's last token."""
 
     def __init__(self, rows: Tensor, source: Source, max_length: int) -> None:
-        self.source, self.max_length = source, max_length
-        self.rows = rows.clone()  # (M, F)
-        self.sentences = torch.arange(len(rows), device=rows.device)  # (M,)
-        self.depths = torch.zeros_like(self.sentences)  # (M,) tokens
-        self._free: list[int] = []
-
-    def free(self, nodes: Sequence[int]) -> None:
-        self._free.extend(nodes)
-
-    def add(self, parents: Tensor) -> tuple[list[int], Tensor]:
-        """New nodes below `parents` (N,), and the same as a tensor; their rows are still to be written.
-        ValueError beyond `max_length` tokens."""
-        depths = self.depths[parents] + 1
-        if int(depths.max()) > self.max_length:
-            raise ValueError(f"a tree of max_length {self.max_length} has no room for another position")
-        while len(self._free) < len(parents):
-            used = len(self.rows)
-            self._free.extend(range(2 * used - 1, used - 1, -1))  # the lowest place is used first
-            self.rows, self.sentences, self.depths = (
-                torch.cat([table, torch.zeros_like(table)])
-                for table in (self.rows, self.sentences, self.depths)
-            )
-        nodes = [self._free.pop() for _ in range(len(parents))]
-        places = torch.tensor(nodes, device=parents.device)
-        self.sentences[places], self.depths[places] = self.sentences[parents], depths
-        return nodes, places
+        super().__init__(len(rows), max_length, [rows.clone()])
+        self.source = source

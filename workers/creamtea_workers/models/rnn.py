@@ -280,10 +280,10 @@ class Rnn(Model):
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         assert isinstance(tree, RnnTree)
-        nodes, places = tree.add(parents)
-        source = tree.source.select(tree.sentences[places])
-        tree.rows[places] = self.advance(self.embedding(tokens), tree.rows[parents], source)
-        return tree.rows[places, -self.width :], nodes
+        nodes, places = tree.place(parents)
+        source, (table,) = tree.source.select(tree.sentences[places]), tree.tables
+        table[places] = self.advance(self.embedding(tokens), table[parents], source)
+        return table[places, -self.width :], nodes
 
 
 def moved_up(source: Tensor, kept: Tensor) -> Tensor:

@@ -20,8 +20,38 @@ from torch import Tensor
 from creamtea_workers.models.interface import Memory
 
 
-class DecoderTree:
-    """The tables of the nodes' places; they grow by doubling."""
+class Nodes:
+    """The places of a tree's nodes, and tables with a row for each place, which grow by doubling."""
+
+    def __init__(self, sentences: int, max_length: int, tables: Sequence[Tensor]) -> None:
+        """`tables` (B, F): the rows of the empty prefixes."""
+        self.max_length, self.tables = max_length, list(tables)  # (M, F) each
+        self.sentences = torch.arange(sentences, device=tables[0].device)  # (M,)
+        self.depths = torch.zeros_like(self.sentences)  # (M,) tokens
+        self._free: list[int] = []
+
+    def free(self, nodes: Sequence[int]) -> None:
+        self._free.extend(nodes)
+
+    def place(self, parents: Tensor) -> tuple[list[int], Tensor]:
+        """New nodes below `parents` (N,), and the same as a tensor; their rows are still to be written.
+        ValueError beyond `max_length` tokens."""
+        depths = self.depths[parents] + 1
+        if int(depths.max()) > self.max_length:
+            raise ValueError(f"a tree of max_length {self.max_length} has no room for another position")
+        while len(self._free) < len(parents):
+            used = len(self.sentences)
+            self._free.extend(range(2 * used - 1, used - 1, -1))  # the lowest place is used first
+            self.tables = [_doubled(table) for table in self.tables]
+            self.sentences, self.depths = _doubled(self.sentences), _doubled(self.depths)
+        nodes = [self._free.pop() for _ in range(len(parents))]
+        places = torch.tensor(nodes, device=parents.device)
+        self.sentences[places], self.depths[places] = self.sentences[parents], depths
+        return nodes, places
+
+
+class DecoderTree(Nodes):
+    """Of a Transformer: a table for each layer, and a last one, the paths (M, L) to the nodes."""
 
     def __init__(
         self, memory: Memory, max_length: int, cross: Sequence[Tensor], heads: int, recurrent: bool = False
@@ -29,35 +59,23 @@ class DecoderTree:
         """`cross`: each layer's keys and values of the encoder's output (2, B, H, S, E); `recurrent`: the
         layers keep a cell (D, fp32 or wider) per token, not keys and values (2D)."""
         sentences, _, width = memory.hidden.shape
-        device = memory.hidden.device
-        self.max_length, self.heads = max_length, heads
-        self.cross = list(cross)
+        self.heads, self.cross = heads, list(cross)
         self.mask = memory.mask if bool((~memory.mask).any()) else None  # (B, S)
         dtype = memory.hidden.dtype
         if recurrent:
             dtype = torch.promote_types(dtype, torch.float32)
         row = memory.hidden.new_zeros(sentences, width if recurrent else 2 * width, dtype=dtype)
-        self.tables = [row.clone() for _ in cross]  # (M, 2D or D) per layer; an empty prefix has zeros
-        self.sentences = torch.arange(sentences, device=device)  # (M,)
-        self.depths = torch.zeros(sentences, dtype=torch.long, device=device)  # (M,) tokens
-        self.paths = torch.zeros(sentences, max_length, dtype=torch.long, device=device)  # (M, L)
-        self._free: list[int] = []
-
-    def free(self, nodes: Sequence[int]) -> None:
-        self._free.extend(nodes)
+        paths = torch.zeros(sentences, max_length, dtype=torch.long, device=row.device)
+        # per layer (M, 2D or D), zeros of an empty prefix
+        super().__init__(sentences, max_length, [*(row.clone() for _ in cross), paths])
 
     def add(self, parents: Tensor) -> TreeStep:
         """Places for one new node below each of `parents` (N,). ValueError beyond `max_length` tokens."""
-        while len(self._free) < len(parents):
-            self._double()
-        nodes = [self._free.pop() for _ in range(len(parents))]
-        places = torch.tensor(nodes, device=parents.device)
-        depths, sentences, paths = self.depths[parents], self.sentences[parents], self.paths[parents]
-        longest = int(depths.max()) + 1
-        if longest > self.max_length:
-            raise ValueError(f"a tree of max_length {self.max_length} has no room for another position")
+        nodes, places = self.place(parents)
+        depths, sentences, paths = self.depths[parents], self.sentences[parents], self.tables[-1][parents]
         paths.scatter_(1, depths.unsqueeze(1), places.unsqueeze(1))
-        self.sentences[places], self.depths[places], self.paths[places] = sentences, depths + 1, paths
+        self.tables[-1][places] = paths
+        longest = int(depths.max()) + 1
         on_path = torch.arange(longest, device=depths.device) <= depths.unsqueeze(1)  # (N, T)
         return TreeStep(
             tree=self,
@@ -70,13 +88,6 @@ class DecoderTree:
             own_mask=on_path[:, None, None, :],
             mask=None if self.mask is None else self.mask[sentences][:, None, None, :],
         )
-
-    def _double(self) -> None:
-        used = len(self.sentences)
-        self._free.extend(range(2 * used - 1, used - 1, -1))  # the lowest place is used first
-        self.tables = [_doubled(table) for table in self.tables]
-        self.sentences, self.depths = _doubled(self.sentences), _doubled(self.depths)
-        self.paths = _doubled(self.paths)
 
 
 @dataclass(frozen=True)
