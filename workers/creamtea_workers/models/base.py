@@ -8,53 +8,28 @@ from torch import Tensor, nn
 
 from creamtea_workers.models.fixed import FixedState
 from creamtea_workers.models.graphs import Graphs, New
-from creamtea_workers.models.interface import Memory, State, Tree
+from creamtea_workers.models.interface import Memory, Projection, TranslationModel
 from creamtea_workers.models.recorded import Recorder
 
 
-class Model(nn.Module):
-    """See `creamtea_workers.models.interface.TranslationModel`."""
+class Model(nn.Module, TranslationModel):
+    """What all architectures share."""
 
-    vocabulary_size: int
     output_bias: nn.Parameter  # (V,)
     nvs: Callable[[Memory], Tensor] | None
-    # what `models.inference` changes: how logits are made of hidden vectors, and whether batches may be
-    # padded; not where rounding, which padding changes, could change an output (int8)
-    projection: Callable[[Tensor], Tensor] | None = None
+    # what `models.inference` changes
+    projection: Projection | None = None
     may_pad = True
     kept = 0
     recorder: Recorder | None = None  # of what a training replays on a GPU
     graphs: Graphs | None = None  # of what a translation replays on a GPU
     fixed_encoder = False  # whether `encode` reads nothing back, so that it can be replayed
 
-    @property
-    def output_weight(self) -> Tensor:
-        """(V, D)"""
-        raise NotImplementedError
-
     def scale_logits(self, factor: float) -> None:
         """Before training, where logits start larger than some objectives can use (Transformers)."""
 
     def change_logits(self, factor: float, shift: float) -> None:
         """Make every logit `factor` times what it is, plus `shift` (Transformers)."""
-        raise NotImplementedError
-
-    def encode(self, source: Tensor) -> Memory:
-        raise NotImplementedError
-
-    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def start(self, memory: Memory, max_length: int) -> State:
-        raise NotImplementedError
-
-    def step(self, tokens: Tensor, state: State) -> Tensor:
-        raise NotImplementedError
-
-    def start_tree(self, memory: Memory, max_length: int) -> Tree:
-        raise NotImplementedError
-
-    def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         raise NotImplementedError
 
     # Decoding with a state of fixed shape (`models.fixed`).

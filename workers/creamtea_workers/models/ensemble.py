@@ -61,7 +61,7 @@ class Ensemble:
 
     def __init__(self, models: Sequence[TranslationModel], objective: Objective) -> None:
         self.models, self.objective = models, objective
-        self.vocabulary_size = models[0].vocabulary_size
+        self.vocabulary_size, self.output_bias = models[0].vocabulary_size, models[0].output_bias
         self.kept = sum(model.kept for model in models)
         self.may_pad = all(model.may_pad for model in models)
         self.projection: Projection | None = self.log_mean
@@ -71,10 +71,6 @@ class Ensemble:
     def output_weight(self) -> Tensor:
         """The first member's, which says the device."""
         return self.models[0].output_weight
-
-    @property
-    def output_bias(self) -> Tensor:
-        return self.models[0].output_bias
 
     def log_mean(self, hidden: Tensor) -> Tensor:
         """hidden (..., Σ D) → log 1/k Σ p_k (..., V), ≤ 0."""

@@ -6,12 +6,12 @@ K selected vocabulary. The special ids are those of the subwords. A source row i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from creamtea_workers.corpora.subwords import BOS as BOS
 from creamtea_workers.corpora.subwords import EOS as EOS
@@ -61,6 +61,7 @@ class TranslationModel(Protocol):
     """What search and analyses need."""
 
     vocabulary_size: int
+    output_bias: Tensor  # (V,)
     projection: Projection | None  # the output layer in another form (`models.inference`); None: a product
     kept: int  # numbers that a decoder row keeps for each place of the source and of the target, at most
     may_pad: bool  # False: padding could change an output by rounding, so batches are of one length (int8)
@@ -68,10 +69,6 @@ class TranslationModel(Protocol):
     @property
     def output_weight(self) -> Tensor:
         """(V, D)"""
-
-    @property
-    def output_bias(self) -> Tensor:
-        """(V,)"""
 
     def encode(self, source: Tensor) -> Memory:
         """source (B, S) ids."""
@@ -94,27 +91,6 @@ class TranslationModel(Protocol):
 
     def nvs_logits(self, memory: Memory) -> Tensor:
         """(B, V) maximum over source positions of the NVS head's logits; ValueError without a head."""
-
-
-class TrainableModel(TranslationModel, Protocol):
-    """What training and validation need as well; the members are those of `torch.nn.Module`."""
-
-    training: bool
-
-    def train(self, mode: bool = True) -> Any:
-        """With dropout, or without."""
-
-    def eval(self) -> Any:
-        """As `train(False)`."""
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """The weights to train."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The weights by name."""
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
-        """Replace the weights by those of a `state_dict`."""
 
 
 def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:

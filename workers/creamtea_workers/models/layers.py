@@ -157,14 +157,10 @@ class SelfAttention(Attention):
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """x (B, T, D) → queries, keys, values (B, H, T, E)."""
-        query, key, value = split_heads(self.qkv(x), 3, self.heads)
-        return query, key, value
-
     def forward(self, x: Tensor, mask: Tensor | Spans | None = None, causal: bool = False) -> Tensor:
-        """`mask` (B, 1, 1, T) is True where a key may be attended."""
-        return self.attend(*self.project(x), mask, causal)
+        """x (B, T, D) → (B, T, D); `mask` (B, 1, 1, T) is True where a key may be attended."""
+        query, key, value = split_heads(self.qkv(x), 3, self.heads)  # (B, H, T, E)
+        return self.out(self.weigh(query, key, value, mask, causal))
 
     def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
         """Of each position to itself and those before it."""
@@ -174,18 +170,7 @@ class SelfAttention(Attention):
         """One position: x (N, 1, D); its keys and values join the state."""
         heads = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (3, N, H, 1, E)
         keys, values = state.append(layer, heads[1:])
-        return self.attend(heads[0], keys, values, state.own_mask)
-
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | Spans | None = None,
-        causal: bool = False,
-    ) -> Tensor:
-        """Queries, keys, values (B, H, ·, E) → (B, T, D)."""
-        return self.out(self.weigh(query, key, value, mask, causal))
+        return self.out(self.weigh(heads[0], keys, values, state.own_mask))
 
 
 class CrossAttention(Attention):

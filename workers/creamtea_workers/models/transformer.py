@@ -221,10 +221,10 @@ class Transformer(Model):
     def encode(self, source: Tensor) -> Memory:
         mask = source != PAD
         vectors = self.embed(source, table=self.source_embedding)  # (B, S, D)
-        return Memory(self.through_encoder(vectors, key_mask(mask)), mask)
+        return Memory(self.through(self.encoder, vectors, key_mask(mask)), mask)
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
-        return self.through_decoder(self.embed(target_in), memory.hidden, key_mask(memory.mask))
+        return self.through(self.decoder, self.embed(target_in), memory.hidden, key_mask(memory.mask))
 
     def run_packed(
         self, source: Tensor, target_in: Tensor, places: Tensor, table: Tensor, packing: Packing
@@ -239,28 +239,28 @@ class Transformer(Model):
             vectors = torch.cat([F.embedding(source, tables[0]), F.embedding(target_in, tables[1])])
         of_source, of_target = (vectors * self.scale + table[places]).split(sizes)
         spans = Spans(packing.source, packing.source), Spans(packing.target, packing.source)
-        memory = self.through_encoder(of_source, spans[0], packing)
-        return memory, self.through_decoder(of_target, memory, spans[1], packing)
+        memory = self.through(self.encoder, of_source, spans[0], packing=packing)
+        return memory, self.through(self.decoder, of_target, memory, spans[1], packing=packing)
 
-    def through_encoder(
-        self, vectors: Tensor, mask: Tensor | Spans | None, packing: Packing | None = None
+    def through(
+        self,
+        layers: nn.ModuleList,
+        vectors: Tensor,
+        *attended: Tensor | Spans | None,
+        packing: Packing | None = None,
     ) -> Tensor:
-        layers = cast(list[EncoderLayer], list(self.encoder))
-        norms = [*(layer.attention_norm for layer in layers), self.encoder_norm]
+        """Embedded subwords → hidden vectors, by the encoder's or the decoder's layers. `attended`: what
+        these are called with."""
+        norms = self.norms(layers)
         stream = self.enter(vectors, norms[0], packing)
         for layer, following in zip(layers, norms[1:], strict=True):
-            stream = layer(stream, mask, following, packing)
+            stream = layer(stream, *attended, following, packing)
         return stream[1]
 
-    def through_decoder(
-        self, vectors: Tensor, memory: Tensor, mask: Tensor | Spans | None, packing: Packing | None = None
-    ) -> Tensor:
-        layers = self.decoder_layers()
-        norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
-        stream = self.enter(vectors, norms[0], packing)
-        for layer, following in zip(layers, norms[1:], strict=True):
-            stream = layer(stream, memory, mask, following, packing)
-        return stream[1]
+    def norms(self, layers: nn.ModuleList) -> list[nn.Module | None]:
+        """The first normalisation of each layer, and the one after the last."""
+        last = self.encoder_norm if layers is self.encoder else self.decoder_norm
+        return [*(cast(Any, layer).attention_norm for layer in layers), last]
 
     def enter(
         self, vectors: Tensor, norm: nn.Module | None, packing: Packing | None = None, dropout: bool = True
@@ -284,10 +284,9 @@ class Transformer(Model):
 
     def step_layers(self, vectors: Tensor, state: DecoderState | TreeStep | FixedDecoderState) -> Tensor:
         """Embedded tokens (N, 1, D) or (B, k, D) → hidden vectors."""
-        layers = self.decoder_layers()
-        norms = [*(layer.attention_norm for layer in layers), self.decoder_norm]
+        norms = self.norms(self.decoder)
         stream = self.enter(vectors, norms[0], dropout=False)
-        for index, (layer, following) in enumerate(zip(layers, norms[1:], strict=True)):
+        for index, (layer, following) in enumerate(zip(self.decoder_layers(), norms[1:], strict=True)):
             stream = layer.step(stream, state, index, following)
         return stream[1]
 

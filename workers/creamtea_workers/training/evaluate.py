@@ -18,12 +18,8 @@ from creamtea.methods.training import SelectBy
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import COUNTS, WordMetric
-from creamtea_workers.models.interface import (
-    SourceVocabulary,
-    TrainableModel,
-    TranslationModel,
-    output_logits,
-)
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.interface import SourceVocabulary, TranslationModel, output_logits
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
@@ -79,7 +75,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: TrainableModel, objective: Objective, development: Development, device: torch.device
+    model: Model, objective: Objective, development: Development, device: torch.device
 ) -> Evaluation:
     was_training = model.training
     model.eval()
@@ -94,9 +90,7 @@ def evaluate(
     return Evaluation(loss, perplexity, bleu, word_errors(hypotheses, development), examples)
 
 
-def evaluate_head(
-    model: TrainableModel, nvs: Nvs, development: Development, device: torch.device
-) -> Evaluation:
+def evaluate_head(model: Model, nvs: Nvs, development: Development, device: torch.device) -> Evaluation:
     """The mean NVS loss per sentence, of a training that leaves the translation model as it is."""
     was_training = model.training
     model.eval()
