@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS, AttentiveState
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod, top_candidates
-from creamtea_workers.search.fixed import Maker, decode_fixed
+from creamtea_workers.search.fixed import decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
 LEAST_COVERED = 1e-10  # so that a source position without attention does not rule a hypothesis out
@@ -66,7 +67,7 @@ class BeamSearch(SearchMethod):
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
         if not self.coverage_penalty:  # states of fixed shape do not keep attention
-            found = decode_fixed(batch, self.width, _FixedBeams.maker(self, count))
+            found = decode_fixed(batch, self.width, (self, count), partial(_FixedBeams, self, count))
             if found is not None:
                 return found
         model, limits, output = batch.model, batch.limits, batch.output
@@ -283,26 +284,13 @@ def _of_slots(table: Tensor | None, slots: Tensor) -> Any:
 class _FixedBeams:
     """`Running` of `search.fixed`: all slots of all sentences; what is done stays as it was."""
 
-    def __init__(self, new: New, search: BeamSearch, count: int, sentences: int, length: int) -> None:
+    def __init__(self, search: BeamSearch, count: int, new: New, sentences: int, length: int) -> None:
         self.running = new((sentences,), torch.bool)
         self.ends = new((sentences, 1), torch.long)
-        fresh = _Beams.start(
-            search,
-            count,
-            [0] * sentences,
-            self.running.device,
-            slots=search.width,
-            room=length + 1,  # sentences that are done write to the last place
-        )
+        limits, room = [0] * sentences, length + 1  # sentences that are done write to the last place
+        fresh = _Beams.start(search, count, limits, self.running.device, search.width, room)
         self.fresh = fresh.tensors()
         self.beams = fresh.mapped(lambda tensor: new(tensor.shape, tensor.dtype))
-
-    @staticmethod
-    def maker(search: BeamSearch, count: int) -> Maker:
-        return Maker(
-            (search, count),
-            lambda new, sentences, length: _FixedBeams(new, search, count, sentences, length),
-        )
 
     @property
     def last(self) -> Tensor:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Hypothesis, SearchInput
-from creamtea_workers.search.fixed import Maker, decode_fixed
+from creamtea_workers.search.fixed import decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
 # Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies
@@ -41,8 +42,8 @@ class Choice:
 
 def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[Hypothesis]]:
     """`count` hypotheses per sentence. One that reaches its limit is not finished."""
-    maker = Maker((choice.key, count), lambda new, *sizes: Columns(new, sizes[0], count, sizes[1], choice))
-    if (found := decode_fixed(batch, count, maker)) is not None:
+    make = partial(Columns, choice, count)
+    if (found := decode_fixed(batch, count, (choice.key, count), make)) is not None:
         return found
     limits, output, device = batch.limits, batch.output, batch.memory.hidden.device
     tokens: list[list[int]] = [[] for _ in range(len(limits) * count)]
@@ -108,7 +109,7 @@ def _hypothesis(tokens: list[int], score: float) -> Hypothesis:
 class Columns:
     """`Running` of `search.fixed`."""
 
-    def __init__(self, new: New, sentences: int, count: int, length: int, choice: Choice) -> None:
+    def __init__(self, choice: Choice, count: int, new: New, sentences: int, length: int) -> None:
         shape = (sentences, count)
         self.choice = choice
         self.position = new((1,), torch.long)

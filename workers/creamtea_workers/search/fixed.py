@@ -12,7 +12,6 @@ beams and samples too wide for one attention over all rows of a sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -53,12 +52,7 @@ class Running(Protocol):
         """Return the results of the first so many sentences."""
 
 
-@dataclass(frozen=True)
-class Maker:
-    """How a search makes its `Running`."""
-
-    key: Hashable  # different wherever `make` or a step differ
-    make: Callable[[New, int, int], Running]  # of so many sentences, and positions
+Make = Callable[[New, int, int], Running]  # of so many sentences, and positions
 
 
 class Encoding:
@@ -100,14 +94,14 @@ class Decoding:
     """A step of decoding, as `Graphs` runs it."""
 
     def __init__(
-        self, new: New, batch: SearchInput, model: Model, maker: Maker, sizes: tuple[int, int, int, int, int]
+        self, new: New, batch: SearchInput, model: Model, make: Make, sizes: tuple[int, int, int, int, int]
     ) -> None:
         sentences, rows, source, length, words = sizes
         self.model, self.objective = model, batch.objective
         self.state = model.start_fixed(new, sentences, rows, source, length)
         assert isinstance(batch.output, FixableOutput)
         self.output = batch.output.fixed(new, sentences, words)
-        self.hypotheses = maker.make(new, sentences, length)
+        self.hypotheses = make(new, sentences, length)
         self.any_running = new((1,), torch.bool)
 
     def functions(self) -> Sequence[Callable[[], None]]:
@@ -130,16 +124,16 @@ class Decoding:
         torch.any(self.hypotheses.running.view(1, -1), dim=1, out=self.any_running)
 
 
-def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypothesis]] | None:
-    """The hypotheses of each sentence, in `rows` decoder rows per sentence. None where the search has to
-    decode in its own loop: see above, and where the GPU has no room for a program."""
-    model, device = batch.model, batch.memory.hidden.device
-    if device.type not in DEVICES or not isinstance(model, Model) or rows > MAX_ROWS:
+def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> list[list[Hypothesis]] | None:
+    """The hypotheses of each sentence, in `rows` decoder rows per sentence. `key`: different wherever `make`
+    or a step differ. None where the search has to decode in its own loop: see above, and where the GPU has no
+    room for a program."""
+    model, output, device = batch.model, batch.output, batch.memory.hidden.device
+    if device.type not in DEVICES or rows > MAX_ROWS:
         return None
-    if not isinstance(batch.output, FixableOutput):
+    if not (isinstance(model, Model) and isinstance(output, FixableOutput)):
         return None
-    sentences, source = batch.memory.mask.shape
-    words = batch.output.size
+    (sentences, source), words = batch.memory.mask.shape, output.size
     sizes = (
         bucket(sentences),
         rows,
@@ -147,10 +141,10 @@ def decode_fixed(batch: SearchInput, rows: int, maker: Maker) -> list[list[Hypot
         bucket(max(batch.limits), POSITIONS),
         words if words == model.vocabulary_size else bucket(words, WORDS),
     )
-    key = (maker.key, sizes, type(batch.output), batch.objective)
+    key = (key, sizes, type(output), batch.objective)
     graphs = graphs_of(model, device)
     with torch.inference_mode(), graphs.lock:
-        program = graphs.program_if_room(key, lambda new: Decoding(new, batch, model, maker, sizes))
+        program = graphs.program_if_room(key, lambda new: Decoding(new, batch, model, make, sizes))
         if program is None:
             return None
         program.content.load(batch)

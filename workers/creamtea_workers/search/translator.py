@@ -96,25 +96,20 @@ class Translator:
         graphs = self.model.graphs if isinstance(self.model, Model) else None
         return 0.0 if graphs is None else graphs.seconds
 
-    @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
         """`with_scores` False saves greedy search the activation; the hypotheses are the same."""
-        return self._in_parts(lambda part: self._translate(part, with_scores), sources)
-
-    def _translate(self, sources: Sources, with_scores: bool) -> list[Translation]:
-        batch, sizes = self._batch(sources, with_scores)
-        return [Translation(*pair) for pair in zip(self.search(batch), sizes, strict=True)]
+        return [best for (best,) in self.translate_best(sources, 1, with_scores)]
 
     @torch.inference_mode()
-    def translate_best(self, sources: Sources, count: int) -> list[list[Translation]]:
+    def translate_best(
+        self, sources: Sources, count: int, with_scores: bool = True
+    ) -> list[list[Translation]]:
         """Return at most `count` translations per source, best first (`SearchMethod.best`)."""
 
         def part(some: Sources) -> list[list[Translation]]:
-            batch, sizes = self._batch(some)
-            hypotheses = self.search.best(batch, count)
-            return [
-                [Translation(best, size) for best in row] for row, size in zip(hypotheses, sizes, strict=True)
-            ]
+            batch, sizes = self._batch(some, with_scores)
+            rows = zip(self.search.best(batch, count), sizes, strict=True)
+            return [[Translation(best, size) for best in row] for row, size in rows]
 
         return self._in_parts(part, sources)
 
@@ -133,10 +128,10 @@ class Translator:
         for hypotheses in self.search.rounds(batch):
             yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in hypotheses]
 
-    @torch.inference_mode()
     def selected_sizes(self, sources: Sources) -> list[int]:
         """How many ids each sentence may use; V where nothing is selected."""
-        return self._in_parts(lambda part: self._sizes(part, self._encode(part)[1]), sources)
+        selected = self.selected(sources)
+        return [self.model.vocabulary_size] * len(sources) if selected is None else [*map(len, selected)]
 
     @torch.inference_mode()
     def selected(self, sources: Sources) -> list[list[int]] | None:
@@ -159,7 +154,7 @@ class Translator:
     def _batch(self, sources: Sources, with_scores: bool = True) -> tuple[SearchInput, list[int]]:
         """What the search is given, and how many ids each sentence may use."""
         memory, selection = self._encode(sources)
-        sizes = self._sizes(sources, selection)
+        sizes = [self.model.vocabulary_size] * len(sources) if selection is None else [*map(len, selection)]
         if not any(sources):  # batches are of empty sources alone, or have none
             selection = [torch.tensor([EOS], device=memory.hidden.device)] * len(sources)
         output = output_layer(self.model, selection)
@@ -185,12 +180,6 @@ class Translator:
         for group in groups:
             results.update(zip(group, work([sources[n] for n in group]), strict=True))
         return [results[n] for n in range(len(sources))]
-
-    def _sizes(self, sources: Sources, selection: list[Tensor] | None) -> list[int]:
-        """How many ids each sentence may use."""
-        if selection is None:
-            return [self.model.vocabulary_size] * len(sources)
-        return [len(ids) for ids in selection]
 
 
 def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
