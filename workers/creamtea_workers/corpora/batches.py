@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -117,15 +118,14 @@ class PackedBatch:
         (source, source_places, source_starts), (target_in, target_places, target_starts) = sides
         targets = batch.target.flatten().index_select(0, batch.positions).numpy()
         drawn = np.array([seed], dtype=np.uint64).view(np.int64)
-        both = len(source) + len(target_in)
         places = np.concatenate([source_places, target_places])
         arrays = [source, target_in, places, targets, source_starts, target_starts, drawn]
         flat = torch.from_numpy(np.concatenate(arrays))
         if device.type != "cpu":
             flat = flat.pin_memory().to(device, non_blocking=True)
-        sizes = [len(source), len(target_in), both, len(targets), rows + 1, rows + 1, 1]
-        one, two, three, four, five, six, last = flat.split(sizes)
-        return cls(one, two, three, four, five, six, last[0], (longest[0], longest[1]))
+        *tensors, last = flat.split([*map(len, arrays)])
+        fields: list[Any] = [*tensors, last[0], tuple(longest)]
+        return cls(*fields)
 
 
 def rounded_up(rows: int, parts: int) -> int:

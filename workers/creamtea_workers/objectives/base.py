@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -75,31 +75,21 @@ class LabelSmoothing:
 
     def power_sum(self, alpha: float, gold: Tensor, like: Tensor) -> Tensor:
         """Σ_w q_w^α: (n,) in the type of `like` (n, V)."""
-        if not self.epsilon:
-            return like.new_ones(len(gold))
-        if self.kind == "uniform":
-            other = self.epsilon / like.shape[1]
-            return like.new_full(
-                (len(gold),), (1 - self.epsilon + other) ** alpha + (like.shape[1] - 1) * other**alpha
-            )
-        others = self.frequencies(like).double() * self.epsilon
-        at_gold = others[gold[:, 0]]
-        rest = others.pow(alpha).sum() - at_gold.pow(alpha)
-        return (rest + (at_gold + (1 - self.epsilon)).pow(alpha)).to(like.dtype)
+        return self._sum(lambda q: q.pow(alpha), gold, like)
 
     def log_sum(self, gold: Tensor, like: Tensor) -> Tensor:
         """Σ_w q_w log q_w: (n,) in the type of `like` (n, V)."""
-        if not self.epsilon:
-            return like.new_zeros(len(gold))
-        if self.kind == "uniform":
-            other = self.epsilon / like.shape[1]
-            of_gold = 1 - self.epsilon + other
-            return like.new_full(
-                (len(gold),), of_gold * math.log(of_gold) + (like.shape[1] - 1) * other * math.log(other)
-            )
+        return self._sum(lambda q: torch.special.xlogy(q, q), gold, like)
+
+    def _sum(self, term: Callable[[Tensor], Tensor], gold: Tensor, like: Tensor) -> Tensor:
+        if self.kind == "uniform" or not self.epsilon:  # the same for every label: computed on the CPU
+            words, other = like.shape[1], self.epsilon / like.shape[1]
+            both = torch.tensor([1 - self.epsilon + other, other], dtype=torch.float64)
+            of_gold, of_other = term(both).tolist()
+            return like.new_full((len(gold),), of_gold + (words - 1) * of_other)
         others = self.frequencies(like).double() * self.epsilon
-        terms, at_gold = torch.special.xlogy(others, others), others[gold[:, 0]] + (1 - self.epsilon)
-        return (terms.sum() - terms[gold[:, 0]] + at_gold * at_gold.log()).to(like.dtype)
+        terms, at_gold = term(others), gold[:, 0]
+        return (terms.sum() - terms[at_gold] + term(others[at_gold] + (1 - self.epsilon))).to(like.dtype)
 
     def frequencies(self, like: Tensor) -> Tensor:
         """The unigram distribution (V,), in the type and on the device of `like` (n, V)."""
@@ -109,8 +99,6 @@ class LabelSmoothing:
                 f"{like.shape[1]} subwords: build_objective(spec, unigram_frequencies(rows, {like.shape[1]}))"
             )
         place = like.device, like.dtype
-        if (
-            place not in self.copies
-        ):  # made once: a GPU would wait for each copy, and a CUDA graph cannot hold it
+        if place not in self.copies:  # a GPU would wait for each copy, and a CUDA graph cannot hold it
             self.copies[place] = self.unigram.to(like)
         return self.copies[place]

@@ -61,31 +61,17 @@ class PackedPasses:
     def __call__(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
         """Return the encoder's output (N_s, D), without a gradient, and the decoder's (N, D) at targets."""
 
-        def run(
-            source: Tensor,
-            target_in: Tensor,
-            places: Tensor,
-            source_starts: Tensor,
-            target_starts: Tensor,
-            seed: Tensor,
-            table: Tensor,
-        ) -> tuple[Tensor, Tensor]:
-            sides = zip((source_starts, target_starts), batch.longest, strict=True)
-            lengths = [Lengths(starts.int(), longest) for starts, longest in sides]
-            packing = Packing(lengths[0], lengths[1], self.dtype, seed)
+        def run(*tensors: Tensor) -> tuple[Tensor, Tensor]:
+            source, target_in, places, *starts, seed, table = tensors
+            sides = zip(starts, batch.longest, strict=True)
+            of_source, of_target = (Lengths(starts.int(), longest) for starts, longest in sides)
+            packing = Packing(of_source, of_target, self.dtype, seed)
             memory, hidden = self.model.run_packed(source, target_in, places, table, packing)
             return memory.detach(), hidden
 
+        places = batch.places, batch.source_starts, batch.target_starts
         table = self.model.positions(0, max(batch.longest))
-        arguments = (
-            batch.source,
-            batch.target_in,
-            batch.places,
-            batch.source_starts,
-            batch.target_starts,
-            batch.seed,
-            table,
-        )
+        arguments = (batch.source, batch.target_in, *places, batch.seed, table)
         if batch.source.is_cuda:
             memory, hidden = self.recorder(run, self.weights, *arguments, key=batch.longest)
         else:
