@@ -143,7 +143,7 @@ def test_wmt_2026_has_a_file_per_system_and_references_or_none(tmp_path: Path) -
     assert texts.sources == ["<p>A</p>\n\n<p>B</p>", "C\nC"]
     assert texts.outputs == {"X 1": ["<p>a</p>\n\n<p>b</p>", "c"], "Y": ["<p>ab</p>", "c c"]}
     assert texts.references == {"refPE": ["", "c"]}
-    assert texts.notices == (
+    assert tuple(texts.notices) == (
         "reference refPE is missing for 1 of 2 documents: shown and used where it is",
         "1 document of 2 not cut into paragraphs, since outputs have other numbers of them (the first: "
         f"{first})",

@@ -43,6 +43,17 @@ def test_means_and_both_intervals_of_baseline_is_100(tasted: Database) -> None:
     assert cells(report, "means", "softmax-greedy")["percent"] == Cell("ok", value=100.0)
 
 
+def test_the_interval_of_a_mean_ends_where_the_scale_ends(filled: Database) -> None:
+    """Steps 24 to 26 of 26, three items: the t interval would reach above 6."""
+    items = [{"steps": {"anna": [step, 12]}, "outputs": ["a", "b"]} for step in (23, 25, 25)]
+    rated_campaign(filled, items, name="few", systems=["good", "middle"], raters=["anna"])
+    good = cells(build_human(filled, "few"), "means", "good")["mean"]
+    ours = 1 + 0.2 * np.array([23, 25, 25])
+    interval = stats.ttest_1samp(ours, 0).confidence_interval()
+    assert interval.high > 6
+    assert [good.low, good.high] == pytest.approx([interval.low, 6.0])
+
+
 def test_the_three_tests_are_corrected_over_the_comparisons_with_the_baseline(tasted: Database) -> None:
     report = build_human(tasted, "tasting")
     by_system = POINTS.mean(axis=2).T.round(9)

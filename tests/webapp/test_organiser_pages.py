@@ -22,7 +22,7 @@ from organiser_app import (
 from creamtea.access import audit
 from creamtea.document.document import Document
 from creamtea.human.making import campaigns
-from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of
+from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of, load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.outputs import Documents
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, settings_of
@@ -220,6 +220,46 @@ def test_an_unknown_campaign_is_told(visit: Visit) -> None:
         assert "Sign out" in shown(app)
 
 
+def test_a_draft_on_files_is_changed_with_its_files_uploaded_again(
+    ready: Database, visit: Visit, tmp_path: Path
+) -> None:
+    texts = {"sources/de-en_GB.txt": "eins\nzwei\ndrei\n"}
+    for system in ("b", "a"):
+        texts[f"system-outputs/de-en_GB/{system}.txt"] = f"{system} one\n{system} two\n{system} three\n"
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "name: tea\ntexts: {folder: ., languages: de-en_GB}\nprotocol: {kind: da}\n"
+        "controls: {bad_references: 0, repeats: 0}\n"
+    )
+    request = load_campaign(file).request(ready, None)  # type: ignore[arg-type]
+    made = campaigns.create_campaign(ready, "tea", request)
+    with ready.transaction() as session:
+        session.get_one(Campaign, made.id).programme = "meal"
+    assert "Change the draft" in shown(visit(campaign=made.id))
+    app = visit(campaigns="new", from_=made.id)
+    assert app.text_input(key="campaign-texts.languages").value == "de-en_GB"
+    app.number_input(key="campaign-sample.items").set_value(2)
+    press(app, "make")
+    assert "“Sources”: name it" in shown(app)
+    upload = {name: (Path(name).name, text.encode(), "text/plain") for name, text in texts.items()}
+    sources, *outputs = upload.values()
+    app.file_uploader(key="campaign-texts.sources").set_value([sources])
+    ran(app.file_uploader(key="campaign-texts.outputs").set_value(outputs).run())
+    assert app.multiselect(key="campaign-systems").options == ["b", "a"]
+    press(app, "make")
+    row = campaign_row(ready, "tea")
+    assert (row.id, row.study_id, row.programme, row.settings["items"]) == (made.id, None, "meal", 2)
+    assert (row.systems, row.target_language) == (["a", "b"], "en-GB")
+    hostile = ("c.yaml", b"name: x\ntexts: {folder: /etc, languages: de-en, sources: ../x}\n", "text/yaml")
+    app = visit(campaigns="new")
+    ran(app.file_uploader(key="campaign-file").set_value([hostile]).run())
+    press(app, "fill")
+    assert "Upload its sources and outputs and sources below." in shown(app)
+
+
 def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database, visit: Visit) -> None:
     practice = [{"source": "Tag", "outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "why"}]
     written = {
@@ -238,16 +278,8 @@ def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database,
     row = campaign_row(ready, "scones")
     app = visit(campaigns="new", from_=row.id)  # as the draft's form downloads it
     settings = settings_of(row.settings)
-    request = from_row(
-        CampaignRequest,
-        row,
-        study="quagga",
-        settings=settings,
-        documents=None,
-        proposals=None,
-        media=None,
-        texts=None,
-    )
+    files = dict.fromkeys(("documents", "proposals", "media", "texts"))
+    request = from_row(CampaignRequest, row, study="quagga", settings=settings, **files)
     document = document_of("scones", request)
     expected = CampaignDocument.model_validate(written)
     again = check_campaign(Document("again", yaml.safe_load(as_yaml(document))), Folder(Path(), ()))

@@ -39,8 +39,8 @@ from creamtea.bundle.archive import (
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import InputError, StepError
 from creamtea.files import scratch_folder
+from creamtea.human.making.outputs import campaigns_of
 from creamtea.human.media import check_stored
-from creamtea.human.results.of_study import campaigns_of
 from creamtea.report.build import report_of
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html

@@ -17,7 +17,7 @@ import typer
 from creamtea.cli.campaign.exchange import ExportFormat, NewFolder
 from creamtea.cli.campaign.making import Overrides
 from creamtea.cli.campaign.running import PROGRESS
-from creamtea.cli.campaign.shared import ACTOR, show, text_of, write_new
+from creamtea.cli.campaign.shared import ACTOR, Force, Surplus, show, text_of, write_new
 from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.serve import PORT, Address
@@ -55,7 +55,7 @@ def init(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The programme file to write.")
     ] = Path("programme.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a programme of all directions in a folder of mt-metrics-eval, with a comment at every key."""
     outputs = folder / "system-outputs"
@@ -187,10 +187,7 @@ def links(
         Path | None,
         typer.Option("--raters", metavar="FILE", help="Named raters: DIRECTION TAB PSEUDONYM, one per line."),
     ] = None,
-    surplus: Annotated[
-        bool,
-        typer.Option("--surplus", help="Make more links than there is something to rate for: not all come."),
-    ] = False,
+    surplus: Surplus = False,
     url: Address = f"http://{LOOPBACK[0]}:{PORT}",
 ) -> None:
     """Write links for raters of all directions into one file (CSV: direction, rater, link), all or none.

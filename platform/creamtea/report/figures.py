@@ -137,7 +137,7 @@ def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> 
         rows,
         [
             {"transform": [of_baseline], "mark": dashed, "encoding": {"x": x}},
-            {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": across},
+            vega.rule(across, strokeWidth=2),
             vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
         ],
         missing,
@@ -192,7 +192,7 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
         f"{metric.title} against latency ({systems.test_set})",
         rows,
         [
-            {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": up},
+            vega.rule(up, strokeWidth=2),
             {
                 "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
                 "encoding": across | {"color": style["color"]},

@@ -316,6 +316,11 @@ def with_interval(
     ]
 
 
+def rule(encoding: Spec, **mark: Any) -> Spec:
+    """A layer of lines; `mark`: their width, colour and so on."""
+    return {"mark": {"type": "rule", "aria": False, **mark}, "encoding": encoding}
+
+
 def points(encoding: Spec, size: int) -> Spec:
     """Return a layer of filled points."""
     return {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": encoding}

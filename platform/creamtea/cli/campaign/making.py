@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from creamtea.cli.campaign.shared import names, show, write_new
+from creamtea.cli.campaign.shared import Force, names, show, write_new
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import (
     AsJson,
@@ -72,7 +72,7 @@ def init(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The campaign file to write.")
     ] = Path("campaign.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a campaign file for a study, with a comment at every key."""
     with existing_database() as database, database.session() as session:

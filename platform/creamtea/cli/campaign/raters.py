@@ -11,7 +11,7 @@ import typer
 from sqlalchemy import select
 
 from creamtea.access import sessions, sign_in
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, show, text_of
+from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, Surplus, Why, Yes, show, text_of
 from creamtea.cli.printing import hand_over, say
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, existing_database
@@ -55,10 +55,7 @@ def link(
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="Links for N new raters, as CSV.")
     ] = None,
-    surplus: Annotated[
-        bool,
-        typer.Option("--surplus", help="Make more links than there is something to rate for: not all come."),
-    ] = False,
+    surplus: Surplus = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV (rater, link) for a single rater, too.")
     ] = False,
@@ -110,39 +107,25 @@ def link(
             text = links_csv(invite(database, name, ACTOR, wanted, surplus=surplus), url).rstrip("\n")
         elif participants:
             text = recruiting_address(url, recruit(database, name, ACTOR))
+        elif organiser and subject is not None:
+            sign_in.add_organiser(database, name, ACTOR, subject)
+            text = f"{url}/login?campaign={campaign.id}"
         elif organiser:
-            text = _organisers_link(database, campaign, subject, url)
+            secret = sessions.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR)
+            text = link_to(url, secret)
         else:
-            text = _raters_link(database, campaign, named[0], subject, url)
+            rater_id = raters.find_or_add(database, name, ACTOR, named[0])
+            if subject is not None:
+                sign_in.set_subject(database, rater_id, ACTOR, subject)
+                text = f"{url}/login?campaign={campaign.id}"
+            else:
+                text = link_to(url, sessions.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
     hand_over(text)
     if campaign.state == "draft" and not organiser:
         say(
             f"campaign {name} is a draft: raters see nothing until `creamtea campaign launch {quote(name)}`",
             err=True,
         )
-
-
-def _organisers_link(
-    database: Database, campaign: campaigns.CampaignSummary, subject: str | None, url: str
-) -> str:
-    if subject is not None:
-        sign_in.add_organiser(database, campaign.name, ACTOR, subject)
-        return _sign_in_at(url, campaign.id)
-    return link_to(url, sessions.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR))
-
-
-def _raters_link(
-    database: Database, campaign: campaigns.CampaignSummary, pseudonym: str, subject: str | None, url: str
-) -> str:
-    rater_id = raters.find_or_add(database, campaign.name, ACTOR, pseudonym)
-    if subject is not None:
-        sign_in.set_subject(database, rater_id, ACTOR, subject)
-        return _sign_in_at(url, campaign.id)
-    return link_to(url, sessions.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
-
-
-def _sign_in_at(url: str, campaign_id: int) -> str:
-    return f"{url}/login?campaign={campaign_id}"
 
 
 @commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")
@@ -266,8 +249,8 @@ def include(name: Name, rater: RaterNames, reason: Reason) -> None:
 def forget(
     name: Name,
     rater: RaterNames,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    reason: Why = "",
+    yes: Yes = False,
 ) -> None:
     """Delete who a rater is: name, sign-in, links, answers in own words. The ratings stay, under the
     pseudonym. For good."""

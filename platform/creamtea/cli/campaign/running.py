@@ -10,7 +10,7 @@ import typer
 
 from creamtea.access import audit
 from creamtea.cli.campaign.raters import rater_lines, rater_values
-from creamtea.cli.campaign.shared import ACTOR, Name, show
+from creamtea.cli.campaign.shared import ACTOR, Name, Why, Yes, show
 from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.workplace import AsJson, existing_database
@@ -102,7 +102,7 @@ def _origin(campaign: campaigns.CampaignSummary) -> str:
 @commands.command(epilog="Example: `creamtea campaign close first --reason 'enough items'`")
 def close(
     name: Name,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
+    reason: Why = "",
 ) -> None:
     """End the rating for good. What raters saved stays."""
     with existing_database() as database:
@@ -129,19 +129,19 @@ def log(name: Name, json_output: AsJson = False) -> None:
     """Show who decided what in a campaign, when and why."""
     with existing_database() as database:
         entries = audit.read(database, campaigns.summary(database, name).id)
-    show(json_output, entries, map(_log_line, entries))
-
-
-def _log_line(entry: audit.Entry) -> str:
-    rater = f" {entry.rater}" if entry.rater is not None else ""
-    reason = f": {entry.reason}" if entry.reason else ""
-    return f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor}  {entry.action}{rater}{reason}"
+    lines = [
+        f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor}  {entry.action}"
+        + (f" {entry.rater}" if entry.rater is not None else "")
+        + (f": {entry.reason}" if entry.reason else "")
+        for entry in entries
+    ]
+    show(json_output, entries, lines)
 
 
 @commands.command("rm", epilog="Example: `creamtea campaign rm first`")
 def remove(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     json_output: AsJson = False,
 ) -> None:
     """Remove a draft or a closed campaign for good, with its ratings, raters and log.

@@ -25,6 +25,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 RaterNames = Annotated[
     list[str], typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym. Repeatable.")
 ]
+Surplus = Annotated[
+    bool, typer.Option("--surplus", help="Make more links than there is something to rate for: not all come.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the file.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the campaign's log keeps it.")]
 
 

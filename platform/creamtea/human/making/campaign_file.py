@@ -34,7 +34,7 @@ from creamtea.files import read_storable
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, read_documents
-from creamtea.human.making.proposals import one_of_the_two, proposals_of_metric, read_proposals
+from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
 from creamtea.human.making.texts import Texts, read_texts
@@ -104,7 +104,8 @@ class LoadedCampaign:
         proposals, proposed_by = None, None
         if asked.protocol.proposals_from is not None:
             if asked.protocol.proposals is not None:
-                raise one_of_the_two()
+                both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
+                raise InputError(f"{both}: give one of the two", about=FIELD)
             with database.session() as session:
                 proposals, proposed_by = proposals_of_metric(
                     *(session, store.read, asked.study, asked.test_set, asked.systems),
@@ -194,8 +195,13 @@ def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]
         yield from (Mistake((key,), "", REQUIRED) for key in OF_STUDY if key not in data)
     elif "study" in data:
         yield Mistake(("texts",), "", "the outputs are those of the study: leave out one of study and texts")
-    elif folder.uploads is not None:
-        yield Mistake(("texts",), "", "folders are read on the command line: creamtea campaign create FILE")
+    elif folder.uploads is not None and isinstance(texts := data["texts"], dict):
+        if "folder" in texts:
+            yield Mistake(("texts", "folder"), "", "upload its files one by one")
+        named = [texts.get("sources"), texts.get("outputs"), *(texts.get("references") or ())]
+        for name in named:
+            if name is not None and name not in folder.uploads:
+                yield Mistake(("texts",), shown(name), "a file that is uploaded, too")
 
 
 def _line(mistake: Mistake, document: Document) -> str:
@@ -246,8 +252,8 @@ def _plain(value: Any) -> Any:
 
 
 def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
-    """Return the document of a campaign: what differs from the defaults. Documents, files beside sources and
-    errors marked beforehand are in files that it cannot name."""
+    """Return the document of a campaign: what differs from the defaults. Texts, documents, files beside
+    sources and errors marked beforehand are in files that it cannot name."""
     settings = request.settings
     own = {
         **{"name": name, "kind": request.protocol},
@@ -259,7 +265,11 @@ def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
             value = own[declared.name]
         elif declared.name in CampaignSettings.model_fields:
             value = getattr(settings, declared.name)
-        elif not declared.setting.on_page or declared.setting.file in ("documents", "media", "proposals"):
+        elif (
+            declared.block == "texts"
+            or not declared.setting.on_page
+            or declared.setting.file in ("documents", "media", "proposals")
+        ):
             continue
         else:
             value = getattr(request, declared.name)

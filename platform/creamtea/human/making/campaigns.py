@@ -150,7 +150,7 @@ def store_campaign(
         session.execute(delete(Item).where(Item.campaign_id == row.id))
     row.study_id = None if study is None else study.id
     row.test_set, row.protocol = request.test_set, request.protocol
-    row.systems, row.seed, row.programme = list(request.systems), request.seed, programme
+    row.systems, row.seed, row.programme = list(request.systems), request.seed, programme or row.programme
     row.source_language, row.target_language = source, target
     row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
     row.settings = settings.model_dump(mode="json")

@@ -71,32 +71,24 @@ def planned_analysis(in_blocks: bool = False, adaptive: bool = False) -> dict[st
 def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> dict[str, Any]:
     """Open a draft to its raters, and return what is registered. InputError for one that is not a draft."""
     with database.transaction() as session:
-        campaign = _step(
-            session,
-            name,
-            "draft",
-            "launched",
-            "only a draft can be launched; make one with `creamtea campaign create`",
-        )
+        rule = "only a draft can be launched; make one with `creamtea campaign create`"
+        campaign = _step(session, name, "draft", "launched", rule)
         if settings_of(campaign.settings).aim:
             raise InputError(
                 f"campaign {name!r} was made with sample.aim, which {key_name('sample.design')} adaptive has "
                 "replaced: make the draft anew without it"
             )
         campaign.launched_at = database.now(session)
-        registered = registration(session, campaign)
-        campaign.registered = registered
-        detail = {"digest": registered["digest"]}
-        audit.record(session, campaign.id, actor, audit.LAUNCHED, detail=detail)
+        campaign.registered = registered = registration(session, campaign)
+        audit.record(session, campaign.id, actor, audit.LAUNCHED, detail={"digest": registered["digest"]})
     return registered
 
 
 def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason: str = "") -> None:
     """End the rating for good; what is stored stays. InputError for a campaign that is not launched."""
     with database.transaction() as session:
-        campaign = _step(
-            session, name, "launched", "closed", "only a launched campaign can be closed; launch it first"
-        )
+        rule = "only a launched campaign can be closed; launch it first"
+        campaign = _step(session, name, "launched", "closed", rule)
         campaign.closed_at = database.now(session)
         audit.record(session, campaign.id, actor, audit.CLOSED, reason=reason)
 
@@ -120,11 +112,10 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
     InputError where the plug-in with the campaign's protocol is missing.
     """
     settings = settings_of(campaign.settings)
+    in_blocks = settings.block_size(len(campaign.systems)) is not None
     content = {
         **_stored_content(session, campaign),
-        "analysis": planned_analysis(
-            settings.block_size(len(campaign.systems)) is not None, settings.design == "adaptive"
-        ),
+        "analysis": planned_analysis(in_blocks, settings.design == "adaptive"),
         "creamtea": creamtea.__version__,
         "protocol_from": asdict(origin_of(campaign.protocol)),
     }
@@ -133,13 +124,13 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
 
 def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
     """The part of a registration that is read from the campaign's rows."""
-    study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id)
-    settings = settings_of(campaign.settings)
+    settings, of_study = settings_of(campaign.settings), None
+    if campaign.study_id is not None:
+        study = session.get_one(StudyRow, campaign.study_id)
+        of_study = {"name": study.name, "number": study.id, "config_hash": study.config_hash}
     kinds = item_kinds(session, campaign.id)
     return {
-        "study": None
-        if study is None
-        else {"name": study.name, "number": study.id, "config_hash": study.config_hash},
+        "study": of_study,
         "test_set": campaign.test_set,
         "protocol": campaign.protocol,
         "systems": list(campaign.systems),
@@ -195,11 +186,9 @@ def changes(session: Session, campaign: Campaign) -> list[str]:
     A campaign without a registration (a draft, or ratings made elsewhere) has none to change. One imported
     from an export is compared with what was registered where it was launched.
     """
-    registered = campaign.registered
-    if registered is None:
-        return []
+    registered = campaign.registered or {}
     kept = {part: value for part, value in registered.items() if part != "digest"}
-    if digest(kept) != registered["digest"]:
+    if registered and digest(kept) != registered["digest"]:
         return ["registration"]
     return list(changed_parts(session, campaign))
 

@@ -187,10 +187,5 @@ def new_programme(name: str, folder: str, directions: Sequence[str]) -> str:
     """Return a programme on a folder as mt-metrics-eval has it, with what every shared key means."""
     values = {"name": name, "texts.folder": folder, "protocol.kind": "esa", "sample.items": 100}
     text = commented(values, "A programme of creamtea: `creamtea programme create FILE` makes its drafts.")
-    return text + "".join(_directions(directions))
-
-
-def _directions(names: Sequence[str]) -> Iterator[str]:
-    yield "\ndirections: # what is each direction's own; it overrides the keys above\n"
-    for name in names:
-        yield f"  {name}: {{}}\n"
+    text += "\ndirections: # what is each direction's own; it overrides the keys above\n"
+    return text + "".join(f"  {name}: {{}}\n" for name in directions)

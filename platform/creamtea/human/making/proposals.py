@@ -74,12 +74,6 @@ def read_proposals(path: Path) -> list[Proposal]:
 # ---------------------------------------------------------------- from a metric
 
 
-def one_of_the_two() -> InputError:
-    """Refuse proposals of a metric and of a file at once."""
-    both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
-    return InputError(f"{both}: give one of the two", about=FIELD)
-
-
 def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
     """The metrics whose scorer has found errors in outputs of some system of the study, sorted."""
     nodes = study_nodes(session, study.id, "score")
@@ -126,31 +120,26 @@ def proposals_of_metric(
                 "says how it can; then give it another `version`, and run the study again",
                 about=FIELD,
             )
-        proposals += [_proposal(metric, system, line) for line in read(file.digest).split(b"\n") if line]
-        scorers[system] = _scorer(session.get_one(StepRow, key), metric)
+        for line in filter(None, read(file.digest).split(b"\n")):
+            found = json.loads(line)
+            place = f"{metric} of {system}, segment {found['index'] + 1}"
+            spans = tuple(Span.model_validate(span) for span in found["spans"])
+            proposals.append(Proposal(place, system, found["index"], spans))
+        params = session.get_one(StepRow, key).params
+        spec, pins = params["metric"], params.get("scorer") or {}
+        scorers[system] = ProposedBy(
+            metric=metric,
+            scorer=spec.get("scorer", spec["kind"]),
+            model=spec.get("model"),
+            version=pins.get("version", ""),
+            digest=pins.get("digest", ""),
+        )
     first, *others = scorers.values()
     if any(other != first for other in others):
         raise InputError(
             f"{asked}: the systems were scored by different versions: run the study again", about=FIELD
         )
     return proposals, first
-
-
-def _proposal(metric: str, system: str, line: bytes) -> Proposal:
-    row = json.loads(line)
-    spans = tuple(Span.model_validate(span) for span in row["spans"])
-    return Proposal(f"{metric} of {system}, segment {row['index'] + 1}", system, row["index"], spans)
-
-
-def _scorer(step: StepRow, metric: str) -> ProposedBy:
-    spec, pins = step.params["metric"], step.params.get("scorer") or {}
-    return ProposedBy(
-        metric=metric,
-        scorer=spec.get("scorer", spec["kind"]),
-        model=spec.get("model"),
-        version=pins.get("version", ""),
-        digest=pins.get("digest", ""),
-    )
 
 
 # ---------------------------------------------------------------- into items

@@ -498,17 +498,17 @@ class TextsBlock(Strict):
     """Texts from files: sources, outputs and references of one direction."""
 
     # source and target, `en-de`; of JSON Lines the direction that is read
-    languages: Annotated[Written | None, Setting("Languages", on_page=False)] = None
+    languages: Annotated[Written | None, Setting("Languages", "study=")] = None
     # a folder as mt-metrics-eval has it, which has what the other keys do not name: sources/PAIR.txt,
     # system-outputs/PAIR/SYSTEM.txt, references/PAIR.NAME.txt, documents/PAIR.docs
     folder: Annotated[FileName | None, Setting("Folder", on_page=False)] = None
     # sources, one segment per line, or a test set of WMT as JSON Lines (.jsonl)
-    sources: Annotated[FileName | None, Setting("Sources", on_page=False)] = None
+    sources: Annotated[FileName | None, Setting("Sources", "study=")] = None
     # a folder with a file SYSTEM.txt per system, or SYSTEM.jsonl beside JSON Lines
-    outputs: Annotated[FileName | None, Setting("Outputs", on_page=False)] = None
+    outputs: Annotated[FileName | None, Setting("Outputs, one file per system", "study=")] = None
     # references, one segment per line: `en-de.refA.txt` is refA; an empty list: none
     reference_files: Annotated[
-        list[FileName] | None, Setting("References", on_page=False), Field(alias="references")
+        list[FileName] | None, Setting("References", "study="), Field(alias="references")
     ] = None
 
 
@@ -579,7 +579,8 @@ def titles() -> dict[str, str]:
 
 
 def is_met(needs: str, value_of: Callable[[str], Any]) -> bool:
-    """Return True if a key has the value that a setting needs ("sample.kind=stratified"), or any at all."""
+    """Return True if a key has the value that a setting needs ("sample.kind=stratified"; "study=" none at
+    all), or any."""
     wanted, equals, words = needs.partition("=")
     return not needs or (value_of(wanted) == words if equals else bool(value_of(wanted)))
 

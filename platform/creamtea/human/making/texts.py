@@ -34,16 +34,17 @@ SHOWN = "protocol.show_reference"
 REFERENCE = re.compile(r"ref[A-Z]\w*")  # among WMT's outputs
 
 
-@dataclass(frozen=True)
+@dataclass
 class Texts:
     """One direction's test set; every list has one entry per segment."""
 
     languages: tuple[str, str]  # codes: source, target
-    sources: Sequence[str]
-    outputs: Mapping[str, Sequence[str]]  # by system, in the campaign's order; may name references
-    references: Mapping[str, Sequence[str]]
-    documents: Documents | None
-    notices: tuple[str, ...] = ()  # what an organiser should know of the reading
+    sources: list[str] = field(default_factory=list)
+    outputs: dict[str, list[str]] = field(default_factory=dict)  # by system; may name references
+    references: dict[str, list[str]] = field(default_factory=dict)
+    documents: Documents | None = None
+    notices: list[str] = field(default_factory=list)  # what an organiser should know of the reading
+    systems: list[str] = field(default_factory=list)  # all, also those whose outputs were not read
 
     def lines(self, test_set: str, documents: Sequence[str] | None, context: int) -> list[Line]:
         """Return every segment, with the first reference."""
@@ -85,6 +86,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
             "within a code use _ (en-pt_BR)",
         )
     base = None if asked.folder is None else folder / asked.folder
+    read = Texts((source.replace("_", "-"), target.replace("_", "-")))
 
     def path(name: str | None, key: str, *usual: str) -> Path:
         if name is not None:
@@ -96,7 +98,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
     sources = path(asked.sources, "sources", "sources", f"{pair}.txt")
     if sources.suffix in JSON_ENDINGS:
         outputs = None if asked.outputs is None else folder / asked.outputs
-        read = _read_json(sources, outputs, pair, systems)
+        _read_json(read, sources, outputs, pair, systems)
     else:
         outputs = path(asked.outputs, "outputs", "system-outputs", pair)
         references = [folder / name for name in asked.reference_files or ()]
@@ -106,34 +108,18 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         docs = base / "documents" / f"{pair}.docs" if base is not None else None
         if documents is None and docs is not None and docs.is_file():
             documents = read_documents(read_storable(docs, file_name(docs), MAX_BYTES), file_name(docs))
-        read = _read_text_files(sources, outputs, references, systems)
-    names = (source.replace("_", "-"), target.replace("_", "-"))
+        _read_text_files(read, sources, outputs, references, systems)
     if asked.reference_files == []:
         read.references = {}
     chosen = list(systems) or list(read.outputs)
     known = {**read.references, **read.outputs}
     for system in chosen:
         if system not in known:
-            allowed = one_of(dict.fromkeys([*read.names, *known]), system, "there are")
+            allowed = one_of(dict.fromkeys([*read.systems, *known]), system, "there are")
             raise wrong("systems", f"{shown(system)}: no outputs of it in {pair}; {allowed}")
-    return Texts(
-        names,
-        read.sources,
-        {system: known[system] for system in chosen},
-        read.references,
-        documents or read.documents,
-        tuple(read.notices),
-    )
-
-
-@dataclass
-class _Read:
-    sources: list[str] = field(default_factory=list)
-    outputs: dict[str, list[str]] = field(default_factory=dict)
-    references: dict[str, list[str]] = field(default_factory=dict)
-    documents: Documents | None = None
-    notices: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)  # of systems whose files were not read, too
+    read.outputs = {system: known[system] for system in chosen}
+    read.documents = documents or read.documents
+    return read
 
 
 def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
@@ -150,18 +136,17 @@ def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
 
 
 def _read_text_files(
-    sources: Path, outputs: Path, references: Sequence[Path], systems: Sequence[str]
-) -> _Read:
-    read = _Read(_segments(sources))
+    read: Texts, sources: Path, outputs: Path, references: Sequence[Path], systems: Sequence[str]
+) -> None:
+    read.sources = _segments(sources)
     for path in references:
         read.references[path.stem.rpartition(".")[2]] = _segments(path, read.sources, sources)
     files = {path.stem: path for path in _files(outputs, "", (".txt",))}
     if not files:
         raise InputError(f"{file_name(outputs)}: no outputs: give a folder with a file SYSTEM.txt per system")
-    read.names = list(files)
+    read.systems = list(files)
     for system in [name for name in systems if name in files] if systems else files:
         read.outputs[system] = _segments(files[system], read.sources, sources)
-    return read
 
 
 def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
@@ -223,7 +208,7 @@ class _Hypothesis(_Line):
     hypothesis: Pieces
 
 
-def _read_json(sources: Path, outputs: Path | None, pair: str, systems: Sequence[str]) -> _Read:
+def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, systems: Sequence[str]) -> None:
     """Read one direction of WMT's JSON Lines; a file without directions has one."""
     lines = [line for _, line in read_lines(sources, _Source, "texts.sources")]
     pairs = {line.pair() for line in lines}
@@ -253,7 +238,7 @@ def _read_json(sources: Path, outputs: Path | None, pair: str, systems: Sequence
         read = (line for _, line in read_lines(path, _Hypothesis, "texts.outputs"))
         if found := {line.doc_id: line.hypothesis for line in read if line.doc_id in by_id}:
             texts[path.stem] = found
-    result = _Read(names=list(texts))
+    result.systems = list(texts)
     if systems:
         texts = {name: found for name, found in texts.items() if name in systems}
     for system, found in texts.items():
@@ -269,14 +254,13 @@ def _read_json(sources: Path, outputs: Path | None, pair: str, systems: Sequence
             f"{counted(len(by_id), 'document')}: shown and used where it is"
         )
     _cut(lines, texts, references, result)
-    return result
 
 
 def _cut(
     lines: Iterable[_Source],
     texts: Mapping[str, Mapping[str, Pieces]],
     references: Mapping[str, Mapping[str, Pieces]],
-    result: _Read,
+    result: Texts,
 ) -> None:
     """Cut each document into paragraphs; one whose outputs have other numbers of them stays whole."""
     columns = [(result.outputs, name, found) for name, found in texts.items()]

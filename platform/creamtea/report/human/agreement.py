@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 from sqlalchemy import select
@@ -30,6 +31,7 @@ from creamtea.report.model import Cell, Entry, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha, rater_agreement
 from creamtea.stats.estimate import ROUNDING
 from creamtea.stats.human_metric import (
+    Kind,
     pairwise_accuracy,
     segment_correlation,
     soft_pairwise_accuracy,
@@ -229,16 +231,12 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     column[unit[rated]] = value[rated]
 
 
-def metric_tables(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> list[Table]:
-    return [_by_system(judged, metrics), _metric_agreement(judged, metrics)]
-
-
 def _aimed(judged: RatedCampaign) -> bool:
     """Whether the campaign rated some outputs with a chance only."""
     return bool((judged.ratings.chance < 1).any())
 
 
-def _by_system(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
+def people_and_metrics(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
     """Means of human scores and metrics over the same outputs."""
     columns = [
         judged.points("people", "human score", better="higher"),
@@ -268,16 +266,17 @@ def _mean(values: Array, weights: Array) -> float | None:
     return float((values[known] * weights[known]).sum()) / total if total > 0 else None
 
 
-def _metric_agreement(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
+def metric_agreement(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
     rows = []
     for metric in metrics:
         matrices = judged.matrix, metric.quality
         cells = {
             "outputs": count(int((~np.isnan(judged.matrix + metric.scores)).sum())),
-            "kendall_item": estimate(segment_correlation(*matrices, "kendall", by_item=True)),
-            "pearson_item": estimate(segment_correlation(*matrices, "pearson", by_item=True)),
-            "kendall": estimate(segment_correlation(*matrices, "kendall", by_item=False)),
-            "pearson": estimate(segment_correlation(*matrices, "pearson", by_item=False)),
+            **{
+                f"{kind}{'_item' * by_item}": estimate(segment_correlation(*matrices, kind, by_item=by_item))
+                for kind in get_args(Kind)
+                for by_item in (True, False)
+            },
             "tie_accuracy": estimate(tie_calibrated_accuracy(*matrices)),
             "accuracy": estimate(pairwise_accuracy(*matrices)),
             "soft_accuracy": estimate(soft_pairwise_accuracy(*matrices)),
@@ -359,6 +358,13 @@ CLUSTERS = {  # by `WmtRule.line`
 }
 
 
+WEAKNESSES = {  # by `WmtRule.test`
+    "Mann-Whitney": "the Mann-Whitney test ignores that ratings of one item are paired, and misses most true "
+    "differences",
+    "signed-rank": "segments of one document count as independent",
+    "bootstrap": "two uncorrected tests of every pair, of which one must pass, raise false alarms; documents "
+    "and raters are ignored",
+}
 BOOTSTRAP = (
     "systems that it beats: the lower end of a one-sided 95 % bootstrap interval (100 resamples), paired or "
     "unpaired, is above 0"
@@ -426,26 +432,11 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
             "cluster": number(system.cluster),
         }
         rows.append(Row(judged.systems[system.position], cells))
-    over = ""
-    weakness = (
-        "the Mann-Whitney test ignores that ratings of one item are paired, and misses most true differences"
-    )
-    if rule.test == "signed-rank":
-        weakness = "segments of one document count as independent"
-    if rule.test == "bootstrap":
-        weakness = (
-            "two uncorrected tests of every pair, of which one must pass, raise false alarms; documents and "
-            "raters are ignored"
-        )
-    if rule.domains:
-        known = len(set(ratings.domains.values()))
-        over = (
-            f", means over {counted(known, 'domain')}"
-            if by_domain
-            else ", over segments: no domains are known"
-        )
+    over = ", over segments: no domains are known" if rule.domains else ""
+    if by_domain:
+        over = f", means over {counted(len(set(ratings.domains.values())), 'domain')}"
     about = (
-        f"By WMT's rules ({rule.title}{over}), only to compare with its published tables: {weakness}. Item "
-        "weights are ignored here."
+        f"By WMT's rules ({rule.title}{over}), only to compare with its published tables: "
+        f"{WEAKNESSES[rule.test]}. Item weights are ignored here."
     )
     return table("wmt", "WMT mode", about, "system", _wmt_columns(judged, rule), rows)

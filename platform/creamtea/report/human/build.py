@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
+from creamtea.human.making.outputs import campaigns_of
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results.of_study import campaigns_of
 from creamtea.human.results.ratings import by_rater, load_ratings, payloads, repeated_scores
 from creamtea.human.results.standings import standings
 from creamtea.orders.submission import spec_of
@@ -135,26 +135,19 @@ def campaign_report(
             tables.append(agreement.wmt_mode(whole, rule, better))
         if material is not None:
             scores = agreement.metric_scores(session, ratings, material)
-            tables += agreement.metric_tables(whole, scores) if scores else []
+            if scores:
+                tables += [
+                    agreement.people_and_metrics(whole, scores),
+                    agreement.metric_agreement(whole, scores),
+                ]
             texts.append(agreement.disagreements(session, whole, scores))
         texts.append(agreement.disputes(session, whole, outputs))
-    shown = tuple(listed for listed in texts if listed.entries)
-    return CampaignReport(
-        whole,
-        tuple(means),
-        tuple(pairs),
-        tuple(_by_score(table, means, whole) for table in tables),
-        shown,
-        styles,
-    )
-
-
-def _by_score(table: Table, means: list[verdicts.SystemMean], whole: RatedCampaign) -> Table:
-    """The table of systems in the order of their means; WMT's ranking has an order of its own."""
-    if table.heading != "system" or table.key in ("wmt", "pairs"):
-        return table
     place = {whole.systems[mean.system]: at for at, mean in enumerate(means)}
-    return replace(table, rows=tuple(sorted(table.rows, key=lambda row: place[row.name])))
+    for at, table in enumerate(tables):
+        if table.heading == "system" and table.key not in ("wmt", "pairs"):  # which have orders of their own
+            tables[at] = replace(table, rows=tuple(sorted(table.rows, key=lambda row: place[row.name])))
+    shown = tuple(listed for listed in texts if listed.entries)
+    return CampaignReport(whole, tuple(means), tuple(pairs), tuple(tables), shown, styles)
 
 
 def _material(session: Session, row: StudyRow | None) -> StudyResults | None:

@@ -231,9 +231,11 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
         ("paired_high", "to", ".1f"),
     )
 
+    def of(field: str) -> Spec:
+        return vega.quantity(field, title, zero=False)
+
     def between(low: str, high: str) -> Spec:
-        x = vega.quantity(low, title, zero=False)
-        return {"x": x, "x2": {"field": high}, "y": y, "color": style["color"]}
+        return {"x": of(low), "x2": {"field": high}, "y": y, "color": style["color"]}
 
     drawn = vega.low(
         vega.figure(
@@ -241,30 +243,10 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
             f"Human scores: {baseline} = 100 % ({campaign})",
             rows,
             [
-                {
-                    "mark": {"type": "rule", "aria": False, "strokeDash": [4, 3]},
-                    "encoding": {
-                        "x": vega.quantity("baseline", title, zero=False),
-                        "color": {"value": vega.GREY},
-                    },
-                },
-                {
-                    "mark": {"type": "rule", "aria": False, "strokeWidth": 6, "opacity": 0.35},
-                    "encoding": between("low", "high"),
-                },
-                {
-                    "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-                    "encoding": between("paired_low", "paired_high"),
-                },
-                vega.points(
-                    {
-                        "x": vega.quantity("percent", title, zero=False),
-                        "y": y,
-                        **style,
-                        "tooltip": tooltip,
-                    },
-                    size=80,
-                ),
+                vega.rule({"x": of("baseline"), "color": {"value": vega.GREY}}, strokeDash=[4, 3]),
+                vega.rule(between("low", "high"), strokeWidth=6, opacity=0.35),
+                vega.rule(between("paired_low", "paired_high"), strokeWidth=2),
+                vega.points({"x": of("percent"), "y": y, **style, "tooltip": tooltip}, size=80),
             ],
             missing,
         ),
@@ -309,10 +291,7 @@ def people_against_metric(report: CampaignReport, scores: Table, metric: Column)
         f"Human scores against {metric.title} ({campaign})",
         rows,
         [
-            {
-                "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-                "encoding": {"x": x, **bounds, "color": style["color"]},
-            },
+            vega.rule({"x": x, **bounds, "color": style["color"]}, strokeWidth=2),
             vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
             *labels,
         ],
@@ -353,15 +332,9 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
         ("high", "to rank", "d"),
         ("cluster", "cluster", ""),
     )
-    bar: Spec = {
-        "mark": {"type": "rule", "aria": False, "strokeWidth": 5},
-        "encoding": {"x": x, "x2": {"field": "high"}, "y": y, "color": style["color"]},
-    }
-    between: Spec = {
-        "transform": [{"filter": "datum.begins"}],
-        "mark": {"type": "rule", "aria": False, "strokeDash": [4, 4], "color": vega.GREY},
-        "encoding": {"y": y | {"bandPosition": 0}},
-    }
+    bar = vega.rule({"x": x, "x2": {"field": "high"}, "y": y, "color": style["color"]}, strokeWidth=5)
+    between = vega.rule({"y": y | {"bandPosition": 0}}, strokeDash=[4, 4], color=vega.GREY)
+    between = {"transform": [{"filter": "datum.begins"}], **between}
     point = {"y": y, **style, "tooltip": tooltip}
     ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
     drawn = vega.figure("ranks", f"Rank ranges, WMT mode ({campaign})", rows, [between, bar, *ends], missing)

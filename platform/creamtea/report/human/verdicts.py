@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
@@ -11,6 +11,7 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
+from creamtea.human.protocols.scale import Scale
 from creamtea.human.results.standings import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
@@ -70,7 +71,12 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
             cluster=ratings.together,
         )
         if judged.in_blocks:
-            mean = _mean_over_pages(found, system, judged.missing)
+            mean = MeanEstimate(reason=judged.missing)
+            if found is not None:
+                ends = (float(end[system]) for end in (found.low, found.high))
+                low, high = (None if np.isnan(end) else end for end in ends)
+                mean = MeanEstimate(float(found.mean[system]), low, high, found.reason)
+        mean = _within_scale(mean, judged.protocol.scale)
         ratio = None if judged.protocol.relative else Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
@@ -80,11 +86,12 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
 
 
-def _mean_over_pages(found: SystemEstimates | None, system: int, missing: str) -> MeanEstimate:
-    if found is None:
-        return MeanEstimate(reason=missing)
-    low, high = (None if np.isnan(end[system]) else float(end[system]) for end in (found.low, found.high))
-    return MeanEstimate(float(found.mean[system]), low, high, found.reason)
+def _within_scale(mean: MeanEstimate, scale: Scale) -> MeanEstimate:
+    """Cut the interval at the ends of the scale: no mean lies beyond, so that as many intervals cover it."""
+    if mean.value is None or mean.low is None or mean.high is None:
+        return mean
+    low, high = min(float(scale.lowest), mean.value), max(float(scale.highest), mean.value)
+    return replace(mean, low=max(mean.low, low), high=min(mean.high, high))
 
 
 def means_table(
@@ -180,13 +187,9 @@ def compared(
         else judge(comparisons[i], judged.delta, decisive[i], several, crossed[i], crossed_p[i])
         for i, (baseline, system) in enumerate(positions)
     ]
-    t = [
-        None if comparison.t_test.p_value is None else decisive[i] for i, comparison in enumerate(comparisons)
-    ]
-    return [
-        Pair(*place, comparisons[i], t[i], ranks[i], signs[i], crossed[i], crossed_p[i], verdicts[i])
-        for i, place in enumerate(positions)
-    ]
+    t = [None if one.t_test.p_value is None else p for one, p in zip(comparisons, decisive, strict=True)]
+    columns = (comparisons, t, ranks, signs, crossed, crossed_p, verdicts)
+    return [Pair(*place, *values) for place, *values in zip(positions, *columns, strict=True)]
 
 
 def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> PairedComparison:

@@ -67,7 +67,7 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
     st.header("Before the launch", anchor=False)
     show(TEMPLATE, "preview", plan=preview(session.database(), campaign.name))
     _media(campaign)
-    if rights.may(who, rights.CREATE_CAMPAIGN) and campaign.study is not None:  # files are not kept
+    if rights.may(who, rights.CREATE_CAMPAIGN):
         show(TEMPLATE, "change_draft", campaign=campaign)
     note(
         "The launch opens the campaign to its raters. From then on, systems, items, settings and the planned "
@@ -245,9 +245,6 @@ def log(campaign_id: int) -> None:
 
 
 def _detail(key: str, value: Any) -> str:
-    """As "items: 35", "made anew: no"."""
-    if isinstance(value, bool):
-        value = "yes" if value else "no"
-    elif key == "digest":
-        value = str(value)[:16]  # as the campaign's page shows it
-    return f"{key.replace('_', ' ')}: {value}"
+    """As "items: 35", "made anew: no"; a digest is cut as the campaign's page cuts it."""
+    shown = ("no", "yes")[value] if isinstance(value, bool) else str(value)[: 16 if key == "digest" else None]
+    return f"{key.replace('_', ' ')}: {shown}"

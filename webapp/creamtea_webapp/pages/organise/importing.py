@@ -31,6 +31,7 @@ from creamtea_webapp.pages.organise.shared import (
 )
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 
+FROM_FILE = "as the file says"
 BESIDE = "import"  # the place of errors: above the button
 
 
@@ -90,16 +91,14 @@ def _field(name: str, declared: Any, asked: ImportOption) -> None:
         st.file_uploader(asked.title, list(asked.endings), accept_multiple_files=many, **common)
     elif name == "protocol":
         names = [None, *(protocol.name for protocol in usable_protocols())]
-        st.selectbox(asked.title, names, format_func=_protocol_title, **common)
+        st.selectbox(
+            asked.title, names, format_func=lambda name: protocol_title(name) if name else FROM_FILE, **common
+        )
     elif asked.lowest is not None:
         step = 1 if declared == int | None else 1.0
         st.number_input(asked.title, asked.lowest, asked.highest, None, step, **common)
     else:
         st.text_input(asked.title, **common)
-
-
-def _protocol_title(name: str | None) -> str:
-    return "as the file says" if name is None else protocol_title(name)
 
 
 def _dashed(field: str) -> str:

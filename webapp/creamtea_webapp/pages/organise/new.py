@@ -58,16 +58,28 @@ FILLED = "campaign-filled"  # the document that was put into the form
 BESIDE, ABOVE = "make", "fill"  # places of errors: above the button, below the campaign file
 # what a draft had of a file that is not kept, as messages call it
 LOST = {
+    "texts.folder": "sources and outputs",
+    "texts.sources": "sources",
+    "texts.outputs": "outputs",
+    "texts.references": "references",
     "documents": "documents",
     "protocol.proposals": "errors marked beforehand",
     "media": "files beside sources",
 }
 GENERATION = "campaign-generation"  # how many files have been put into the form
+NO_STUDY = "none: texts from files"
 MEDIA_FILES = "media_files"  # beside the list `media`
 USUAL = 4  # systems side by side
 MAX_EXACT = 2**53 - 1  # whole numbers above are not exact in a browser
 OF_STUDY = ("test_sets", "systems", "metrics", "finders")  # choices that another study changes
+# of files, by the kind of file or the key
 ENDINGS_OF = {"documents": ["txt", "docs", "tsv"], "media": ["jsonl", "json"], "proposals": ["jsonl", "json"]}
+ENDINGS_OF |= {
+    "sources": ["txt", "jsonl", "json"],
+    "outputs": ["txt", "jsonl", "json"],
+    "references": ["txt"],
+}
+MANY = ("outputs", "references")  # keys of `texts` with several files
 MEDIA_ENDINGS = [end[1:] for ends in (*ENDINGS.values(), (CAPTIONS_ENDING,)) for end in ends]
 
 
@@ -81,23 +93,25 @@ def page() -> None:
     show(TEMPLATE, "title", text="Change a draft" if draft else "New campaign")
     show_notice()  # what a page before did
     with session.database().session() as reading:
-        studies = list(dict.fromkeys(study_names(reading).values()))
-        if not studies:
-            note("A campaign rates the outputs of a study, and there are no studies yet.")
-            return
+        studies = [*dict.fromkeys(study_names(reading).values()), ""]
         _campaign_file()
         document = st.session_state.get(FILLED) or start
-        key = Form(document, {}, "").key("study")
-        index = studies.index(document["study"]) if document.get("study") in studies else 0
-        study = st.selectbox("Study", studies, index, key=key)
-        row = find_study(reading, study)
+        begun = Form(document, {}, "")
+        asked = "" if "texts" in document else document.get("study")
+        index = studies.index(asked) if asked in studies else 0
+        study = st.selectbox(
+            "Study", studies, index, format_func=lambda name: name or NO_STUDY, key=begun.key("study")
+        )
+        row = find_study(reading, study) if study else None
+        uploaded = st.session_state.get(begun.key("texts.outputs")) or ()
+        systems = [Path(file.name).stem for file in uploaded] if row is None else list(row.spec["systems"])
         choices = {
             "draft": [draft] if draft else [],
             "protocols": [protocol.name for protocol in usable_protocols() if protocol.rated_here],
-            "test_sets": list(row.spec["test_sets"]),
-            "systems": list(row.spec["systems"]),
-            "metrics": metric_names(reading, row),
-            "finders": metrics_with_errors(reading, row),
+            "test_sets": [] if row is None else list(row.spec["test_sets"]),
+            "systems": systems,
+            "metrics": [] if row is None else metric_names(reading, row),
+            "finders": [] if row is None else metrics_with_errors(reading, row),
         }
     form = Form(document, choices, study)
     form.draw()
@@ -154,25 +168,22 @@ def _start() -> tuple[str, dict[str, Any]]:
     asked = row_id(st.query_params.get("from", ""))
     with session.database().session() as reading:
         row = None if asked is None else reading.get(Campaign, asked)
-        if row is None or row.state != "draft" or row.study_id is None:
+        if row is None or row.state != "draft":
             return "", {}
-        study, settings = find_study(reading, row.study_id).name, settings_of(row.settings)
-        request = from_row(
-            CampaignRequest,
-            row,
-            study=study,
-            settings=settings,
-            documents=None,
-            proposals=None,
-            media=None,
-            texts=None,
-        )
-        return row.name, document_of(row.name, request)
+        study = "" if row.study_id is None else find_study(reading, row.study_id).name
+        files = dict.fromkeys(("documents", "proposals", "media", "texts"))
+        request = from_row(CampaignRequest, row, study=study, settings=settings_of(row.settings), **files)
+        document = document_of(row.name, request)
+        if not study:
+            pair = (code.replace("-", "_") for code in (row.source_language, row.target_language))
+            document["texts"] = {"languages": "-".join(pair)}
+        return row.name, document
 
 
 def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
     values, files = form.document()
-    values |= {"study": st.session_state[form.key("study")]}
+    if not form.study:
+        values.setdefault("texts", {})
     if not str(values.get("name", "")).strip():
         raise InputError("Enter a campaign name", about="name")
     beside = st.session_state.get(form.key(MEDIA_FILES)) or []
@@ -180,15 +191,24 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
         raise wrong("media", "these files need a list that says beside what each is shown")
     _check_files(database, draft, form, values, files)
     with tempfile.TemporaryDirectory() as folder, uploaded_to(Path(folder)):
-        uploads = {Path(file.name).name: file for file in (*files.values(), *beside)}
+        uploads = {Path(file.name).name: file for file in beside}
+        for key, given in files.items():
+            uploads |= {_place(key, file): file for file in (given if isinstance(given, list) else [given])}
         for name, file in uploads.items():
+            (Path(folder) / name).parent.mkdir(exist_ok=True)
             (Path(folder) / name).write_bytes(file.getvalue())
-        loaded = check_campaign(Document("", values), Folder(Path(folder), set(uploads)))
+        loaded = check_campaign(Document("", values), Folder(Path(folder), {*uploads, "outputs"}))
         request = loaded.request(database, session.artefacts())
     made = campaigns.create_campaign(
         database, draft or loaded.campaign.name.strip(), request, replace=bool(draft), actor=actor
     )
     return Made(f"The draft has {counted(made.items, 'item')}.", {MADE: made.id})
+
+
+def _place(key: str, file: Any) -> str:
+    """Return where an uploaded file lies: texts in a folder per key, others beside each other."""
+    block, _, last = key.rpartition(".")
+    return f"{last}/{Path(file.name).name}" if block == "texts" else Path(file.name).name
 
 
 def _check_files(
@@ -200,6 +220,8 @@ def _check_files(
     with database.session() as reading:
         had = campaigns.from_files(reading, find_campaign(reading, draft).id)
     lost = [name for name in LOST if name.rpartition(".")[2] in had and name not in given]
+    if str(values.get("texts", {}).get("sources")).endswith((".jsonl", ".json")):
+        lost = [name for name in lost if name != "documents"]  # the sources name them
     start = form.start.get("protocol", {})
     if values.get("protocol", {}).get("kind") != start.get("kind") or "proposals_from" in start:
         lost = [name for name in lost if name != "protocol.proposals"]  # a metric's are of no file
@@ -225,7 +247,7 @@ class Form:
         """Draw all fields but the study, block by block, with the rare ones folded."""
         blocks: dict[str, list[tuple[str, Declaration]]] = {}
         for key, declared in declarations().items():
-            if key != "study" and declared.setting.on_page:
+            if key != "study" and declared.setting.on_page and (declared.block != "texts" or not self.study):
                 blocks.setdefault(declared.block, []).append((key, declared))
         for block, settings in blocks.items():
             if block:
@@ -269,8 +291,10 @@ class Form:
                 continue
             value = self.value(key) if declared.setting.on_page else self.start_value(key)
             if _is_upload(declared):
-                if (upload := st.session_state.get(self.key(key))) is not None:
-                    files[key], value = upload, upload.name
+                if upload := st.session_state.get(self.key(key)):
+                    files[key] = upload
+                    value = [_place(key, file) for file in upload] if isinstance(upload, list) else None
+                    value = "outputs" if key == "texts.outputs" else value or _place(key, upload)
                 else:
                     value = self.start_value(key)
             elif isinstance(value, float) and value >= 1 and value % 1 == 0 and _kind(declared) == "amount":
@@ -303,7 +327,7 @@ class Form:
         for key, declared in settings:
             if not self._applies(declared):
                 continue
-            if _is_long(declared):
+            if declared.setting.file in ("text", "questions") or declared.key in ("systems", "kind"):
                 columns, place = [], st.container()
             else:
                 columns = columns or list(st.columns(2))
@@ -321,7 +345,8 @@ class Form:
             st.text_input(setting.title, start or "", disabled=bool(self.choices["draft"]), **common)
         elif _is_upload(declared):
             kept = " (kept unless another is given)" if start else ""
-            endings = ENDINGS_OF.get(setting.file, ["yaml", "yml", "json"])
+            endings = ENDINGS_OF.get(setting.file or declared.key, ["yaml", "yml", "json"])
+            common["accept_multiple_files"] = declared.block == "texts" and declared.key in MANY
             st.file_uploader(f"{setting.title}{kept}", endings, **common)
             if setting.file == "media":
                 st.file_uploader(
@@ -333,6 +358,8 @@ class Form:
         elif setting.file:
             text = _as_text(start) if setting.file == "questions" else start
             st.text_area(setting.title, text, height=120, **common)
+        elif key == "test_set" and not self.study:
+            st.text_input(setting.title, start or "", **common)
         elif setting.choices or kind == "literal" or kind == "list":
             self._choice(key, declared, common)
         elif kind == "boolean":
@@ -341,18 +368,11 @@ class Form:
             st.number_input(setting.title, 0.0, 1e6, float(start), step=0.05, **common)
         elif kind == "number":
             schema = _schema(declared)
-            whole = schema["type"] == "integer"
-            lowest = schema["minimum"] if "minimum" in schema else schema["exclusiveMinimum"]
-            highest = schema["maximum"] if "maximum" in schema else schema["exclusiveMaximum"]
-            highest = min(highest, MAX_EXACT)
-            st.number_input(
-                setting.title,
-                int(lowest) if whole else float(lowest),
-                int(highest) if whole else float(highest),
-                start if start is None or whole else float(start),
-                placeholder="the default",
-                **common,
-            )
+            of = int if schema["type"] == "integer" else float
+            lowest: Any = schema.get("minimum", schema.get("exclusiveMinimum"))
+            highest: Any = schema.get("maximum", schema.get("exclusiveMaximum"))
+            common |= {"value": None if start is None else of(start), "placeholder": "the default"}
+            st.number_input(setting.title, of(lowest), of(min(highest, MAX_EXACT)), **common)
         else:
             st.text_input(setting.title, start, **common)
 
@@ -376,33 +396,13 @@ class Form:
             chosen = [entry for entry in start or () if entry in options]
             if key == "systems" and not chosen and len(options) <= USUAL:
                 chosen = options
-            most = _schema(declared).get("maxItems")
-            st.multiselect(
-                setting.title,
-                options,
-                chosen,
-                format_func=label,
-                max_selections=most,
-                placeholder="none",
-                **common,
-            )
+            common |= {"max_selections": _schema(declared).get("maxItems"), "placeholder": "none"}
+            st.multiselect(setting.title, options, chosen, format_func=label, **common)
             return
-        index = (
-            options.index(start)
-            if start in options
-            else None
-            if not declared.field.is_required() and declared.default is None
-            else 0
-        )
-        st.selectbox(
-            setting.title,
-            options,
-            index,
-            format_func=label,
-            placeholder="the default" if options else "none",
-            disabled=not options,
-            **common,
-        )
+        index = 0 if declared.field.is_required() or declared.default is not None else None
+        index = options.index(start) if start in options else index
+        common |= {"placeholder": "the default" if options else "none", "disabled": not options}
+        st.selectbox(setting.title, options, index, format_func=label, **common)
 
 
 def _schema(declared: Declaration) -> dict[str, Any]:
@@ -415,13 +415,7 @@ def _schema(declared: Declaration) -> dict[str, Any]:
 def _kind(declared: Declaration) -> str:
     """The kind of widget: literal, list, boolean, amount, number or text."""
     schema = _schema(declared)
-    kinds = {
-        "array": "list",
-        "boolean": "boolean",
-        "integer": "number",
-        "number": "number",
-        "amount": "amount",
-    }
+    kinds = {"array": "list", "integer": "number"} | {same: same for same in ("boolean", "number", "amount")}
     return "literal" if "enum" in schema else kinds.get(schema.get("type", ""), "text")
 
 
@@ -432,11 +426,9 @@ def _literals(annotation: Any) -> Sequence[str]:
 
 
 def _is_upload(declared: Declaration) -> bool:
+    if declared.block == "texts":
+        return declared.key != "languages"
     return declared.setting.file not in ("", "text", "questions")
-
-
-def _is_long(declared: Declaration) -> bool:
-    return declared.setting.file in ("text", "questions") or declared.key in ("systems", "kind")
 
 
 def _as_text(questions: Any) -> str:
