@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from command_line import runner
 from marian_folders import SIDES, make_folder
-from shipped_folders import make_shipped
 from sqlalchemy import select
 
+from creamtea.marian import read_folder
 from creamtea.shipped import read_shipped
 from creamtea.store.database import open_database
 from creamtea.store.tables import Point, StepRow
@@ -78,9 +78,14 @@ def test_the_commands_of_the_page(tmp_path: Path, run: Callable[..., tuple[int, 
     assert [row["source"] for row in rows] == ["the old man", "a ж"]
     assert (rows[0]["unknown"], rows[1]["unknown"]) == ([], ["ж"])
     assert "ж (1)" in err
-    code, _, err = run("export", "opus", "opus", "--to", "safetensors", "out")
-    assert code == 2
-    assert "was not trained here" in err
+    code, out, err = run("export", "opus", "opus", "--to", "safetensors", "out", "--json")
+    assert code == 0, err
+    proof = json.loads(out)["proof"]
+    assert proof["identical"] == proof["sentences"] == 3
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "licence: cc-by-4.0" in card
+    assert f"sha256 {read_folder(tmp_path / 'opus-mt-en-de').digest}" in card
+    assert "trained elsewhere: its own card" in card
 
 
 def test_the_page_selects_vocabularies(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
@@ -102,10 +107,15 @@ def test_the_page_selects_vocabularies(tmp_path: Path, run: Callable[..., tuple[
     assert {row[name]["state"] for row in cells.values() for name in measured} == {"ok"}
 
 
-def test_the_page_compares_with_a_ctranslate2_folder(
+def test_the_page_exports_with_a_map_and_compares_what_is_shipped(
     tmp_path: Path, run: Callable[..., tuple[int, str, str]]
 ) -> None:
-    make_shipped(tmp_path / "opus-ct2", tmp_path / "opus-mt-en-de")
+    lexicon = block("yaml", 2).replace("  nvs: {variant: head, selection: {kind: nvs}}\n", "")
+    lexicon = lexicon.replace("  nvs-int8: {variant: head, selection: {kind: nvs}, precision: int8}\n", "")
+    start, end = lexicon.index("variants:"), lexicon.index("systems:")
+    (tmp_path / "small.yaml").write_text(lexicon[:start] + lexicon[end:])
+    code, out, err = run("run", "small.yaml")
+    assert code == 0, out + err
     (tmp_path / "shipped.yaml").write_text(block("yaml", 4))
     run_block(run, 3)
     _, out, _ = run("report", "shipped", "--json")
@@ -116,6 +126,9 @@ def test_the_page_compares_with_a_ctranslate2_folder(
     assert cells["shipped-map"]["selected_size"]["value"] < cells["shipped"]["selected_size"]["value"]
     measured = ("bleu", "latency_p50")
     assert {row[name]["state"] for row in cells.values() for name in measured} == {"ok"}
+    code, _, err = run("export", "shipped", "shipped", "--to", "ctranslate2", "out")
+    assert code == 2
+    assert "is a CTranslate2 folder already" in err
     digest = read_shipped(tmp_path / "opus-ct2").digest
     for section in ("provenance", "configuration"):
         assert f"sha256 {digest}" in json.dumps(sections[section]), section

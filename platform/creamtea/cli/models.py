@@ -259,6 +259,7 @@ def export(
 
     from creamtea.engine.runner import load_module
     from creamtea.engine.try_out import opened, translating_step
+    from creamtea.orders.submission import spec_of
     from creamtea.report.model_card import (
         SHOWN,
         Export,
@@ -267,15 +268,18 @@ def export(
         model_card,
         proof_words,
     )
+    from creamtea.store.queries import find_study
+    from creamtea.study.spec import ShippedModel
 
     store = workplace.artefact_store(writable=False)
     with ExitStack() as stack:
         database = stack.enter_context(workplace.existing_database())
         step = translating_step(database, store, name, system, seed)
-        if "variant" not in step.node.labels:
+        with database.session() as session:
+            model = spec_of(find_study(session, name)).systems[system].model
+        if isinstance(model, ShippedModel):
             raise InputError(
-                f"system {system}: its model was not trained here, and is in its own folder already; "
-                "export a system with a variant"
+                f"system {system}: its model is a CTranslate2 folder already ({model.path}); use it as it is"
             )
         stack.enter_context(_writing(folder))
         folder.parent.mkdir(parents=True, exist_ok=True)

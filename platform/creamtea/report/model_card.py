@@ -11,6 +11,7 @@ from typing import Any
 import creamtea
 from creamtea.contract.export import BeamProof, Difference, ExportFacts
 from creamtea.languages import language
+from creamtea.methods.objectives import Softmax
 from creamtea.orders.submission import spec_of
 from creamtea.report.cells import Measured, StudyResults, read_cell
 from creamtea.report.configuration import (
@@ -18,6 +19,7 @@ from creamtea.report.configuration import (
     describe_imported,
     describe_system,
     describe_variant,
+    imported_models,
 )
 from creamtea.report.markdown import paragraphs, plain, sections_to_markdown
 from creamtea.report.model import Block, Fact, Facts, Notes, Row, Section, Table
@@ -116,8 +118,8 @@ def model_card(database: Database, export: Export, study: str) -> str:
         row = find_study(session, study)
         spec = spec_of(row)
         results = StudyResults(session, row.id, spec)
-        system, seed = export.node.labels["system"], export.node.labels["seed"]
-        title = f"{row.name}: {system}, seed {seed}"
+        system, seed = export.node.labels["system"], export.node.labels.get("seed")
+        title = f"{row.name}: {system}" + ("" if seed is None else f", seed {seed}")
         sections = [
             Section("model", "Model", tuple(_model(results, export, row.config_hash))),
             Section("data", "Training data", tuple(_data(results, system, seed))),
@@ -133,7 +135,7 @@ def model_card(database: Database, export: Export, study: str) -> str:
         f"## Load it\n\n```sh\n{INSTALL[export.to]}\n```\n\n```python\n{_snippet(export)}```",
         sections_to_markdown([*sections, Section("proof", "Proof", tuple(_proof(export)))]).rstrip(),
         "## Licence\n\nNot stated yet: fill it in here and in the first lines of this file. The terms of the "
-        "training data may bind the model.\n",
+        "training data, or of the model that it started from, may bind the model.\n",
     ]
     return "\n\n".join(parts)
 
@@ -162,19 +164,24 @@ def _snippet(export: Export) -> str:
 
 def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[Block]:
     spec, labels = results.spec, export.node.labels
-    variant, start = spec.variants[labels["variant"]], spec.imported_by(labels["variant"])
-    built = describe_architecture(variant.architecture) if start is None else describe_imported(start)
+    trained = _imported(results, labels["system"])
+    if "variant" in labels:
+        variant, start = spec.variants[labels["variant"]], spec.imported_by(labels["variant"])
+        built = describe_architecture(variant.architecture) if start is None else describe_imported(start)
+        trained = [
+            Fact("variant", f"{labels['variant']}: {describe_variant(spec, labels['variant'])}"),
+            Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
+            Fact("architecture", built),
+            Fact("seed", labels["seed"]),
+        ]
     yield Facts(
         "facts",
         "",
         (
             Fact("study", f"{spec.name} (config hash {config_hash})"),
-            Fact("variant", f"{labels['variant']}: {describe_variant(spec, labels['variant'])}"),
-            Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
-            Fact("architecture", built),
+            *trained,
             Fact("parameters", f"{export.facts.parameters:,}"),
             Fact("vocabulary", f"{export.facts.vocabulary_size:,} target symbols"),
-            Fact("seed", labels["seed"]),
             Fact(
                 "written by",
                 f"creamtea {creamtea.__version__} for {PROGRAMS[export.to]}, in {_precision(export)}",
@@ -184,13 +191,20 @@ def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[
     yield Notes("not_exported", tuple(_not_exported(results, export)))
 
 
+def _imported(results: StudyResults, system: str) -> list[Fact]:
+    """Return name, digest and licence of a system's model that was trained elsewhere; none of a variant."""
+    model = results.spec.systems[system].model
+    facts = imported_models(results) if model is not None else ()
+    return [replace(fact, label="model") for fact in facts if model and fact.label == model.path]
+
+
 def _precision(export: Export) -> str:
     return export.facts.quantization or "fp32"
 
 
 def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
     system = results.spec.systems[export.node.labels["system"]]
-    variant = results.spec.variants[system.variant]
+    variant = results.spec.variants.get(system.variant)
     if by_map := export.facts.map:
         yield (
             f"The system's vocabulary selection ({by_map.selection}) is in vmap.txt, which CTranslate2 "
@@ -202,7 +216,7 @@ def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
             f"Not exported: the system's vocabulary selection ({system.selection.describe()}). The exported "
             "model may use its whole vocabulary."
         )
-    if variant.nvs is not None:
+    if variant is not None and variant.nvs is not None:
         kept = "is not in this model" if export.to == "ctranslate2" else "is among the weights, and unused"
         yield f"The head for neural vocabulary selection {kept}."
     if system.search.kind != "greedy":
@@ -217,7 +231,7 @@ def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
             f"{_precision(export)}."
         )
     if export.to == "ctranslate2":
-        yield _scoring_note(variant.objective)
+        yield _scoring_note(Softmax(kind="softmax") if variant is None else variant.objective)
 
 
 def _scoring_note(objective: Any) -> str:
@@ -234,8 +248,11 @@ def _scoring_note(objective: Any) -> str:
     )
 
 
-def _data(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
+def _data(results: StudyResults, system: str, seed: int | None) -> Iterator[Block]:
     """Show the text of the model, and of the models that its training started from."""
+    if seed is None:
+        yield Notes("elsewhere", ("The model was trained elsewhere: its own card has its training data.",))
+        return
     names, corpora, trainings = [], corpora_table(results), trainings_table(results)
     name: str | None = results.spec.systems[system].variant
     while name is not None:
@@ -256,18 +273,19 @@ def _only(table: Table, rows: Sequence[Row]) -> Table:
     return replace(table, columns=tuple(columns), rows=tuple(rows))
 
 
-def _scores(results: StudyResults, system: str, seed: int) -> Iterator[Block]:
+def _scores(results: StudyResults, system: str, seed: int | None) -> Iterator[Block]:
+    with_seed = "" if seed is None else ", with this seed"
     yield Notes(
         "of",
         (
-            f"Of the system as the study has it ({describe_system(results.spec, system)}), with this seed; "
+            f"Of the system as the study has it ({describe_system(results.spec, system)}){with_seed}; "
             "brackets are 95 % intervals over segments.",
         ),
     )
     metrics = {metric.name(): metric for metric in results.spec.metrics}
     rows = []
     for test_set in results.spec.test_sets_of(system):
-        place = {"system": system, "seed": seed, "test_set": test_set}
+        place = {"system": system, "test_set": test_set} | ({} if seed is None else {"seed": seed})
         cells = {
             key: read_cell(
                 results.of("score", **place, metric=key), partial(Measured.find, name=metric.row()), ""
