@@ -42,7 +42,7 @@ SMALLER = {
     "architecture.feed_forward": 64,
     "training.autocast": "none",
     "training.warmup": 30,
-    "training.max_updates": 300,
+    "training.max_updates": 120,
 }
 INLINE = ("run", "submit", "retry", "controller")
 VARIABLES = {variable.name for variables in SECTIONS.values() for variable in variables}

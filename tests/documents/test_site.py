@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from built_site import build_site
+from built_site import built_site
 from fenced import ROOT
 from markdown_it import MarkdownIt
 
@@ -41,7 +41,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_site(tmp_path_factory.mktemp("site"))
+    return built_site(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

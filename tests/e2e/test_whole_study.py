@@ -132,10 +132,11 @@ def suspended_after(
         return False
 
     def saves() -> bool:
+        began = time.monotonic()
         if saved():
             return True
         workers[0].resume()
-        time.sleep(0.02)
+        time.sleep(max(0.02, time.monotonic() - began))  # for half of the time at least
         workers[0].suspend()
         return False
 

@@ -16,12 +16,6 @@ from creamtea.study.loader import load_study
 from creamtea.study.spec import Study
 
 Write = Callable[..., Path]
-STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_the_studies_of_the_tree_are_valid(path: Path) -> None:
-    assert load_study(path).study.name == path.stem
 
 
 def test_the_core_schema(write: Write) -> None:

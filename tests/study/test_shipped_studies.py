@@ -117,7 +117,9 @@ def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_shipped_study_is_valid_and_says_how_to_run_it(path: Path, tmp_path: Path) -> None:
-    assert_plans_with_files(load_study(path), tmp_path)
+    loaded = load_study(path)
+    assert_plans_with_files(loaded, tmp_path)
+    assert path.parent.name == "papers" or loaded.study.name == path.stem
     first = next(commands_of(path))
     assert first.name == ("submit" if path.parent.name == "papers" else "run")
     assert not first.overrides

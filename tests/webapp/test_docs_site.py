@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from accessibility import violations
-from built_site import build_site
+from built_site import built_site
 from limits import wait_until
 from playwright.sync_api import expect
 
@@ -22,7 +22,7 @@ PAGES = ("tutorial", "reference/environment")  # axe-core takes a minute for the
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = build_site(tmp_path_factory.mktemp("site"))
+    folder = built_site(tmp_path_factory)
     with ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(SiteHandler, directory=str(folder))
     ) as server:
@@ -51,17 +51,13 @@ def test_pages_can_be_searched_and_read_by_everybody(chromium: Any, address: str
     for name in PAGES:
         page.goto(f"{address}{name}.html")
         expect(page.locator(".md-typeset h1")).to_be_visible()
-        for width in (1280, 390):
+        for width, theme, scheme in ((1280, "light", "default"), (390, "dark", "slate")):
             page.set_viewport_size({"width": width, "height": 900})
-            for theme in ("light", "dark"):
-                page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-                expect(
-                    page.locator(f"body[data-md-color-scheme={'slate' if theme == 'dark' else 'default'}]")
-                ).to_be_visible()
-                found += [
-                    (name, width, theme, rule["id"], rule["nodes"][0]["html"][:150])
-                    for rule in violations(page)
-                ]
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            expect(page.locator(f"body[data-md-color-scheme={scheme}]")).to_be_visible()
+            found += [
+                (name, width, theme, rule["id"], rule["nodes"][0]["html"][:150]) for rule in violations(page)
+            ]
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
     assert found == []
     assert [url for url in foreign if not url.startswith(("data:", "blob:"))] == []

@@ -97,8 +97,8 @@ def test_letters_stay_and_equal_outputs_share_a_place(site, open_page) -> None:
     texts = page.locator(".board .outputs .text").all_text_contents()
     assert (texts[0] in DE) == (texts[3] in DE)
     page.get_by_role("button", name="Show differences").click()
-    assert page.locator(".board .segment").nth(0).locator("mark").count() > 0
-    assert page.locator(".board .segment").nth(1).locator("mark").count() == 0
+    expect(page.locator(".board .segment").nth(0).locator("mark")).not_to_have_count(0)
+    expect(page.locator(".board .segment").nth(1).locator("mark")).to_have_count(0)
     for row, step in enumerate([1, 2, 3, 4, 5]):
         press_at(page, row, step)
     save(page)

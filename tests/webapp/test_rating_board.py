@@ -277,7 +277,7 @@ SEND = """([key, code]) => {
 
 def test_digits_after_a_button_of_the_scale_are_a_value(site, open_page) -> None:
     own_campaign(site.database, "quokka-keys", [("s", ["Das Haus ist rot"])], protocol="esa")
-    page = open_page(site.rater_link("quokka-keys", "one")[0])
+    page = open_page(site.rater_link("quokka-keys", "one")[0], before=slow_clock)
     item_on(page, 1, 1)
     click_on(page, "Haus", "Haus")
     page.keyboard.press("2")

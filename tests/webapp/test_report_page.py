@@ -105,6 +105,7 @@ def test_columns_are_shown_by_group_and_none_is_cut_off(reader) -> None:
     expect(heads).to_have_count(before)
     for width in (390, 700, 1280):
         reader.set_viewport_size({"width": width, "height": 900})
+        at_rest(reader)
         for box in reader.locator(".table").filter(visible=True).all():
             assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), width
     # nobody is the best at what a full vocabulary has anyway
