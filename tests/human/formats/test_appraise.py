@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from appraise_files import MTURK, NOW, blocks_of, campaign, options, written
+from appraise_files import MTURK, NOW, campaign, cells, options, written
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
@@ -22,8 +22,6 @@ from creamtea.human.formats.exchange import export_campaign, find_format, import
 from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols.spans import Mqm
-from creamtea.report.export import to_values
-from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 
@@ -124,11 +122,7 @@ def test_marked_errors_and_parts_of_documents(database: Database, tmp_path: Path
     omission = {"severity": "major", "category": ["Accuracy", "Omission"]}
     assert payload == {"score": 60, "spans": [{"start": 0, "end": 1, "severity": "minor"}, omission]}
 
-    report = to_values(build_human(database, "wmt"))
-    [marked] = [block for block in blocks_of(report) if block.get("key") == "marked"]
-    found = {
-        row["name"]: {key: cell["value"] for key, cell in row["cells"].items()} for row in marked["rows"]
-    }
+    found = cells(database, "marked")
     assert found["A"] == {"ratings": 3, "minor": 1 / 3, "major": 1 / 3, "omissions": 1 / 3, "free": 0}
     assert found["B"] == {"ratings": 4, "minor": 0, "major": 0, "omissions": 0, "free": 25}, (
         "one of 85 or more"

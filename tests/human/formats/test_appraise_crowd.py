@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from appraise_files import MTURK, NOW, blocks_of, campaign, options
+from appraise_files import MTURK, NOW, block, campaign, cells, options
 
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import import_campaign
-from creamtea.report.export import to_values
-from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 
 
@@ -69,23 +66,16 @@ def test_standardised_scores_of_the_crowd(database: Database, tmp_path: Path) ->
 
     facts = options(protocol="da", rater_statistics=tmp_path / "trk.txt", baseline="A.0", delta=3.0)
     import_campaign(database, tmp_path / "scores.csv", "appraise", facts, "test")
-    report = to_values(build_human(database, "wmt"))
-    wmt = the_table(report)
     zs = [(np.mean(scores[0:3:2]) - np.mean(scores)) / np.std(scores, ddof=1) for scores in given.values()]
-    [row] = wmt["rows"]  # the reference is no competitor
-    assert (row["name"], row["cells"]["z"]["value"]) == ("A.0", pytest.approx(np.mean(zs), abs=1e-4))
-    usual = to_values(build_human(database, "wmt", "usual"))
-    other = the_table(usual)
-    assert other["rows"][0]["cells"]["z"]["value"] != row["cells"]["z"]["value"]
+    found = cells(database)
+    assert list(found) == ["A.0"], "the reference is no competitor"
+    assert found["A.0"]["z"] == pytest.approx(np.mean(zs), abs=1e-4)
+    usual = block(database, rule="usual")["rows"][0]["cells"]
+    assert usual["z"]["value"] != found["A.0"]["z"]
 
 
 def statistics_of(scores: list[int]) -> tuple[float, float]:
     return float(np.mean(scores)), float(np.std(scores, ddof=1))
-
-
-def the_table(report: dict[str, Any]) -> dict[str, Any]:
-    [found] = [block for block in blocks_of(report) if block.get("key") == "wmt" and "rows" in block]
-    return found
 
 
 @pytest.mark.parametrize(

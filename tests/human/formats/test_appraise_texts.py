@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from appraise_files import blocks_of, campaign, options, written
+from appraise_files import block, campaign, cells, options, written
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import NotKept
@@ -16,8 +16,6 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.record import Content
 from creamtea.human.formats.storing import collect
-from creamtea.report.export import to_values
-from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 
 # the campaign has two of the four lines of its document
@@ -119,12 +117,7 @@ def test_a_part_of_a_document_that_may_not_be_its_beginning_is_named(
 
 def worst(database: Database) -> str:
     """What the report calls the output on which raters disagree most."""
-    [entries] = [
-        block["entries"]
-        for block in blocks_of(to_values(build_human(database, "wmt")))
-        if block.get("key") == "disputes"
-    ]
-    return str(entries[0]["name"])
+    return str(block(database, "disputes")["entries"][0]["name"])
 
 
 @pytest.mark.parametrize(("first", "numbers"), [(None, (1, 2)), (None, (0, 1)), (1, (1, 2)), (0, (1, 2))])
@@ -213,14 +206,8 @@ def test_errors_marked_beforehand_become_proposals(database: Database, tmp_path:
             {"start": 5, "end": 8, "severity": "minor", "proposed": 3},
         ],
     }
-    [table] = [
-        block
-        for block in blocks_of(to_values(build_human(database, "wmt")))
-        if block.get("key") == "proposed" and "rows" in block
-    ]
-    assert "nobody knows how many they deleted" in table["about"]
-    [row] = table["rows"]
-    assert {key: cell["value"] for key, cell in row["cells"].items()} == {"answers": 2, "left": 5, "added": 1}
+    assert "nobody knows how many they deleted" in block(database, "proposed")["about"]
+    assert list(cells(database, "proposed").values()) == [{"answers": 2, "left": 5, "added": 1}]
 
 
 def test_one_mark_beyond_the_text_does_not_refuse_the_file(database: Database, tmp_path: Path) -> None:

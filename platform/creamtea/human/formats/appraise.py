@@ -444,15 +444,6 @@ def _moment(cell: str) -> datetime:
         raise ValueError from None
 
 
-def occurrences(ratings: tuple[Rated, ...]) -> Iterator[tuple[Rated, int]]:
-    """Each score with how many times its rater had rated that output (of that kind) before."""
-    seen: dict[tuple[str, ...], int] = defaultdict(int)
-    for rating in ratings:
-        key = (rating.rater, rating.kind, rating.document, str(rating.segment), rating.system)
-        yield rating, seen[key]
-        seen[key] += 1
-
-
 @dataclass(frozen=True)
 class RaterStatistics:
     """Of all of a rater's scores, in points; `deviation` with n − 1."""
@@ -501,8 +492,13 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
     return ratings
 
 
-def _key(rating: Rated, opinion: int) -> Key:
-    return (rating.kind, rating.document, rating.segment, rating.system, opinion)
+def _keyed(ratings: Sequence[Rated]) -> Iterator[tuple[Rated, Key]]:
+    """Each score with the item that it is of: a rater's second score of an output is of another item."""
+    seen: Counter[tuple[Any, ...]] = Counter()
+    for rating in ratings:
+        output = (rating.kind, rating.document, rating.segment, rating.system)
+        yield rating, (*output, seen[rating.rater, output])
+        seen[rating.rater, output] += 1
 
 
 def _original(key: Key) -> Key:
@@ -533,24 +529,6 @@ def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
         outputs=("" if bad or system not in texts.outputs else texts.outputs[system][index],),
         original=positions[_original(key)] if kind.is_control else None,
         degraded=system if bad else None,
-    )
-
-
-def _given(
-    place: Place, rating: Rated, position: int, payload: dict[str, Any] | None, now: datetime
-) -> GivenRating:
-    end = rating.end or now
-    return GivenRating(
-        place=place,
-        rater=rating.rater,
-        item=position,
-        system=rating.system,
-        step=rating.score if payload is None else None,
-        payload=payload,
-        assigned_at=rating.start or now,
-        submitted_at=end,
-        rated_at=end,
-        active_ms=rating.active_ms,
     )
 
 
@@ -848,7 +826,7 @@ class Appraise(Format):
         Evidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file, ratings)
-        keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
+        keyed = list(_keyed(ratings))
         positions = _positions([key for _, key in keyed])
         items = {position: _item(key, positions, texts) for key, position in positions.items()}
         reading = _Errors()
@@ -859,7 +837,20 @@ class Appraise(Format):
             if found.marks_errors:
                 own = {"score": rating.score} if isinstance(found, Da) else {}
                 payload = {**own, "spans": reading.spans(item, rating)}
-            given.append(_given(Place(file.name, rating.line), rating, item.position, payload, now))
+            given.append(
+                GivenRating(
+                    place=Place(file.name, rating.line),
+                    rater=rating.rater,
+                    item=item.position,
+                    system=rating.system,
+                    step=rating.score if payload is None else None,
+                    payload=payload,
+                    assigned_at=rating.start or now,
+                    submitted_at=rating.end or now,
+                    rated_at=rating.end or now,
+                    active_ms=rating.active_ms,
+                )
+            )
         listed = [replace(item, proposals=reading.proposals.get(item.position)) for item in items.values()]
         content = made_elsewhere(facts, protocol, ratings[0].pair, systems, listed, given)
         settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}

@@ -221,12 +221,19 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     if not systems:
         raise InputError(f"{option('leave-out')}: no system would be left of {known}", about="leave-out")
     relative = find_protocol(content.protocol, content.settings).relative
+    gone = set(names)
     kept = {
         item.position: item
         for item in content.items
-        if _stays(item, names, relative) and item.kind not in WRITTEN_KINDS
+        if item.kind not in WRITTEN_KINDS
+        and (gone.isdisjoint(item.systems) if relative else not gone.issuperset(item.systems))
     }
-    items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
+    # a control without its original, or without the system whose text was spoilt, controls nothing
+    items = tuple(
+        _item(item, names)
+        for item in kept.values()
+        if (item.original is None or item.original in kept) and item.degraded not in gone
+    )
     if not items:
         raise InputError(
             f"{option('leave-out')} {', '.join(names)}: every item shows one of these, so that no rating "
@@ -271,16 +278,6 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         ),
         left,
     )
-
-
-def _stays(item: ItemContent, names: Collection[str], relative: bool) -> bool:
-    left = set(item.systems) - set(names)
-    return len(left) == len(item.systems) if relative else bool(left)
-
-
-def _has_original(item: ItemContent, names: Collection[str], kept: Collection[int]) -> bool:
-    """A control without its original, or without the system whose text was spoilt, controls nothing."""
-    return (item.original is None or item.original in kept) and item.degraded not in names
 
 
 def _item(item: ItemContent, names: Collection[str]) -> ItemContent:

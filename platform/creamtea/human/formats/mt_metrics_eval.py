@@ -29,12 +29,13 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from pydantic import ValidationError
@@ -86,12 +87,15 @@ class Folder:
     def lines(self, name: str) -> list[str]:
         return text_lines(self.path / name)
 
+    def check_lines(self, name: str, lines: int, segments: int) -> None:
+        if lines != segments:
+            raise InputError(
+                f"{name}: found {counted(lines, 'line')}; allowed: {segments}, as the sources have"
+            )
+
     def texts(self, name: str, segments: int | None = None) -> list[str | None]:
         lines = self.lines(name)
-        if segments is not None and len(lines) != segments:
-            raise InputError(
-                f"{name}: found {counted(len(lines), 'line')}; allowed: {segments}, as the sources have"
-            )
+        self.check_lines(name, len(lines), len(lines) if segments is None else segments)
         try:
             return [None if line.rstrip() == NO_TEXT else checked_text(line) for line in lines]
         except ValueError as error:
@@ -323,18 +327,13 @@ def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
     return [
         RatedUnit(
             line=unit[0],
-            weight=_average(weights[unit].values()),
+            weight=mean(weights[unit].values()),
             means={
-                system: _average([_average(own) for own in raters.values()])
-                for system, raters in systems.items()
+                system: mean([mean(own) for own in raters.values()]) for system, raters in systems.items()
             },
         )
         for unit, systems in sorted(values.items())
     ]
-
-
-def _average(values: Collection[Fraction]) -> Fraction:
-    return sum(values, Fraction(0)) / len(values)
 
 
 def _mean(units: Sequence[RatedUnit], system: str) -> str:
@@ -421,21 +420,6 @@ def _system(folder: Folder, name: str) -> str:
     except ValueError:
         place = f"system-outputs/{folder.pair}"
         raise InputError(f"{place}: found the file {f'{name}.txt'!r}; allowed: a system's name.txt") from None
-
-
-def _is_mqm(name: str) -> bool:
-    return name.lower().startswith(Mqm.name)
-
-
-def _documents(folder: Folder, segments: int) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Each segment's document, and each document's domain."""
-    file = f"documents/{folder.pair}.docs"
-    found = read_documents(read_text(folder.path / file), file, with_domains=True)
-    if len(found.names) != segments:
-        raise InputError(
-            f"{file}: found {counted(len(found.names), 'line')}; allowed: {segments}, as the sources have"
-        )
-    return found.names, found.domains
 
 
 # ---------------------------------------------------------------- scores and marked errors
@@ -694,8 +678,10 @@ class MtMetricsEval(Format):
         folder = Folder(path, _pair(path, facts))
         name = _chosen(folder, facts.scores)
         sources = folder.texts(f"sources/{folder.pair}.txt")
-        documents, of_documents = _documents(folder, len(sources))
-        domains = list(dict.fromkeys(of_documents.values()))
+        file = f"documents/{folder.pair}.docs"
+        documents = read_documents(read_text(path / file), file, with_domains=True)
+        folder.check_lines(file, len(documents.names), len(sources))
+        domains = list(dict.fromkeys(documents.domains.values()))
         outputs = {
             _system(folder, system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
             for system in folder.names(f"system-outputs/{folder.pair}", "", ".txt")
@@ -703,7 +689,9 @@ class MtMetricsEval(Format):
         scores = _scores(folder, name, len(sources), outputs)
         unread: Counter[str] = Counter()
         marked = _marked(folder, name, len(sources), outputs, unread)
-        protocol = facts.protocol or (Mqm.name if marked and _is_mqm(name) else SegmentScores.name)
+        protocol = facts.protocol or (
+            Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
+        )
         systems = tuple(dict.fromkeys([*_order(folder, name), *outputs]))
         cells = [
             (segment, system)
@@ -718,7 +706,7 @@ class MtMetricsEval(Format):
             ItemContent(
                 position=positions[segment, system],
                 segment=segment,
-                document=documents[segment],
+                document=documents.names[segment],
                 source=sources[segment] or "",
                 systems=(system,),
                 outputs=(outputs[system][segment] or "",),
@@ -746,7 +734,7 @@ class MtMetricsEval(Format):
         made = made_elsewhere(
             replace(facts, test_set=test_set), protocol, (source, target), systems, items, ratings
         )
-        made = replace(made, settings={**made.settings, **domain_settings(of_documents, made.test_set)})
+        made = replace(made, settings={**made.settings, **domain_settings(documents.domains, made.test_set)})
         return made, (*counts(left), *counts(unread), *_beside(folder, name))
 
     def write(self, content: Content, path: Path) -> Written:

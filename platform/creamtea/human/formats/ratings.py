@@ -41,7 +41,6 @@ from creamtea.human.formats.columns import (
     columns_of,
 )
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.media import check_entries
 from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
 from creamtea.human.protocols.direct_assessment import Da
 from creamtea.human.protocols.scale import exact
@@ -224,7 +223,6 @@ def checked_items(
             ("original", item.original in originals, "the position of an item"),
             ("original", item.original != item.position, "the position of another item"),
             ("degraded", item.degraded in (None, *systems), known),
-            ("media", _are_files(item.media), "a list of files: digest, type, description"),
             ("proposals", set(item.proposals or ()) <= set(item.systems), "by systems of the item"),
             ("proposals", _are_errors(item.proposals or {}), "lists of marked errors, as answers have them"),
         )
@@ -258,14 +256,6 @@ def _is_block(item: ItemContent, systems: Sequence[str]) -> bool:
 
 def _one_each(item: ItemContent, given: Sequence[object] | None) -> bool:
     return given is None or len(given) == len(item.systems)
-
-
-def _are_files(entries: Sequence[Any]) -> bool:
-    try:
-        check_entries(entries)
-    except ValueError:
-        return False
-    return True
 
 
 def _are_errors(proposals: Mapping[str, Any]) -> bool:
@@ -405,6 +395,10 @@ def _scores(
         for system in group:
             rating = revision[system].given
             assert rating.rated_at is not None  # as `_revisions` has checked
+            try:
+                document_step = rating.document_step and protocol.scale.check(rating.document_step)
+            except ValueError as error:
+                raise InputError(f"{rating.place.column('document_step')}: {error}") from None
             scores.append(
                 ScoreContent(
                     system=system,
@@ -412,28 +406,22 @@ def _scores(
                     step=answer.step,
                     at=rating.rated_at,
                     payload=answer.payload,
-                    document_step=_document_step(rating, protocol),
+                    document_step=document_step,
                 )
             )
     return scores
 
 
-def _document_step(given: GivenRating, protocol: Protocol) -> int | None:
-    step = given.document_step
-    try:
-        return None if step is None else protocol.scale.check(step)
-    except ValueError as error:
-        raise InputError(f"{given.place.column('document_step')}: {error}") from None
-
-
 def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
     """InputError with the first column in which a row is not what an export would write."""
+    # scores follow from the errors by weights that the campaign may have had otherwise
+    by_usual_weights = isinstance(protocol, MarksErrors) and not protocol.scored and not protocol.taxonomy
     for column in given.columns:
         found, expected = given.found(column), getattr(row, column)
         one_is_enough = found is None and column in ("step", "value")
         if found != expected and not one_is_enough:
             allowed = "nothing" if expected is None else repr(expected)
-            if column in ("step", "value") and _by_usual_weights(protocol):
+            if column in ("step", "value") and by_usual_weights:
                 why = (
                     "by the usual weights of errors. Scores of marked errors need the campaign's taxonomy: "
                     f"import the folder, or give {option('taxonomy')}"
@@ -441,11 +429,6 @@ def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
             else:
                 why = "as the rest of the import says"
             raise given.refuse(column, f"{allowed}, {why}")
-
-
-def _by_usual_weights(protocol: Protocol) -> bool:
-    """Whether scores follow from the errors by weights that the campaign may have had otherwise."""
-    return isinstance(protocol, MarksErrors) and not protocol.scored and protocol.taxonomy is None
 
 
 SegmentKey = TypeVar("SegmentKey")

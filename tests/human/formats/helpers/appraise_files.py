@@ -9,6 +9,9 @@ from typing import Any
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import find_format
 from creamtea.human.formats.record import Content
+from creamtea.report.export import to_values
+from creamtea.report.human.build import build_human
+from creamtea.store.database import Database
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -35,9 +38,22 @@ def campaign(folder: Path, text: str, **fields: Any) -> Content:
     return find_format("appraise").read(written(folder, text), options(**fields), NOW)[0]
 
 
-def blocks_of(value: Any) -> list[dict[str, Any]]:
+def block(database: Database, key: str = "wmt", rule: str | None = None) -> dict[str, Any]:
+    """The report's table or list of this key, of the campaign `wmt`."""
+    report = to_values(build_human(database, "wmt", rule))
+    [found] = [one for one in _blocks(report) if one.get("key") == key and one.keys() & {"rows", "entries"}]
+    return found
+
+
+def cells(database: Database, key: str = "wmt", rule: str | None = None) -> dict[str, dict[str, Any]]:
+    """The values of a table by row and column."""
+    return {
+        row["name"]: {name: cell["value"] for name, cell in row["cells"].items()}
+        for row in block(database, key, rule)["rows"]
+    }
+
+
+def _blocks(value: Any) -> list[dict[str, Any]]:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [
-        *([value] if isinstance(value, dict) else []),
-        *(found for one in inner for found in blocks_of(one)),
-    ]
+    own = [value] if isinstance(value, dict) else []
+    return [*own, *(found for one in inner for found in _blocks(one))]
