@@ -12,9 +12,9 @@ from sqlalchemy import func, select
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.human.making import launching
+from creamtea.human.making.campaign_file import create_campaigns
 from creamtea.human.making.programme import (
     campaigns_of,
-    create_programme,
     load_programme,
     new_programme,
     progress_of,
@@ -63,7 +63,11 @@ def write(folder: Path, text: str = SHARED + DIRECTIONS) -> Path:
 
 def create(database: Database, folder: Path, *overrides: str, replace: bool = False) -> None:
     programme = load_programme(write(folder), overrides)
-    create_programme(database, programme, ArtefactStore(str(folder / "store")), replace=replace)
+    create_campaigns(
+        *(database, list(programme.directions.values()), ArtefactStore(str(folder / "store"))),
+        replace=replace,
+        programme=programme.name,
+    )
 
 
 def mistakes(folder: Path, text: str, *overrides: str) -> list[str]:
@@ -90,8 +94,8 @@ def test_every_mistake_of_all_directions_is_named_once_with_its_line(folder: Pat
         "4: sample.itms: found an unknown key, allowed one of kind, items, unit, segments_per_page, "
         "systems_per_page, design, strata, metrics, random_share, differ_between (did you mean items?)",
         "13: raters.ratings: found an unknown key, allowed one of ratings_per_item, instructions, "
-        "domain_instructions, consent, questions, contact, completion_code, completion_url (did you mean "
-        "ratings_per_item?)",
+        "domain_instructions, consent, questions, disputed_from, contact, completion_code, completion_url "
+        "(did you mean ratings_per_item?)",
     ]
     assert mistakes(folder, SHARED.replace("directions:\n", "")) == ["1: directions: required key is missing"]
     assert mistakes(folder, SHARED + "  en-de: 3\n  en de: {}\n", "name=7") == [

@@ -225,7 +225,7 @@ def test_a_campaign_without_a_study(folder: Path, database: Database) -> None:
         ("one\u2028more", "d1", ("Eins",))
     }
     again = request_of(folder, text + "systems: [B, refB]\n", database)
-    with pytest.raises(InputError, match="reference 'refB' takes part"):
+    with pytest.raises(InputError, match="that is system 'refB', which takes part"):
         campaigns.create_campaign(database, "again", again)
 
 

@@ -10,7 +10,8 @@ from small_campaigns import add_rater, rate_all
 
 from creamtea.access.sessions import Identity
 from creamtea.human.making import launching
-from creamtea.human.making.programme import create_programme, load_programme
+from creamtea.human.making.campaign_file import create_campaigns
+from creamtea.human.making.programme import load_programme
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
@@ -33,7 +34,9 @@ def programme(ready: Database, tmp_path: Path) -> Database:
         for system in ("A", "B"):
             (outputs / f"{system}.txt").write_text(f"{system} 1\n{system} 2\n")
     (tmp_path / "p.yaml").write_text(PROGRAMME)
-    create_programme(ready, load_programme(tmp_path / "p.yaml"), ArtefactStore(str(tmp_path / "store")))
+    found = load_programme(tmp_path / "p.yaml")
+    store = ArtefactStore(str(tmp_path / "store"))
+    create_campaigns(ready, list(found.directions.values()), store, programme=found.name)
     launching.launch(ready, "<i>spring</i>-en-nl")
     rate_all(ready, add_rater(ready, "<b>anna</b>", "<i>spring</i>-en-nl"))
     return ready

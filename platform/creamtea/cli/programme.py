@@ -27,10 +27,10 @@ from creamtea.errors import InputError
 from creamtea.files import lines_of, new_folder
 from creamtea.human.formats import exchange
 from creamtea.human.making import launching
+from creamtea.human.making.campaign_file import create_campaigns
 from creamtea.human.making.programme import (
     campaign_name,
     campaigns_of,
-    create_programme,
     load_programme,
     naming,
     new_programme,
@@ -73,7 +73,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     programme = load_programme(file, override or [])
     systems = {}
     for direction, loaded in programme.directions.items():
-        with naming(direction), loaded.naming_places():
+        with loaded.naming_places():
             texts = loaded.texts()
         systems[direction] = loaded.campaign.systems if texts is None else list(texts.outputs)
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
@@ -94,7 +94,11 @@ def create(
     """
     programme = load_programme(file, override or [])
     with opened_database() as database:
-        requests = create_programme(database, programme, artefact_store(), replace=replace, actor=ACTOR)
+        requests = create_campaigns(
+            *(database, list(programme.directions.values()), artefact_store()),
+            replace=replace,
+            programme=programme.name,
+        )
         made = progress_of(database, programme.name)
     lines = [f"programme {programme.name}: {counted(len(made), 'direction')}, all drafts"]
     for each in made:
@@ -103,7 +107,7 @@ def create(
             f"  {each.direction}: {counted(campaign.items, 'item')} on {counted(campaign.pages, 'page')}, "
             f"{counted(len(campaign.systems), 'system')}"
         )
-        texts = requests[each.direction].texts if each.direction in requests else None
+        texts = requests[campaign.name].texts if campaign.name in requests else None
         lines += [f"    note: {notice}" for notice in (texts.notices if texts else ())]
     first = quote(made[0].campaign.name)
     lines.append(

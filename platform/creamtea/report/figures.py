@@ -193,10 +193,7 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
         rows,
         [
             vega.rule(up, strokeWidth=2),
-            {
-                "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-                "encoding": across | {"color": style["color"]},
-            },
+            vega.rule(across | {"color": style["color"]}, strokeWidth=2),
             vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
             *labels,
         ],

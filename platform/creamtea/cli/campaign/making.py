@@ -27,6 +27,7 @@ from creamtea.human.making.campaign_file import (
     LoadedCampaign,
     check_campaign,
     commented,
+    create_campaigns,
     load_campaign,
 )
 from creamtea.human.making.campaigns import CampaignRequest, CampaignSummary
@@ -179,15 +180,7 @@ def create(
     # a campaign on files may be the first thing in a database
     opened = existing_database if all(loaded.campaign.study for loaded in asked) else opened_database
     with opened() as database:
-        requests = {}
-        for loaded in asked:
-            with loaded.naming_places():
-                requests[loaded.campaign.name] = loaded.request(database, artefact_store())
-        with database.transaction() as session:
-            for loaded in asked:
-                name = loaded.campaign.name
-                with loaded.naming_places():
-                    campaigns.store_campaign(session, database, name, requests[name], replace=replace)
+        requests = create_campaigns(database, asked, artefact_store(), replace=replace)
         for name, request in requests.items():
             draft = campaigns.summary(database, name)
             made.append(draft)

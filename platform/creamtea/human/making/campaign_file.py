@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from creamtea.access import audit
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import (
     REQUIRED,
@@ -31,7 +32,7 @@ from creamtea.document.mistakes import (
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
-from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.campaigns import CampaignRequest, store_campaign
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
@@ -85,17 +86,22 @@ class LoadedCampaign:
     campaign: CampaignDocument
     document: Document
     folder: Folder
+    direction: str = ""  # of a programme
 
     @contextmanager
     def naming_places(self) -> Iterator[None]:
-        """Begin an InputError about a key with the key's place in the document."""
+        """Begin an InputError with the direction, and with the place in the document of the key that it is
+        about."""
         try:
             yield
         except InputError as error:
             path = tuple(error.about.split("."))
+            place = f"direction {self.direction}: " if self.direction else ""
             if path in self.document.places:
-                raise InputError(f"{self.document.place(path).text}: {error}", error.about) from None
-            raise
+                place += f"{self.document.place(path).text}: "
+            if not place:
+                raise
+            raise InputError(f"{place}{error}", error.about) from None
 
     def request(self, database: Database, store: FileStore) -> CampaignRequest:
         """Return what is to be made, with all files read. InputError for those that cannot be."""
@@ -144,6 +150,29 @@ class LoadedCampaign:
             return None
         with about(key):
             return read(self.folder.file(name))
+
+
+def create_campaigns(
+    database: Database,
+    loaded: Sequence[LoadedCampaign],
+    store: FileStore,
+    *,
+    replace: bool = False,
+    actor: str = audit.COMMAND_LINE,
+    programme: str | None = None,
+) -> dict[str, CampaignRequest]:
+    """Make drafts, all or none; return by name what they were made of. InputError as `store_campaign`."""
+    requests = {}
+    for each in loaded:
+        with each.naming_places():
+            requests[each.campaign.name] = each.request(database, store)
+    more: dict[str, Any] = {"replace": replace, "actor": actor, "programme": programme}
+    with database.transaction() as session:
+        for each in loaded:
+            name = each.campaign.name
+            with each.naming_places():
+                store_campaign(session, database, name, requests[name], **more)
+    return requests
 
 
 def _read_documents(path: Path) -> Documents:

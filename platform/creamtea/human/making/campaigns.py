@@ -367,21 +367,10 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
     kinds = item_kinds(session, campaign.id)
     items = sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
     raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
-    ratings = session.scalar(
-        select(func.count())
-        .select_from(Assignment)
-        .join(Item, Item.id == Assignment.item_id)
-        .where(
-            Item.campaign_id == campaign.id,
-            Item.kind.in_(PLANNED_KINDS),
-            Assignment.submitted_at.is_not(None),
-        )
-    )
-    passed_over = session.scalar(
-        select(func.count()).where(
-            Item.campaign_id == campaign.id, Item.kind.in_(PLANNED_KINDS), Item.drawn.is_(False)
-        )
-    )
+    planned = Item.campaign_id == campaign.id, Item.kind.in_(PLANNED_KINDS)
+    submitted = select(func.count(Assignment.submitted_at)).join(Item, Item.id == Assignment.item_id)
+    ratings = session.scalar(submitted.where(*planned)) or 0
+    passed_over = session.scalar(select(func.count()).where(*planned, Item.drawn.is_(False))) or 0
     study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
     return from_row(
         CampaignSummary,
@@ -392,8 +381,6 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         pages=count_pages(session, campaign.id),
         kinds=kinds,
         raters=raters,
-        ratings=ratings or 0,
-        wanted=(items - (passed_over or 0)) * campaign.ratings_per_item
-        if campaign.is_planned
-        else ratings or 0,
+        ratings=ratings,
+        wanted=(items - passed_over) * campaign.ratings_per_item if campaign.is_planned else ratings,
     )

@@ -26,23 +26,13 @@ from creamtea.words import characters, is_unspaced
 
 SEGMENTS_PER_SPOILT_ONE = 3
 SPOILT = "spoilt"  # in the guidance of an adaptive design's bad reference
+SPOILT_LENGTHS = ((0, 0), (1, 1), (5, 2), (8, 3), (15, 4), (20, 5))  # up to so many tokens, so many
 Page = Sequence[NewItem]  # items that are shown together, in their order; most often one
 
 
 def spoilt_length(tokens: int, *, characters: bool = False) -> int:
     """How many of `tokens` consecutive tokens a bad reference replaces; never more than there are."""
-    if tokens <= 1:
-        length = tokens
-    elif tokens <= 5:
-        length = 2
-    elif tokens <= 8:
-        length = 3
-    elif tokens <= 15:
-        length = 4
-    elif tokens <= 20:
-        length = 5
-    else:
-        length = tokens // 4
+    length = next((length for most, length in SPOILT_LENGTHS if tokens <= most), tokens // 4)
     return min(tokens, length * 2) if characters else length
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import select
@@ -23,6 +23,7 @@ from creamtea.wording import counted, key_name
 
 ABSENT = "-"  # the line of a segment that a campaign made elsewhere does not have
 WITH_DOMAIN = "DOMAIN TAB DOCUMENT"
+SHOWN = "protocol.show_reference"
 
 
 @dataclass(frozen=True)
@@ -154,43 +155,47 @@ def read_references(
     systems: Sequence[str],
     numbers: Sequence[int],
 ) -> dict[int, list[str]]:
-    """By segment the references of these numbers, 1 for the test set's `target`; empty ones are left out.
-
-    A further one is taken from a system of the study that it is (`reference: 2`). InputError where a
-    reference is missing, or takes part itself.
-    """
-    found: dict[int, list[str]] = {line.index: [] for line in lines}
+    """By segment the references of these numbers, 1 for the test set's `target`; a further one is a system of
+    the study (`reference: 2`). InputError as `shown_references`."""
     rated = {number: name for name, number in human_systems(study, systems).items()}
     known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
-    for number in numbers:
-        field = "protocol.show_reference"
-        shown = f"{key_name(field)}: {number}"
-        if numbers.count(number) > 1:
-            raise InputError(f"{shown}: it is named twice: name each reference once", about=field)
-        if number in rated:
-            raise InputError(
-                f"{shown}: that is system {rated[number]!r}, which takes part: raters would see the text "
-                "they rate. Show another reference, or leave the system out",
-                about=field,
-            )
+
+    def read(number: int) -> list[str] | str:
         if number == 1:
-            texts = {line.index: line.reference for line in lines}
+            texts = [line.reference for line in lines]
         elif number in known:
-            texts = {
-                line.index: line.outputs[0] for line in read_lines(session, study, test_set, [known[number]])
-            }
+            texts = [line.outputs[0] for line in read_lines(session, study, test_set, [known[number]])]
         else:
-            raise InputError(
-                f"{shown}: no system of study {study.name!r} is that reference: give it one with "
-                f"`reference: {number}` and run it again",
-                about=field,
-            )
-        if not any(texts.values()):
-            raise InputError(
-                f"{shown}: test set {test_set!r} has no reference to show: leave it out", about=field
-            )
-        for index, text in texts.items():
-            found[index] += [text] if text else []
+            give = f"give it one with `reference: {number}` and run it again"
+            return f"no system of study {study.name!r} is that reference: {give}"
+        return texts if any(texts) else f"test set {test_set!r} has no reference to show: leave it out"
+
+    return shown_references([line.index for line in lines], numbers, rated, read)
+
+
+def shown_references(
+    segments: Sequence[int],
+    numbers: Sequence[int],
+    rated: Mapping[int, str],
+    read: Callable[[int], list[str] | str],
+) -> dict[int, list[str]]:
+    """By segment the references of these numbers; empty ones are left out.
+
+    `rated`: the systems that are references, by number; `read` returns a reference, a text per segment, or
+    says why there is none. InputError for one that is missing, named twice or rated.
+    """
+    found: dict[int, list[str]] = {segment: [] for segment in segments}
+    for number in numbers:
+        texts: list[str] | str = "it is named twice: name each reference once"
+        if number in rated:
+            part = f"that is system {rated[number]!r}, which takes part: raters would see the text they rate"
+            texts = f"{part}. Show another reference, or leave the system out"
+        elif numbers.count(number) == 1:
+            texts = read(number)
+        if isinstance(texts, str):
+            raise InputError(f"{key_name(SHOWN)}: {number}: {texts}", about=SHOWN)
+        for segment, text in zip(segments, texts, strict=True):
+            found[segment] += [text] if text else []
     return found
 
 

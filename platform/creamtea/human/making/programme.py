@@ -12,21 +12,19 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.access import audit
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import REQUIRED, Mistake, StudyErrors, one_of, shown
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import Folder, LoadedCampaign, check_campaign, commented
-from creamtea.human.making.campaigns import CampaignRequest, CampaignSummary
-from creamtea.human.media import FileStore
+from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.rating import raters
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
@@ -77,7 +75,8 @@ def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
     if not lines and isinstance(directions, dict):
         for direction in directions:
             try:
-                loaded[direction] = check_campaign(_direction(document, direction), Folder(path.parent))
+                campaign = check_campaign(_direction(document, direction), Folder(path.parent))
+                loaded[direction] = replace(campaign, direction=direction)
             except StudyErrors as error:
                 lines += error.lines
     if lines:
@@ -105,34 +104,6 @@ def _direction(document: Document, direction: str) -> Document:
 
 def campaign_name(programme: str, direction: str) -> str:
     return f"{programme}-{direction}"
-
-
-def create_programme(
-    database: Database,
-    programme: Programme,
-    store: FileStore,
-    *,
-    replace: bool = False,
-    actor: str = audit.COMMAND_LINE,
-) -> dict[str, CampaignRequest]:
-    """Make a draft of every direction, all of them or none; return what they were made of.
-
-    `replace` makes drafts anew. InputError as `create_campaign`, with the direction.
-    """
-    requests = {}
-    for direction, loaded in programme.directions.items():
-        with naming(direction), loaded.naming_places():
-            requests[direction] = loaded.request(database, store)
-    with database.transaction() as session:
-        for direction, request in requests.items():
-            with naming(direction), programme.directions[direction].naming_places():
-                campaigns.store_campaign(
-                    *(session, database, campaign_name(programme.name, direction), request),
-                    replace=replace,
-                    actor=actor,
-                    programme=programme.name,
-                )
-    return requests
 
 
 def campaigns_of(session: Session, programme: str) -> dict[str, Campaign]:

@@ -163,7 +163,11 @@ def add_proposals(
     known: dict[tuple[int, str], list[dict[str, Any]]] = {}  # segment, text → spans
     outputs = {line.index: line.outputs for line in lines}
     seen: dict[tuple[int, str], Proposal] = {}
-    for proposal in sorted(proposals, key=lambda proposal: _position(proposal, systems)):
+    for proposal in proposals:
+        if proposal.system not in systems:
+            only = f"the campaign has no system {proposal.system!r}, only {', '.join(systems)}"
+            raise InputError(f"{proposal.place}: {only}: leave the line out")
+    for proposal in sorted(proposals, key=lambda proposal: systems.index(proposal.system)):
         text = _checked(proposal, protocol, systems, outputs)
         first = seen.setdefault((proposal.segment, proposal.system), proposal)
         if first is not proposal:
@@ -178,15 +182,6 @@ def add_proposals(
         }
         if found:
             item.proposals = found
-
-
-def _position(proposal: Proposal, systems: Sequence[str]) -> int:
-    if proposal.system not in systems:
-        raise InputError(
-            f"{proposal.place}: the campaign has no system {proposal.system!r}, only "
-            f"{', '.join(systems)}: leave the line out"
-        )
-    return systems.index(proposal.system)
 
 
 def _checked(

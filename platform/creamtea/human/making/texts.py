@@ -22,15 +22,14 @@ from creamtea.document.document import read_lines
 from creamtea.document.mistakes import one_of, shown
 from creamtea.errors import InputError, wrong
 from creamtea.files import lines_of, read_storable
-from creamtea.human.making.outputs import Documents, Line, make_lines, read_documents
+from creamtea.human.making.outputs import Documents, Line, make_lines, read_documents, shown_references
 from creamtea.human.making.settings import TextsBlock
-from creamtea.wording import counted, file_name, key_name
+from creamtea.wording import counted, file_name
 
 MAX_BYTES = 200_000_000  # of a text file
 JSON_ENDINGS = (".jsonl", ".json")
 # between paragraphs: a blank line, or the line end between two of WMT 2026's <p>
 PARAGRAPHS = re.compile(r"\n\n|(?<=</p>)\n(?=<p>)")
-SHOWN = "protocol.show_reference"
 REFERENCE = re.compile(r"ref[A-Z]\w*")  # among WMT's outputs
 
 
@@ -53,22 +52,16 @@ class Texts:
         return make_lines(segments, list(self.outputs.values()), test_set, documents, context)
 
     def shown_references(self, numbers: Sequence[int]) -> dict[int, list[str]]:
-        """By segment the references of these numbers, from 1; empty ones are left out. InputError for one
-        that is missing, named twice or rated."""
+        """By segment the references of these numbers, from 1. InputError as of the function."""
         names = list(self.references)
-        for number in numbers:
-            name = names[number - 1] if number <= len(names) else None
-            what = f"{key_name(SHOWN)}: {number}"
-            if name is None:
-                found = ", ".join(names) or "none"
-                raise InputError(f"{what}: there is no such reference; the texts have {found}", about=SHOWN)
-            if name in self.outputs or numbers.count(number) > 1:
-                reason = "takes part" if name in self.outputs else "is named twice"
-                raise InputError(f"{what}: reference {name!r} {reason}: show another", about=SHOWN)
-        return {
-            segment: [text for number in numbers if (text := self.references[names[number - 1]][segment])]
-            for segment in range(len(self.sources))
-        }
+
+        def read(number: int) -> list[str] | str:
+            known = ", ".join(names) or "none"
+            missing = f"there is no such reference; the texts have {known}"
+            return self.references[names[number - 1]] if number <= len(names) else missing
+
+        rated = {number: name for number, name in enumerate(names, 1) if name in self.outputs}
+        return shown_references(range(len(self.sources)), numbers, rated, read)
 
 
 def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], documents: Documents | None) -> Texts:

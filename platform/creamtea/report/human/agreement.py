@@ -21,13 +21,12 @@ from creamtea.report.human.tables import (
     count,
     estimate,
     number,
-    output_name,
-    passages,
+    output_entry,
     shown_texts,
     table,
 )
 from creamtea.report.human.verdicts import ITEMS
-from creamtea.report.model import Cell, Entry, Row, Table, Texts
+from creamtea.report.model import Cell, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha, rater_agreement
 from creamtea.stats.estimate import ROUNDING
 from creamtea.stats.human_metric import (
@@ -135,14 +134,13 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
     columns = [judged.points(key, key) for key in ("lowest", "highest", "deviation")]
     third = judged.points("third", "third rating")
     entries = tuple(
-        Entry(
-            output_name(judged, dispute.unit, dispute.system),
-            (
+        output_entry(
+            *(judged, dispute.unit, dispute.system, texts),
+            [
                 (RATINGS, count(dispute.spread.ratings)),
                 *((column, Cell("ok", value=getattr(dispute.spread, column.key))) for column in columns),
                 *(((third, number(dispute.third, "asked for")),) if dispute.asked else ()),
-            ),
-            passages(judged, *texts[dispute.unit, dispute.system]),
+            ],
         )
         for dispute in listed
     )
@@ -319,14 +317,13 @@ def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[Met
     texts = shown_texts(session, judged.ratings, [(unit, system) for _, unit, system, _ in largest])
     people = judged.points("people", "human score")
     entries = tuple(
-        Entry(
-            output_name(judged, unit, system),
-            (
+        output_entry(
+            *(judged, unit, system, texts),
+            [
                 (people, Cell("ok", value=float(judged.matrix[unit, system]))),
                 (metric.column, Cell("ok", value=float(metric.scores[unit, system]))),
                 (GAP, Cell("ok", value=gap, words=f"{gap:+.{GAP.digits}f}".replace("-", "−"))),
-            ),
-            passages(judged, *texts[unit, system]),
+            ],
         )
         for metric, unit, system, gap in largest
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from creamtea.contract.step import Column
 from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Integers, Ratings, estimate_over_pages
 from creamtea.report import text
-from creamtea.report.model import Cell, Passage, Row, Table
+from creamtea.report.model import Cell, Entry, Passage, Row, Table
 from creamtea.stats.estimate import Estimate
 from creamtea.stats.incomplete import LOOKS, SystemEstimates, last_look
 from creamtea.stats.sequential import weights_at_the_end
@@ -139,19 +139,20 @@ def shown_texts(
     return texts
 
 
-def output_name(judged: RatedCampaign, unit: int, system: int) -> str:
-    """As "segment 12, beam"."""
-    segment = judged.ratings.campaign.settings.segment_name(int(judged.ratings.segment_index[unit]))
-    return f"{segment}, {judged.systems[system]}"
-
-
-def passages(judged: RatedCampaign, source: str, output: str) -> tuple[Passage, ...]:
-    """A rated output below its source."""
+def output_entry(
+    judged: RatedCampaign,
+    unit: int,
+    system: int,
+    texts: Mapping[tuple[int, int], tuple[str, str]],
+    values: Sequence[tuple[Column, Cell]],
+) -> Entry:
+    """A rated output below its source (`shown_texts`), with values; called as "segment 12, beam"."""
     campaign = judged.ratings.campaign
-    return (
-        Passage("source", source, campaign.source_language),
-        Passage("output", output, campaign.target_language),
-    )
+    segment = campaign.settings.segment_name(int(judged.ratings.segment_index[unit]))
+    source, output = texts[unit, system]
+    above = Passage("source", source, campaign.source_language)
+    below = Passage("output", output, campaign.target_language)
+    return Entry(f"{segment}, {judged.systems[system]}", tuple(values), (above, below))
 
 
 def table(

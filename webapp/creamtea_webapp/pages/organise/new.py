@@ -21,7 +21,14 @@ from creamtea.document.document import Document, read_document
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, wrong
 from creamtea.human.making import campaigns
-from creamtea.human.making.campaign_file import KEYS, Folder, as_yaml, check_campaign, document_of
+from creamtea.human.making.campaign_file import (
+    KEYS,
+    Folder,
+    as_yaml,
+    check_campaign,
+    create_campaigns,
+    document_of,
+)
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.outputs import metric_names
 from creamtea.human.making.proposals import metrics_with_errors
@@ -184,7 +191,8 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
     values, files = form.document()
     if not form.study:
         values.setdefault("texts", {})
-    if not str(values.get("name", "")).strip():
+    values["name"] = name = draft or str(values.get("name", "")).strip()
+    if not name:
         raise InputError("Enter a campaign name", about="name")
     beside = st.session_state.get(form.key(MEDIA_FILES)) or []
     if beside and "media" not in files:
@@ -194,14 +202,12 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
         uploads = {Path(file.name).name: file for file in beside}
         for key, given in files.items():
             uploads |= {_place(key, file): file for file in (given if isinstance(given, list) else [given])}
-        for name, file in uploads.items():
-            (Path(folder) / name).parent.mkdir(exist_ok=True)
-            (Path(folder) / name).write_bytes(file.getvalue())
+        for place, file in uploads.items():
+            (Path(folder) / place).parent.mkdir(exist_ok=True)
+            (Path(folder) / place).write_bytes(file.getvalue())
         loaded = check_campaign(Document("", values), Folder(Path(folder), {*uploads, "outputs"}))
-        request = loaded.request(database, session.artefacts())
-    made = campaigns.create_campaign(
-        database, draft or loaded.campaign.name.strip(), request, replace=bool(draft), actor=actor
-    )
+        create_campaigns(database, [loaded], session.artefacts(), replace=bool(draft), actor=actor)
+    made = campaigns.summary(database, name)
     return Made(f"The draft has {counted(made.items, 'item')}.", {MADE: made.id})
 
 
