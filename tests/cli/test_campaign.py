@@ -256,6 +256,8 @@ def test_many_raters_get_links_and_participants_one(creamtea: Any, database: Dat
 def test_an_organiser_gets_a_link(creamtea: Any, database: Database) -> None:
     make(creamtea)
     assert "/enter#" in creamtea("campaign", "link", "first", "--organiser").stdout
+    assert "/enter#" in creamtea("campaign", "link", "first", "--viewer").stdout
+    assert "reader of first" in creamtea("links", "list").stdout
     for wrong in ([], ["--organiser", "--rater", "anna"], ["--count", "2", "--participants"]):
         refused = creamtea("campaign", "link", "first", *wrong)
         assert refused.returncode == 2

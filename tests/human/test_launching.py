@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rated_campaigns import rated_campaign, side_by_side
 from ready_campaigns import PLAIN, add_rater
 from sqlalchemy import select, update
 
@@ -16,6 +17,7 @@ from creamtea.errors import InputError
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.making import campaigns, launching
+from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item
@@ -159,3 +161,28 @@ def test_an_export_carries_what_was_registered(draft: Database, tmp_path: Path, 
         assert copy.study_id is None
         assert copy.registered == row_of(draft).registered
         assert launching.changes(session, copy) == []
+
+
+def test_a_closed_campaign_is_opened_again_with_a_trace(draft: Database) -> None:
+    launching.launch(draft, "c")
+    with pytest.raises(InputError, match="only a closed campaign can be opened again"):
+        launching.reopen(draft, "c", "dora", "too early")
+    launching.close(draft, "c")
+    with pytest.raises(InputError, match="give a reason to open campaign 'c' again"):
+        launching.reopen(draft, "c", "dora", " ")
+    launching.reopen(draft, "c", "dora", "a late rater")
+    with draft.session() as session:
+        row = find_campaign(session, "c")
+        assert (row.state, row.closed_at) == ("launched", None)
+        assert launching.changes(session, row) == []
+        assert load_ratings(session, row).campaign.reopened == 1
+    entry = audit.read(draft, row.id)[-1]
+    assert (entry.actor, entry.action, entry.reason) == ("dora", audit.REOPENED, "a late rater")
+
+
+def test_ratings_made_elsewhere_are_not_opened(database: Database) -> None:
+    rated_campaign(database, side_by_side([[[1], [2]]]), state="closed")
+    with pytest.raises(InputError, match="was rated elsewhere"):
+        launching.reopen(database, "tasting", "dora", "why not")
+    with database.session() as session:
+        assert find_campaign(session, "tasting").state == "closed"

@@ -261,3 +261,27 @@ def test_links_are_logged(campaign: Database) -> None:
         ("organiser 1", audit.LINK_CREATED, None, ""),
         (audit.COMMAND_LINE, audit.LINKS_WITHDRAWN, "anna", "lost phone"),
     ]
+
+
+def test_a_rater_gets_skipped_items_again_that_have_a_place(database: Database) -> None:
+    campaign = make_campaign(database, 3)
+    anna, ben = add_rater(database, "anna"), add_rater(database, "ben")
+    for _ in range(2):
+        assignment.skip(database, anna, work_for(database, anna).assignment_id, "too long")
+    rate(database, anna, work_for(database, anna))
+    assert assignment.next_item(database, anna) is None
+    rate(database, ben, work_for(database, ben))  # takes the place of the first one
+    with pytest.raises(InputError, match="give a reason"):
+        raters.reopen(database, anna, "test", " ")
+    assert raters.reopen(database, anna, "test", "she asked") == 1
+    work = work_for(database, anna)
+    assert work.source == "source 1"
+    rate(database, anna, work)
+    with pytest.raises(InputError, match="skipped nothing that still has a place"):
+        raters.reopen(database, anna, "test", "again")
+    entry = audit.read(database, campaign)[-1]
+    assert (entry.action, entry.rater, entry.reason) == (audit.RATER_REOPENED, "anna", "she asked")
+    assert entry.detail == {"pages": 1}
+    set_state(database, campaign, "closed")
+    with pytest.raises(InputError, match="cannot rate: this evaluation is closed"):
+        raters.reopen(database, anna, "test", "again")

@@ -17,7 +17,8 @@ IDENTITIES = {
     "one campaign": Identity(1, "organiser", campaign_id=MINE),
     "organiser": Identity(1, "organiser"),
     "rater without rater": Identity(1, "rater"),
-    "reader with a campaign": Identity(1, "reader", campaign_id=MINE),
+    "viewer": Identity(1, "reader", campaign_id=MINE),
+    "reader with a campaign and a study": Identity(1, "reader", campaign_id=MINE, study_id=MINE),
 }
 # action: who may in their own campaign; who may in any other, and where no campaign is named
 TABLE = {
@@ -28,8 +29,8 @@ TABLE = {
     rights.CONTROL_STUDIES: ({"organiser"}, {"organiser"}),
     rights.SHARE_REPORTS: ({"organiser"}, {"organiser"}),
     rights.READ_LOGS: ({"organiser"}, {"organiser"}),
-    rights.SEE_MEDIA: ({"rater", "one campaign", "organiser"}, {"organiser"}),
-    rights.SEE_CAMPAIGN: ({"one campaign", "organiser"}, {"organiser"}),
+    rights.SEE_MEDIA: ({"rater", "viewer", "one campaign", "organiser"}, {"organiser"}),
+    rights.SEE_CAMPAIGN: ({"viewer", "one campaign", "organiser"}, {"organiser"}),
     rights.CREATE_CAMPAIGN: ({"organiser"}, {"organiser"}),
     rights.RUN_CAMPAIGN: ({"one campaign", "organiser"}, {"organiser"}),
     rights.MANAGE_RATERS: ({"one campaign", "organiser"}, {"organiser"}),
@@ -83,9 +84,9 @@ def test_an_organisers_link_can_be_for_one_campaign(database: Database) -> None:
     assert not rights.may(who, rights.READ_STUDIES)
 
 
-def test_a_link_for_one_campaign_is_an_organisers_and_the_campaign_is_there(database: Database) -> None:
-    with pytest.raises(ValueError, match="only an organiser's"):
-        sessions.create_link(database, "reader", campaign_id=1)
+def test_a_link_for_one_campaign_is_no_raters_and_the_campaign_is_there(database: Database) -> None:
+    with pytest.raises(ValueError, match="only an organiser's or a reader's"):
+        sessions.create_link(database, "rater", rater_id=1, campaign_id=1)
     with pytest.raises(InputError, match="no campaign with id 1"):
         sessions.create_link(database, "organiser", campaign_id=1)
     with pytest.raises(InputError, match="no rater with id 1"):

@@ -67,8 +67,15 @@ def test_a_campaign_from_the_form_to_its_end(ready: Database, visit: Visit) -> N
     app.text_input(key="close-reason").set_value("enough")
     press(app, "close")
     assert campaign_row(ready, "scones").state == "closed"
+    press(app, "reopen")
+    assert "give a reason to open campaign" in shown(app)
+    app.text_input(key="reopen-reason").set_value("a late rater")
+    press(app, "reopen")
+    assert campaign_row(ready, "scones").state == "launched"
     who = "organiser, session 7"
-    assert actions(ready) == [(who, audit.CREATED), (who, audit.LAUNCHED), (who, audit.CLOSED)]
+    assert actions(ready) == [
+        *((who, audit.CREATED), (who, audit.LAUNCHED), (who, audit.CLOSED), (who, audit.REOPENED)),
+    ]
     assert "enough" in shown(visit(campaign=row.id, view="log"))
 
 

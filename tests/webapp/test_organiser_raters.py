@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -357,3 +358,24 @@ def test_a_third_rating_is_asked_for_on_the_page(ready: Database, visit: Visit) 
     app.number_input(key="disputes-bound").set_value(5.0)
     assert "lie so far apart" in shown(ran(app.run()))
     assert actions(ready)[-1] == ("organiser, session 7", audit.THIRD_ASKED)
+
+
+def test_a_viewer_looks_at_a_campaign_and_changes_nothing(ready: Database, visit: Visit) -> None:
+    made, _ = rated_campaign(ready)
+    app = visit(campaign=made.id)
+    press(app, "share")
+    opened = sessions.exchange(ready, app.code[0].value.partition("#")[2])
+    assert opened.lifetime <= sessions.LINK_LIFETIME
+    who = sessions.identify(ready, opened.secret)
+    assert who is not None
+    app = visit(who)  # the link leads to the one campaign
+    page = shown(app)
+    assert "item ratings" in page
+    assert not re.search("view=(raters|log|disputes)", page)
+    assert [*app.button, *app.text_input] == []
+    assert "Where raters disagree most" in shown(visit(who, campaign=made.id, view="results"))
+    assert not visit(who, campaign=made.id, view="ahead").error
+    for closed in ("raters", "log", "disputes"):
+        refused = visit(who, campaign=made.id, view=closed)
+        assert refused.error[0].value.startswith("Your link does not open this page")
+    assert visit(who, campaign=made.id + 1).error

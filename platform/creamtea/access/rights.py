@@ -28,6 +28,8 @@ READER = "reader"
 ONE_REPORT = "reader of one report"
 ONE_CAMPAIGN = "organiser of one campaign"
 ORGANISER = "organiser"
+VIEWER = "viewer of one campaign"
+OF_ONE_CAMPAIGN = (ONE_CAMPAIGN, VIEWER)
 
 OWN, ANY = "own", "any"  # OWN: in the campaign, or of the study, of the token
 OF_READERS = {READER: ANY, ORGANISER: ANY}
@@ -42,8 +44,8 @@ RIGHTS: dict[str, dict[str, str]] = {
     CONTROL_STUDIES: {ORGANISER: ANY},
     SHARE_REPORTS: {ORGANISER: ANY},
     READ_LOGS: {ORGANISER: ANY},
-    SEE_MEDIA: {RATER: OWN, **OF_ORGANISERS},
-    SEE_CAMPAIGN: OF_ORGANISERS,
+    SEE_MEDIA: {RATER: OWN, VIEWER: OWN, **OF_ORGANISERS},
+    SEE_CAMPAIGN: {VIEWER: OWN, **OF_ORGANISERS},
     CREATE_CAMPAIGN: {ORGANISER: ANY},
     RUN_CAMPAIGN: OF_ORGANISERS,
     MANAGE_RATERS: OF_ORGANISERS,
@@ -62,9 +64,10 @@ def standing(identity: Identity | None) -> str:
         return RATER if identity.rater_id is not None else NOBODY
     if identity.role == "organiser":
         return ORGANISER if identity.campaign_id is None else ONE_CAMPAIGN
-    # readers have no campaign; a token that has one is from elsewhere and opens nothing
-    if identity.role != "reader" or identity.campaign_id is not None:
-        return NOBODY
+    if identity.role != "reader" or None not in (identity.campaign_id, identity.study_id):
+        return NOBODY  # no link is made for a campaign and a study
+    if identity.campaign_id is not None:
+        return VIEWER
     return READER if identity.study_id is None else ONE_REPORT
 
 

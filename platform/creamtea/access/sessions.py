@@ -44,7 +44,7 @@ class Identity:
     """The person whom a browser session stands for.
 
     A rater belongs to one campaign and may only rate in it. An organiser's link may be for one campaign, a
-    reader's for one study's report. access/rights.py says what each may do.
+    reader's for one study's report or to look at one campaign. access/rights.py says what each may do.
     """
 
     session_id: int
@@ -78,7 +78,8 @@ def create_link(
     """Store a one-time token for a role and return its secret, which is shown once and kept nowhere.
 
     `rater_id`: required for a rater, and only for a rater. `campaign_id`: restricts an organiser to this
-    campaign. `study_id`: restricts a reader to this study's report; its sessions end with `lifetime` too.
+    campaign, or a reader to looking at it. `study_id`: restricts a reader to this study's report. Sessions of
+    readers of one campaign or report end with `lifetime` too.
     Campaigns log their links.
 
     ValueError for another combination. InputError for an unknown rater, campaign or study, and for a rater
@@ -86,9 +87,9 @@ def create_link(
     """
     if (role == "rater") != (rater_id is not None):
         raise ValueError("a rater's link needs a rater, and no other link has one")
-    if campaign_id is not None and role != "organiser":
-        raise ValueError("only an organiser's link is made for one campaign")
-    if study_id is not None and role != "reader":
+    if campaign_id is not None and role not in ("organiser", "reader"):
+        raise ValueError("only an organiser's or a reader's link is made for one campaign")
+    if study_id is not None and (role != "reader" or campaign_id is not None):
         raise ValueError("only a reader's link is made for one study")
     with database.transaction() as session:
         now = database.now(session)
@@ -172,12 +173,14 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
                 AccessToken.role,
                 AccessToken.rater_id,
                 AccessToken.study_id,
+                AccessToken.campaign_id,
                 AccessToken.expires_at,
             )
         ).one_or_none()
         if taken is None:
             raise AccessRefused
-        if taken.study_id is not None:  # a reader of one report keeps it until the link expires
+        # a reader of one report or campaign keeps it until the link expires
+        if taken.role == "reader" and (taken.study_id, taken.campaign_id) != (None, None):
             lifetime = min(lifetime, taken.expires_at - now)
         return open_session(session, taken.id, taken.role, taken.rater_id, now, lifetime)
 

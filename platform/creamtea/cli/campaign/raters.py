@@ -35,7 +35,7 @@ commands.add_typer(people, name="raters")
     "`creamtea campaign link first --rater ben --subject ben@example.org` · "
     "`creamtea campaign link first --count 2 > links.csv` · "
     "`creamtea campaign link first --participants --url https://rate.example.org` · "
-    "`creamtea campaign link first --organiser` · "
+    "`creamtea campaign link first --organiser` · `creamtea campaign link first --viewer` · "
     "`creamtea campaign link first --organiser --subject dora@example.org`"
 )
 def link(
@@ -66,6 +66,10 @@ def link(
     organiser: Annotated[
         bool, typer.Option("--organiser", help="A link to organise this campaign, and no other.")
     ] = False,
+    viewer: Annotated[
+        bool,
+        typer.Option("--viewer", help="A link to look at this campaign and its results, and change nothing."),
+    ] = False,
     subject: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +80,9 @@ def link(
     ] = None,
     url: Address = f"http://{LOOPBACK[0]}:{PORT}",
 ) -> None:
-    """Print a link for a rater, or for an organiser of this campaign. It works once, within 14 days.
+    """Print a link for a rater, or an organiser or viewer of this campaign. It works once, within 14 days.
+
+    A viewer sees progress, the boards and the results until the 14 days are over, but neither raters nor log.
 
     --raters, --count and several --rater print many links as CSV. With --participants the link works for 90
     days, for everyone whom a recruiting platform sends with their own number (PROLIFIC_PID, or participant).
@@ -88,10 +94,10 @@ def link(
     """
     url = site_address(url)
     named = rater or []
-    if [bool(named), many is not None, count is not None, participants, organiser].count(True) != 1:
+    if [bool(named), many is not None, count is not None, participants, organiser, viewer].count(True) != 1:
         raise InputError(
             "say whom the link is for: give one of --rater PSEUDONYM, --raters FILE, --count N, "
-            "--participants and --organiser"
+            "--participants, --organiser and --viewer"
         )
     if subject is not None:
         if len(named) != 1 and not organiser:
@@ -99,7 +105,7 @@ def link(
         sign_in.checked_subject(subject)
     with existing_database() as database:
         campaign = campaigns.summary(database, name)
-        if campaign.state == "closed" and not organiser:
+        if campaign.state == "closed" and not (organiser or viewer):
             raise InputError(f"campaign {name!r} is closed, and nobody can rate in it: no link was made")
         if many is not None or count is not None or len(named) > 1 or (csv and named and subject is None):
             listed = [line for line in lines_of(text_of("--raters", many)) if line.strip()]
@@ -113,6 +119,9 @@ def link(
         elif organiser:
             secret = sessions.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR)
             text = link_to(url, secret)
+        elif viewer:
+            secret = sessions.create_link(database, "reader", campaign_id=campaign.id, actor=ACTOR)
+            text = link_to(url, secret)
         else:
             rater_id = raters.find_or_add(database, name, ACTOR, named[0])
             if subject is not None:
@@ -121,7 +130,7 @@ def link(
             else:
                 text = link_to(url, sessions.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
     hand_over(text)
-    if campaign.state == "draft" and not organiser:
+    if campaign.state == "draft" and not (organiser or viewer):
         say(
             f"campaign {name} is a draft: raters see nothing until `creamtea campaign launch {quote(name)}`",
             err=True,
@@ -221,6 +230,15 @@ def rater_values(database: Database, campaign_id: int, only: Collection[int] = (
         for report in reports_of(database, campaign_id)
         if not only or report.rater_id in only
     ]
+
+
+@people.command(epilog="Example: `creamtea campaign raters reopen first --rater anna --reason 'she asked'`")
+def reopen(name: Name, rater: RaterNames, reason: Reason) -> None:
+    """Give a rater the skipped items again that still have a place, after the rater has finished, say."""
+    with existing_database() as database:
+        for who, rater_id in _found(database, name, rater):
+            pages = raters.reopen(database, rater_id, ACTOR, reason)
+            say(f"{who} gets {counted(pages, 'skipped page')} again")
 
 
 @people.command(

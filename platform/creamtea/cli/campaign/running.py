@@ -1,4 +1,4 @@
-"""`creamtea campaign preview | launch | status | close | list | log | rm | report | disputes`: to the end."""
+"""`creamtea campaign preview | launch | status | close | … | report | disputes`: until the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from creamtea.access import audit
 from creamtea.cli.campaign.raters import rater_lines, rater_values
-from creamtea.cli.campaign.shared import ACTOR, Name, Why, Yes, show
+from creamtea.cli.campaign.shared import ACTOR, Name, Reason, Why, Yes, show
 from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.workplace import AsJson, existing_database
@@ -104,10 +104,18 @@ def close(
     name: Name,
     reason: Why = "",
 ) -> None:
-    """End the rating for good. What raters saved stays."""
+    """End the rating. What raters saved stays; `creamtea campaign reopen` lets them go on."""
     with existing_database() as database:
         launching.close(database, name, ACTOR, reason)
     say(f"campaign {name} is closed")
+
+
+@commands.command(epilog="Example: `creamtea campaign reopen first --reason 'a rater came late'`")
+def reopen(name: Name, reason: Reason) -> None:
+    """Let raters go on in a closed campaign. Its log keeps the reason, and its report says so."""
+    with existing_database() as database:
+        launching.reopen(database, name, ACTOR, reason)
+    say(f"campaign {name} is open again")
 
 
 @commands.command("list", epilog="Example: `creamtea campaign list`")
@@ -216,7 +224,7 @@ def disputes(
         ),
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of what is listed.")] = False,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
+    reason: Why = "",
     as_json: AsJson = False,
 ) -> None:
     """List the outputs whose raters lie far apart, and with --ask give them to one more rater.

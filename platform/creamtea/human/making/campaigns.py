@@ -69,6 +69,7 @@ class CampaignSummary:
     languages: tuple[str, str]  # codes: source, target
     protocol: str
     state: str
+    is_planned: bool  # False: of ratings made elsewhere
     systems: list[str]
     items: int
     pages: int  # on which they are shown: as many, or fewer where documents are rated

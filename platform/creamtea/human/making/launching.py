@@ -1,4 +1,4 @@
-"""The states of a campaign: draft → launched → closed, and what is registered on the way.
+"""The states of a campaign: draft → launched ⇄ closed, and what is registered on the way.
 
 At its launch a campaign's systems, items, settings and planned analysis are fixed: `Campaign.registered`
 holds them, or the SHA-256 of them, under a digest of its own. Nothing changes a campaign's items or
@@ -85,12 +85,27 @@ def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> di
 
 
 def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason: str = "") -> None:
-    """End the rating for good; what is stored stays. InputError for a campaign that is not launched."""
+    """End the rating; what is stored stays. InputError for a campaign that is not launched."""
     with database.transaction() as session:
         rule = "only a launched campaign can be closed; launch it first"
         campaign = _step(session, name, "launched", "closed", rule)
         campaign.closed_at = database.now(session)
         audit.record(session, campaign.id, actor, audit.CLOSED, reason=reason)
+
+
+def reopen(database: Database, name: str, actor: str, reason: str) -> None:
+    """Let raters go on in a closed campaign; its report says so.
+
+    InputError without a reason, for a campaign that is not closed, and for ratings made elsewhere.
+    """
+    if not reason.strip():
+        raise InputError(f"give a reason to open campaign {name!r} again: the log keeps it", about="reason")
+    with database.transaction() as session:
+        campaign = _step(session, name, "closed", "launched", "only a closed campaign can be opened again")
+        if campaign.registered is None:
+            raise InputError(f"campaign {name!r} was rated elsewhere, and nobody can rate in it here")
+        campaign.closed_at = None
+        audit.record(session, campaign.id, actor, audit.REOPENED, reason=reason.strip())
 
 
 def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaign:

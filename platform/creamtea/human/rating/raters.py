@@ -27,10 +27,12 @@ from creamtea.human.rating.page import (
     RatingRefused,
     campaign_of,
     check_takes_part,
+    is_first_of_page,
     lock_campaign,
+    page_of,
     protocol_of,
 )
-from creamtea.human.rating.places import finished_raters, items_in_all
+from creamtea.human.rating.places import finished_raters, items_in_all, keeps_place
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row
@@ -285,6 +287,42 @@ def _decide(database: Database, rater_id: int, actor: str, reason: str, *, exclu
         rater.excluded_at = database.now(session) if excluded else None
         action = audit.RATER_EXCLUDED if excluded else audit.RATER_INCLUDED
         audit.record(session, campaign.id, actor, action, rater_id, reason.strip())
+
+
+def reopen(database: Database, rater_id: int, actor: str, reason: str) -> int:
+    """Give a rater the items again that they skipped and that still have a place; return how many pages.
+
+    InputError without a reason, without such items, and where campaign or rater take no part.
+    """
+    if not reason.strip():
+        raise InputError("give a reason: the log keeps it")
+    with database.transaction() as session:
+        campaign, rater = _rater_under_lock(session, rater_id)
+        try:
+            check_takes_part(campaign, rater)
+        except RatingRefused as refused:
+            raise InputError(f"rater {rater.pseudonym!r} cannot rate: {refused}") from None
+        now = database.now(session)
+        skipped = session.execute(
+            select(Assignment, Item)
+            .join(Item, Item.id == Assignment.item_id)
+            .where(Assignment.rater_id == rater_id, Assignment.skipped_at.is_not(None), is_first_of_page())
+        ).all()
+        pages = [
+            page_of(session, assignment, item)
+            for assignment, item in skipped
+            if keeps_place(session, campaign, item, rater_id, now)
+        ]
+        if not pages:
+            raise InputError(
+                f"rater {rater.pseudonym!r} has skipped nothing that still has a place; while the campaign "
+                "runs, raters can change what they have saved"
+            )
+        for assignment in (assignment for page in pages for assignment in page.assignments):
+            assignment.skipped_at, assignment.skip_reason, assignment.lease_until = None, "", now
+        detail = {"pages": len(pages)}
+        audit.record(session, campaign.id, actor, audit.RATER_REOPENED, rater_id, reason.strip(), detail)
+        return len(pages)
 
 
 def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> None:

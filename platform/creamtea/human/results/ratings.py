@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, ColumnElement, String, cast, extract, func, select
 from sqlalchemy.orm import Session
 
+from creamtea.access import audit
 from creamtea.document.strict_json import digest
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol, find_protocol
@@ -30,6 +31,7 @@ from creamtea.store.tables import (
     CONTROL_KINDS,
     SYSTEM_KINDS,
     Assignment,
+    AuditEvent,
     Blame,
     Campaign,
     Item,
@@ -61,6 +63,7 @@ class CampaignFacts:
     is_planned: bool
     settings: CampaignSettings
     registered_test: str | None  # that decides comparisons; None where nothing was registered
+    reopened: int  # how often it was closed and opened again
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,12 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         systems=tuple(campaign.systems),
         settings=settings,
         registered_test=(campaign.registered or {}).get("analysis", {}).get("primary"),
+        reopened=session.scalar(
+            select(func.count()).where(
+                AuditEvent.campaign_id == campaign.id, AuditEvent.action == audit.REOPENED
+            )
+        )
+        or 0,
     )
     rows = session.execute(
         select(

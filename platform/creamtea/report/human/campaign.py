@@ -140,6 +140,11 @@ def _notes(whole: RatedCampaign) -> list[str]:
                 "Segments of a document are grouped: intervals and tests are over "
                 f"{counted(groups, 'document')}, each of which weighs as much as its segments."
             )
+    if times := ratings.campaign.reopened:
+        notes.append(
+            f"The campaign was closed and opened again ({counted(times, 'time')}; its log says why). If the "
+            "results were a reason, verdicts err more often than the tests say."
+        )
     if whole.protocol.relative:
         notes.append(whole.protocol.ratio_note)
     if len(ratings.raters) == 1:

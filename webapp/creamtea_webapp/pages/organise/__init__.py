@@ -19,17 +19,18 @@ from creamtea_webapp.pages.organise.shared import missing
 
 
 def is_asked_for(who: Identity) -> bool:
-    """Whether the address asks for one of these pages. Organisers of a single campaign have no others."""
+    """Whether the address asks for one of these pages. Organisers and viewers of a single campaign have no
+    others."""
     asked = {"campaign", "campaigns", "programme"} & set(st.query_params)
-    return bool(asked) or rights.standing(who) == rights.ONE_CAMPAIGN
+    return bool(asked) or rights.standing(who) in rights.OF_ONE_CAMPAIGN
 
 
 def page() -> None:
     who = session.identity()
-    if rights.standing(who) not in (rights.ONE_CAMPAIGN, rights.ORGANISER):
+    if rights.standing(who) not in (*rights.OF_ONE_CAMPAIGN, rights.ORGANISER):
         session.refuse()
     asked = campaign_asked_for(st.query_params)
-    if who is not None and asked is None and rights.standing(who) == rights.ONE_CAMPAIGN:
+    if who is not None and asked is None and rights.standing(who) in rights.OF_ONE_CAMPAIGN:
         asked = who.campaign_id
     if asked is not None:
         _campaign_page(asked)

@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.access import audit, rights
+from creamtea.access import audit, rights, sessions
 from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import FORMATS, export_campaign
@@ -32,7 +32,9 @@ from creamtea_webapp.pages.organise.shared import (
     Made,
     act,
     campaign_report,
+    entry,
     find,
+    fresh_link,
     head,
     on_press,
     safe_name,
@@ -55,9 +57,12 @@ def page(campaign_id: int) -> None:
     _progress(campaign)
     _registration(campaign)
     _media(campaign)
-    if campaign.state == "launched":
-        _closing(campaign)
-    _export(campaign)
+    if rights.may(who, rights.RUN_CAMPAIGN, campaign_id):
+        if campaign.is_planned:
+            _close_or_reopen(campaign)
+        _share(campaign)
+    if rights.may(who, rights.EXPORT_RATINGS, campaign_id):
+        _export(campaign)
 
 
 # ---------------------------------------------------------------- a draft
@@ -69,6 +74,9 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
     _media(campaign)
     if rights.may(who, rights.CREATE_CAMPAIGN):
         show(TEMPLATE, "change_draft", campaign=campaign)
+    if not rights.may(who, rights.RUN_CAMPAIGN, campaign.id):
+        return
+    _share(campaign)
     note(
         "The launch opens the campaign to its raters. From then on, systems, items, settings and the planned "
         "analysis cannot be changed. Raters and their links can be added before or after it."
@@ -104,7 +112,7 @@ def _media(campaign: CampaignSummary) -> None:
 @st.fragment(run_every=REFRESH)
 def _progress(campaign: CampaignSummary) -> None:
     """Refreshes itself, and checks the right each time."""
-    session.require(rights.SEE_CAMPAIGN, campaign.id)
+    who = session.require(rights.SEE_CAMPAIGN, campaign.id)
     database = session.database()
     with database.session() as reading:
         kinds = progress.by_kind(reading, find_campaign(reading, campaign.name))
@@ -129,7 +137,14 @@ def _progress(campaign: CampaignSummary) -> None:
     heads = ["items", "number", "ratings", "wanted", "complete"]
     show_list("kinds", [*heads, *["passed over"] * aimed], rows)
     standings = Counter(person.standing for person in people)
-    show(TEMPLATE, "raters", campaign=campaign, people=len(people), standings=standings)
+    organises = rights.may(who, rights.SEE_RATERS, campaign.id)
+    show(
+        *(TEMPLATE, "raters"),
+        campaign=campaign,
+        people=len(people),
+        standings=standings,
+        organises=organises,
+    )
 
 
 def _registration(campaign: CampaignSummary) -> None:
@@ -140,23 +155,52 @@ def _registration(campaign: CampaignSummary) -> None:
         show(TEMPLATE, "registration", digest=registered["digest"], changed=changed)
 
 
-def _closing(campaign: CampaignSummary) -> None:
-    with st.popover("Close the campaign"):
-        note("Nobody will be able to rate any more. This cannot be undone. Saved ratings are kept.")
-        st.text_input("Reason", key="close-reason", placeholder="enough items")
-        show_notice("close")
+def _close_or_reopen(campaign: CampaignSummary) -> None:
+    if campaign.state == "launched":
+        verb, effect = "Close", "Nobody will be able to rate until you open it again. Saved ratings are kept."
+    else:
+        verb, effect = "Reopen", "Raters will be able to go on. The report will say that it was opened again."
+    key = verb.lower()
+    with st.popover(f"{verb} the campaign"):
+        note(effect)
+        st.text_input("Reason", key=f"{key}-reason", placeholder="enough items" * (verb == "Close"))
+        show_notice(key)
+        do = partial(_close if verb == "Close" else _reopen, campaign.name)
         st.button(
-            "Close it",
-            key="close",
-            on_click=on_press(
-                rights.RUN_CAMPAIGN, campaign.id, partial(_close, campaign.name), "close", done_at=""
-            ),
+            f"{verb} it",
+            key=key,
+            on_click=on_press(rights.RUN_CAMPAIGN, campaign.id, do, key, done_at=""),
         )
 
 
 def _close(name: str, database: Database, actor: str) -> Made:
     launching.close(database, name, actor, str(st.session_state.get("close-reason", "")).strip())
     return Made("The campaign has been closed.")
+
+
+def _reopen(name: str, database: Database, actor: str) -> Made:
+    launching.reopen(database, name, actor, str(st.session_state.get("reopen-reason", "")))
+    return Made("The campaign is open again.")
+
+
+def _share(campaign: CampaignSummary) -> None:
+    with st.popover("Let somebody look"):
+        note(
+            "The link shows progress, the campaign as raters see it, and its results for 14 days. Whoever "
+            "opens it can change nothing, and sees neither raters nor the log."
+        )
+        make = partial(_view_link, campaign.id)
+        st.button(
+            "Make a view-only link",
+            key="share",
+            on_click=on_press(rights.MANAGE_RATERS, campaign.id, make, "share"),
+        )
+        show_notice("share")
+
+
+def _view_link(campaign_id: int, database: Database, actor: str) -> Made:
+    secret = sessions.create_link(database, "reader", campaign_id=campaign_id, actor=actor)
+    return Made("A view-only link has been made.", fresh_link(entry(secret), ". It works once"))
 
 
 # ---------------------------------------------------------------- export

@@ -178,7 +178,8 @@ def missing() -> None:
 
 def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
     """The campaign's name and facts, its other pages, and what the last action did."""
-    show(TEMPLATE, "head", campaign=campaign, view=view, reads=rights.may(who, rights.READ_STUDIES))
+    reads, organises = rights.may(who, rights.READ_STUDIES), rights.may(who, rights.SEE_RATERS, campaign.id)
+    show(TEMPLATE, "head", campaign=campaign, view=view, reads=reads, organises=organises)
     show_notice()
 
 
