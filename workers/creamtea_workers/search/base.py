@@ -47,7 +47,7 @@ class SearchMethod(ABC):
     @property
     def rows(self) -> int:
         """Decoder rows per sentence."""
-        return 1
+        return self.beam
 
     @property
     def beam(self) -> int:

@@ -54,10 +54,6 @@ class BeamSearch(SearchMethod):
     coverage_penalty: float = 0.0
 
     @property
-    def rows(self) -> int:
-        return self.width
-
-    @property
     def beam(self) -> int:
         return self.width
 

@@ -96,9 +96,9 @@ def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
     ]
 
 
-def exact_hypothesis(beam: Hypothesis, search: FinishedSearch) -> ExactHypothesis:
+def exact_hypothesis(beam: Hypothesis, search: _Search) -> ExactHypothesis:
     beam_score = beam.score if beam.finished else -math.inf
-    best = beam if search.tokens is None else Hypothesis(search.tokens, search.score, finished=True)
+    best = beam if search.tokens is None else Hypothesis(search.tokens, search.best, finished=True)
     better = best is not beam and outscores(best, beam_score)
     return ExactHypothesis(
         tokens=best.tokens,
@@ -150,21 +150,8 @@ class SearchBudget:
     nodes: int = 16  # maximum number of prefixes that one call of the decoder continues
 
 
-@dataclass(frozen=True)
-class FinishedSearch:
-    """The result for one sentence."""
-
-    sentence: int
-    tokens: list[int] | None  # of the best hypothesis above the bound, without </s>; None: there is none
-    score: float  # of that hypothesis; the bound where there is none
-    exhausted: bool  # nothing was left to search
-    expansions: int  # prefixes that the decoder continued
-
-
 @torch.inference_mode()
-def depth_first(
-    batch: SearchInput, bounds: Sequence[float], budget: SearchBudget
-) -> Iterator[list[FinishedSearch]]:
+def depth_first(batch: SearchInput, bounds: Sequence[float], budget: SearchBudget) -> Iterator[list[_Search]]:
     """Search, and yield before every round the sentences whose search has finished, often none. `bounds`: the
     score that each sentence's hypothesis must exceed; -inf where any will do."""
     model, output, limits = batch.model, batch.output, batch.limits
@@ -174,7 +161,7 @@ def depth_first(
     ends = output.ends(len(limits))  # (n, 1)
     while True:
         running = [not search.is_done(budget) for search in searches]
-        yield [search.finished() for search, runs in zip(searches, running, strict=True) if not runs]
+        yield [search for search, runs in zip(searches, running, strict=True) if not runs]
         if not any(running):
             return
         if not all(running):
@@ -229,9 +216,9 @@ class _Search:
 
     sentence: int
     limit: int
-    best: float
-    tokens: list[int] | None = None
-    expansions: int = 0
+    best: float  # the score to exceed: the bound, then that of the best hypothesis above it
+    tokens: list[int] | None = None  # of that hypothesis, without </s>; None: there is none
+    expansions: int = 0  # prefixes that the decoder continued
     seconds: float = 0.0
     stack: list[_Prefix] = field(default_factory=list)
     to_free: list[int] = field(default_factory=list)  # nodes
@@ -249,8 +236,10 @@ class _Search:
         spent = self.expansions >= budget.expansions or self.seconds >= budget.seconds
         return not self.stack or spent or (budget.only_first and self.tokens is not None)
 
-    def finished(self) -> FinishedSearch:
-        return FinishedSearch(self.sentence, self.tokens, self.best, not self.stack, self.expansions)
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left to search."""
+        return not self.stack
 
     def take(self, count: int) -> list[_Child]:
         """The next `count` continuations, or all that are left, in the order of depth-first search."""

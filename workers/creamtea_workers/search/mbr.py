@@ -7,7 +7,7 @@ with the same text are one candidate, and count as references as often as they w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from creamtea_workers.metrics.chrf import chrf_from_sums
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod
 from creamtea_workers.search.sample import Sampler, sampler_of
 
-_DIGITS = 9  # of expected utilities that are compared: equal ones may differ by the order of summation
+_DIGITS = 9  # of means that are compared: equal ones may differ by the order of summation
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,24 @@ class MbrSearch(SearchMethod):
 
     def choose(self, samples: Sequence[Hypothesis]) -> Hypothesis:
         """The sample with the highest expected utility."""
-        groups: dict[str, list[Hypothesis]] = {}
-        for sample in samples:
-            groups.setdefault(self.detokenize(sample.tokens), []).append(sample)
+        groups = by_text(samples, self.detokenize)
         counts = [len(group) for group in groups.values()]
-        utilities = expected_utilities(list(groups), counts, self.utility).round(_DIGITS).tolist()
-        best = [max(group, key=lambda sample: sample.score) for group in groups.values()]
-        return max(zip(utilities, best, strict=True), key=lambda pair: (pair[0], pair[1].score))[1]
+        return best_of(groups, expected_utilities(list(groups), counts, self.utility))
+
+
+def by_text(hypotheses: Sequence[Hypothesis], detokenize: Detokenize) -> dict[str, list[Hypothesis]]:
+    groups: dict[str, list[Hypothesis]] = {}
+    for hypothesis in hypotheses:
+        groups.setdefault(detokenize(hypothesis.tokens), []).append(hypothesis)
+    return groups
+
+
+def best_of(groups: Mapping[str, Sequence[Hypothesis]], values: Array) -> Hypothesis:
+    """The best hypothesis of the text with the highest value. Of equal ones the higher score wins, then the
+    first."""
+    best = [max(group, key=lambda hypothesis: hypothesis.score) for group in groups.values()]
+    ranked = zip(values.round(_DIGITS).tolist(), best, strict=True)
+    return max(ranked, key=lambda pair: (pair[0], pair[1].score))[1]
 
 
 def build(spec: Mbr, detokenize: Detokenize | None) -> MbrSearch:

@@ -20,9 +20,8 @@ from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.mbr import best_of, by_text
 from creamtea_workers.search.sample import Sampler, sampler_of
-
-_DIGITS = 9  # of means that are compared: equal ones may differ by the order of summation
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,10 @@ class RerankSearch(SearchMethod):
     ) -> tuple[Sequence[Hypothesis], Sequence[MetricRow]]:
         """Of equal candidates the one with the higher score wins, then the first. Candidates with the same
         text are one, of which the highest score counts."""
-        groups = [self._by_text(hypothesis) for hypothesis in hypotheses]
+        groups = [  # an empty source has one hypothesis, without candidates
+            by_text(found.candidates if isinstance(found, Candidates) else [found], self.detokenize)
+            for found in hypotheses
+        ]
         pairs = [
             (n, text, reference)
             for n, group in enumerate(groups)
@@ -82,28 +84,17 @@ class RerankSearch(SearchMethod):
             values = -values
         chosen, place = list[Hypothesis](), 0
         for group in groups:
-            best = [max(same, key=lambda one: one.score) for same in group.values()]
             if len(group) == 1:
-                chosen.append(best[0])
+                chosen.append(best_of(group, np.zeros(1)))
                 continue
             size = len(group) if self.metric.needs_references else 1
             own = values[place : place + len(group) * size].reshape(len(group), size)
             place += len(group) * size
             weights = [len(same) for same in group.values()] if size > 1 else [1]
-            means = np.average(own, axis=1, weights=weights).round(_DIGITS).tolist()
-            ranked = zip(means, best, strict=True)
-            chosen.append(max(ranked, key=lambda pair: (pair[0], pair[1].score))[1])
+            chosen.append(best_of(group, np.average(own, axis=1, weights=weights)))
         changed = sum(own.tokens != top.tokens for own, top in zip(chosen, hypotheses, strict=True))
         detail = {"count": changed, "of": len(chosen), "signature": metric.signature() if pairs else ""}
         return chosen, [MetricRow("reranked", changed / len(chosen), detail=detail)]
-
-    def _by_text(self, hypothesis: Hypothesis) -> dict[str, list[Hypothesis]]:
-        """Group the candidates of a sentence. An empty source has one hypothesis, without candidates."""
-        candidates = hypothesis.candidates if isinstance(hypothesis, Candidates) else [hypothesis]
-        groups: dict[str, list[Hypothesis]] = {}
-        for candidate in candidates:
-            groups.setdefault(self.detokenize(candidate.tokens), []).append(candidate)
-        return groups
 
 
 def build(spec: Rerank, detokenize: Detokenize | None) -> RerankSearch:

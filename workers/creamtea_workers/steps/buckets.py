@@ -189,10 +189,8 @@ def by_rarest(rarest: Sequence[int], begins: Sequence[int]) -> list[Bucket]:
 
     `begins`: the lowest count of each bucket but the first.
     """
-    ends = [*begins[1:], None]
-    names = [_times(0, begins[0] - 1)] + [
-        _times(begin, None if end is None else end - 1) for begin, end in zip(begins, ends, strict=True)
-    ]
+    ends = [*(begin - 1 for begin in begins), None]
+    names = [_times(*bounds) for bounds in zip([0, *begins], ends, strict=True)]
     places = np.searchsorted(np.array(begins), np.array(rarest), side="right")
     return [
         Bucket("rarest", name, members)
@@ -203,17 +201,11 @@ def by_rarest(rarest: Sequence[int], begins: Sequence[int]) -> list[Bucket]:
 
 def by_idiom(segments: Sequence[Mapping[str, Any]]) -> list[Bucket]:
     """Divide into segments with and without an idiom. Returns nothing for a test set without idioms."""
-    has = [bool(segment["idioms"]) for segment in segments]
-    if not any(has):
-        return []
-    return [
-        Bucket("idiom", words, [n for n, has_idiom in enumerate(has) if has_idiom == wanted])
-        for words, wanted in (("with an idiom", True), ("without", False))
-        if wanted in has
-    ]
+    labels = ["with an idiom" if segment["idioms"] else "without" for segment in segments]
+    return by_label(labels, "idiom") if "with an idiom" in labels else []
 
 
-def by_label(labels: Sequence[str]) -> list[Bucket]:
+def by_label(labels: Sequence[str], kind: str = "label") -> list[Bucket]:
     """Divide by label, in the order of names.
 
     If there are more than `MAX_LABELS` labels, the rarest share a bucket.
@@ -221,15 +213,13 @@ def by_label(labels: Sequence[str]) -> list[Bucket]:
     common = [label for label, _ in Counter(labels).most_common()]
     kept_labels = common if len(common) <= MAX_LABELS else common[: MAX_LABELS - 1]
     buckets = [
-        Bucket("label", label or "(no label)", [n for n, given in enumerate(labels) if given == label])
+        Bucket(kind, label or "(no label)", [n for n, given in enumerate(labels) if given == label])
         for label in sorted(kept_labels)
     ]
     rest = [n for n, given in enumerate(labels) if given not in kept_labels]
-    return (
-        [*buckets, Bucket("label", f"{len(common) - len(kept_labels)} other labels", rest)]
-        if rest
-        else buckets
-    )
+    if rest:
+        buckets.append(Bucket(kind, f"{len(common) - len(kept_labels)} other labels", rest))
+    return buckets
 
 
 def length_name(unit: str) -> Callable[[float, float], str]:

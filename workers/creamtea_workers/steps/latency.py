@@ -99,15 +99,11 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
         "repetitions": protocol.repetitions,
         "warmup": protocol.warmup,
     }
-    details = [
-        {**common, **describe(system, translator, size)}
-        for system, translator, size in zip(context.params.systems, systems, sizes, strict=True)
-    ]
+    timed = zip(context.params.systems, systems, sizes, strict=True)
+    details = [{**common, **describe(*own)} for own in timed]
     if device.type == "cuda":
-        details = [
-            {**detail, "capture_seconds": round(captured, 3)}
-            for detail, captured in zip(details, captures, strict=True)
-        ]
+        for detail, captured in zip(details, captures, strict=True):
+            detail["capture_seconds"] = round(captured, 3)
     metrics = [*percentiles(seconds, details), *means(seconds, len(chosen), details)]
     return StepResult(metrics=metrics, facts={"segments": indices})
 
@@ -249,14 +245,10 @@ def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator
 
     `sentences`: how many were timed.
     """
-    measures = {
-        "latency_mean": 1000 * seconds.mean(axis=2),
-        **{
-            f"latency_mean_p{percent}": np.percentile(1000 * seconds, percent, axis=2)
-            for percent in PERCENTILES
-        },
-        "sentences_per_second": sentences / seconds.sum(axis=2),
-    }
+    measures = {"latency_mean": 1000 * seconds.mean(axis=2)}
+    for percent in PERCENTILES:
+        measures[f"latency_mean_p{percent}"] = np.percentile(1000 * seconds, percent, axis=2)
+    measures["sentences_per_second"] = sentences / seconds.sum(axis=2)
     for name, values in measures.items():
         for position, values_of_system in enumerate(values):
             percents = [baseline_ratio(other, values_of_system).delta for other in values]
