@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from creamtea_workers.models.fused_attention import attend
+from creamtea_workers.models.fused import attend
 
 
 @pytest.mark.parametrize("rows", [1, 4, 17])

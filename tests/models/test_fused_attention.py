@@ -24,7 +24,7 @@ def test_it_compiles(dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from creamtea_workers.models.fused_attention import _attend
+    from creamtea_workers.models.fused import _attend_few
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     constants = {"HEADS": 8, "ROWS": 4, "WIDTH": 64, "TILE": 16, "KEYS": 64}
@@ -33,7 +33,7 @@ def test_it_compiles(dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         **dict.fromkeys(constants, "constexpr"),
         "scale": "fp32",
     }
-    signature = {name: types.get(name, "i32") for name in _attend.arg_names}
-    places = {(_attend.arg_names.index(name),): value for name, value in constants.items()}
-    source = ASTSource(_attend, signature, places)
+    signature = {name: types.get(name, "i32") for name in _attend_few.arg_names}
+    places = {(_attend_few.arg_names.index(name),): value for name, value in constants.items()}
+    source = ASTSource(_attend_few, signature, places)
     assert triton.compile(source, GPUTarget("cuda", 90, 32), {"num_stages": 1}).asm["cubin"]

@@ -56,10 +56,6 @@ class Batch:
 
         return replace(self, source=dropped(self.source), read=dropped(self.target))
 
-    @property
-    def target_tokens(self) -> int:
-        return len(self.positions)
-
     def real(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """The rows of hidden (B, T, D) and the targets at real positions: (N, D), (N,)."""
         hidden, target = hidden.flatten(0, 1), self.target.flatten()

@@ -51,7 +51,7 @@ class Graphs:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.captures, self.seconds = 0, 0.0  # how many graphs were captured, and how long that took
+        self.seconds = 0.0  # that captures took
         self.lock = RLock()  # held while a program is used
         self._programs: OrderedDict[Hashable, Program[Any]] = OrderedDict()
         self._arena: Tensor | None = None
@@ -135,7 +135,6 @@ class Graphs:
                     raise
                 graph.capture_end()
         current.wait_stream(self._stream)
-        self.captures += len(graphs)
         self.seconds += time.perf_counter() - began
         return [graph.replay for graph in graphs]
 

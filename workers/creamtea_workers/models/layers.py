@@ -134,7 +134,7 @@ class Attention(nn.Module):
         if isinstance(mask, Spans):
             return mask.attend(query, key, value, share, causal)
         if mask is not None and mask.is_cuda and mask.is_floating_point():  # of a step in fixed shape
-            from creamtea_workers.models.fused_attention import WIDTHS, attend
+            from creamtea_workers.models.fused import WIDTHS, attend
 
             if query.shape[3] in WIDTHS:
                 return attend(query, key, value, mask)

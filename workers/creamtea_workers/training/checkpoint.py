@@ -16,6 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +128,19 @@ class Saver:
         return self._group.share(lambda: max(position_names(self._checkpoints.names()), default=None))
 
     def discard_damaged(self) -> None:
-        """Keep what the next attempt can begin from, after a DamagedCheckpoint. This worker acts alone."""
-        discard_damaged(self._checkpoints)
+        """Remove damaged files, positions that lack a part or one of their best models, and everything if no
+        position is left. This worker acts alone."""
+        checkpoints = self._checkpoints
+        for file in checkpoints.names():
+            with suppress(DamagedCheckpoint):
+                checkpoints.read(file, lambda copy: None)
+        positions = position_names(checkpoints.names())
+        for name in sorted(positions):
+            if not _is_sound(checkpoints, name):
+                discard(checkpoints, name)
+                positions.remove(name)
+        for file in () if positions else checkpoints.names():
+            checkpoints.remove(file)
 
     def close(self) -> None:
         """Let a write end, so that none is left behind by an attempt that is cancelled or fails."""
@@ -198,21 +211,6 @@ def position_names(files: Iterable[str]) -> set[str]:
 def remove_old_positions(checkpoints: Checkpoints) -> None:
     for name in sorted(position_names(checkpoints.names()))[:-KEPT]:
         discard(checkpoints, name)
-
-
-def discard_damaged(checkpoints: Checkpoints) -> None:
-    """Remove damaged files, positions that lack a part or one of their best models, and everything if no
-    position is left."""
-    for file in checkpoints.names():
-        with suppress(DamagedCheckpoint):
-            checkpoints.read(file, lambda copy: None)
-    positions = position_names(checkpoints.names())
-    for name in sorted(positions):
-        if not _is_sound(checkpoints, name):
-            discard(checkpoints, name)
-            positions.remove(name)
-    for file in () if positions else checkpoints.names():
-        checkpoints.remove(file)
 
 
 def _is_sound(checkpoints: Checkpoints, name: str) -> bool:
@@ -362,10 +360,7 @@ def _put(content: Any, place: list[int | str], tensor: Tensor) -> Any:
     if not place:
         return tensor
     *way, last = place
-    at = content
-    for key in way:
-        at = at[key]
-    at[last] = tensor
+    reduce(getitem, way, content)[last] = tensor
     return content
 
 
@@ -420,10 +415,6 @@ def remove_parts(checkpoints: Checkpoints, index: PartIndex | None) -> None:
 
 
 State = dict[str, Tensor]
-_RANKS: dict[Keep, Callable[[Best], tuple[float, int]]] = {
-    "best": lambda model: (model.loss, model.update),
-    "last": lambda model: (0.0, -model.update),
-}
 
 
 def keep_best(
@@ -446,7 +437,7 @@ def keep_best(
     taken = {*spared, *(kept.slot for kept in best)}
     slot = next(slot for slot in itertools.count() if slot not in taken)
     new = Best(loss, update, slot)
-    kept = sorted([*best, new], key=_RANKS[keep])
+    kept = sorted([*best, new], key=lambda one: (one.loss, one.update) if keep == "best" else (-one.update,))
     if new in kept[:count]:
         saver.save(slot_name(slot), model)
     return kept[:count]
