@@ -189,7 +189,9 @@ Text = Annotated[str, AfterValidator(check_text)]
 Name = Annotated[str, AfterValidator(_not_blank)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
-NO_LIST = BeforeValidator(lambda value: {} if value in (None, []) else value)  # an empty list is empty
+NO_LIST = BeforeValidator(
+    lambda value: {} if value in (None, []) else value
+)  # version 0 has lists; an empty one says nothing
 
 
 class _Loose(BaseModel):
