@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 import step_files
+import torch
 from marian_folders import SIDES, make_folder
 from shipped_folders import make_shipped
 from step_context import Context
 
-from creamtea.errors import StepError
+from creamtea.errors import StepError, StepUnavailable
 from creamtea.marian import SPM, UnusableModel, read_folder
 from creamtea.shipped import MAP, read_shipped
 from creamtea.steps.systems import DECODE, IMPORT_MODEL, LATENCY, RECALL
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.corpora.text import read_jsonl
-from creamtea_workers.search.shipped import token_names
+from creamtea_workers.search.shipped import ShippedModel, token_names
 from creamtea_workers.search.translator import OpenSystem, TrainedModel
 from creamtea_workers.selection.vmap import VocabularyMap
 
@@ -203,6 +205,21 @@ def test_hostile_folders_have_one_message_each(shipped: Path, case: str) -> None
     change(shipped)
     with pytest.raises(UnusableModel, match=message):
         read_shipped(shipped)
+
+
+def test_what_the_library_or_the_machine_lacks_fails_the_step_with_one_message(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = (shipped / "model.bin").read_bytes()
+    (shipped / "model.bin").write_bytes(content.replace(b"decoder/layer_0/ffn", b"decoder/layer_0/fff"))
+    folder = imported(tmp_path, "ctranslate2")
+    with pytest.raises(StepError, match=r"CTranslate2 cannot load the model: .*ffn"):
+        decoding(tmp_path, folder).run()
+    with pytest.raises(StepError, match="translates on CPUs"):
+        ShippedModel.load(folder, "fp32", torch.device("cuda"), 1)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(StepUnavailable, match=r"pip install 'creamtea\[export\]'"):
+        decoding(tmp_path, folder).run()
 
 
 def test_one_subword_model_serves_both_sides_and_the_digest_is_of_what_is_read(shipped: Path) -> None:

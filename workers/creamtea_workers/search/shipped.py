@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from creamtea.errors import InputError, StepError
+from creamtea.errors import InputError, StepError, StepUnavailable
 from creamtea.marian import CONFIG
 from creamtea.methods.searches import Beam, Precision, Search
 from creamtea.methods.selections import Selection
@@ -174,7 +174,10 @@ class ShippedModel:
 
     @classmethod
     def load(cls, folder: Path, precision: Precision, device: torch.device, threads: int) -> ShippedModel:
-        require_ctranslate2()
+        try:
+            require_ctranslate2()
+        except InputError as error:
+            raise StepUnavailable(str(error)) from None
         if device.type != "cpu":
             raise StepError(
                 "a CTranslate2 model translates on CPUs: take `gpus` out of the study's resources"
@@ -183,7 +186,7 @@ class ShippedModel:
         assert isinstance(subwords, SubwordTexts)
         try:
             library = Library(folder, token_names(subwords), threads, COMPUTE_TYPES[precision])
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, LookupError) as error:
             raise StepError(f"CTranslate2 cannot load the model: {error}") from None
         return cls(library, folder, subwords)
 
