@@ -2,7 +2,7 @@
 
 The weights are random, the same ones in both programs, and every hypothesis has the same forced length, so
 that all do the same work. NVS pays for its head (random, with the threshold that selects --nvs subwords per
-sentence); the lexicon's 200 candidates per source subword are random. Systems take turns sentence by sentence
+sentence); the lexicon's candidates per source subword are random. Systems take turns sentence by sentence
 within one process; a ratio is that of a percentile over the sentences to CTranslate2's (full vocabulary,
 same search and precision) in the same repetition, its median over repetitions. CTranslate2 has no SSRU: for
 the shape "deep" it has self-attention in its place. "read ms" is what remains if nothing but the weights of
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from peers.ctranslate2_peer import Peer
-from random_models import CANDIDATES, random_lexicon, random_model, random_sentences, threshold_for
+from random_models import random_lexicon, random_model, random_sentences, threshold_for
 from rich.console import Console
 from rich.table import Table
 
@@ -79,7 +79,7 @@ def our_entrants(
     ready, objective = prepare(copy.deepcopy(model), precision), build_objective(Softmax(kind="softmax"))
     selectors: dict[str, Selector] = {
         "full": FullSelector(),
-        f"lexicon k={CANDIDATES}": LexiconSelector(random_lexicon(model.vocabulary_size), CANDIDATES),
+        **{f"lexicon k={k}": LexiconSelector(random_lexicon(model.vocabulary_size, k), k) for k in options.k},
         "NVS": NvsSelector(ready, threshold_for(model, sentences, options.nvs)),
     }
     entrants = []
@@ -234,6 +234,7 @@ def main() -> None:
     parser.add_argument("--searches", nargs="+", choices=list(SEARCHES), default=list(SEARCHES))
     parser.add_argument("--precisions", nargs="+", choices=["fp32", "int8"], default=["fp32", "int8"])
     parser.add_argument("--nvs", type=int, default=1000, help="subwords that NVS selects (default: 1000)")
+    parser.add_argument("--k", type=int, nargs="+", default=[200], help="candidates of lexica (default: 200)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument(

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 from peers.marian_peer import Peer, marian
-from random_models import CANDIDATES, random_lexicon, random_model, random_sentences, threshold_for
+from random_models import random_lexicon, random_model, random_sentences, threshold_for
 from train_speed import OBJECTIVES, RandomSubwords, Unused
 
 from creamtea.methods.searches import SEARCHES
@@ -331,7 +331,7 @@ def translator(
 ) -> Translator:
     selectors: dict[str, Callable[[], Selector]] = {
         "full": FullSelector,
-        "lexicon": lambda: LexiconSelector(random_lexicon(model.vocabulary_size), CANDIDATES),
+        "lexicon": lambda: LexiconSelector(random_lexicon(model.vocabulary_size, 200), 200),
         "NVS": lambda: NvsSelector(ready, threshold_for(model, sentences, NVS_SIZE)),
     }
     search = build_search(SEARCHES.kinds[spec["kind"]].model_validate(spec))

@@ -15,7 +15,6 @@ from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.aligner import Lexicon
 
 LENGTHS = (8, 12, 16, 20, 24, 25, 26, 30, 34, 40)  # source subwords
-CANDIDATES = 200  # of the lexicon, for each source subword
 
 
 def random_model(vocabulary: int, architecture: dict[str, Any]) -> Transformer:
@@ -31,11 +30,12 @@ def random_model(vocabulary: int, architecture: dict[str, Any]) -> Transformer:
     return model
 
 
-def random_lexicon(vocabulary: int) -> Lexicon:
+def random_lexicon(vocabulary: int, k: int) -> Lexicon:
+    """`k` targets for each source subword."""
     draw = np.random.default_rng(3)
-    targets = draw.integers(4, vocabulary, size=vocabulary * CANDIDATES, dtype=np.int32)
-    starts = np.arange(0, vocabulary * CANDIDATES + 1, CANDIDATES)
-    return Lexicon(starts, targets, np.full(len(targets), 1 / CANDIDATES, dtype=np.float32))
+    targets = draw.integers(4, vocabulary, size=vocabulary * k, dtype=np.int32)
+    starts = np.arange(0, vocabulary * k + 1, k)
+    return Lexicon(starts, targets, np.full(len(targets), 1 / k, dtype=np.float32))
 
 
 def random_sentences(vocabulary: int) -> list[list[int]]:
