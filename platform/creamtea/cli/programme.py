@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.exchange import ExportFormat, NewFolder
+from creamtea.cli.campaign.exchange import ExportFormat, NewFolder, export_lines
 from creamtea.cli.campaign.making import Overrides
 from creamtea.cli.campaign.running import PROGRESS
 from creamtea.cli.campaign.shared import ACTOR, Force, Surplus, show, text_of, write_new
@@ -285,19 +285,8 @@ def export(
             directions = list(campaigns_of(session, name))
         for direction in directions:
             with naming(direction):
-                found = exchange.export_campaign(
-                    database,
-                    campaign_name(name, direction),
-                    kind,
-                    output / direction,
-                    ACTOR,
-                    artefact_store(),
-                )
+                campaign, folder = campaign_name(name, direction), output / direction
+                found = exchange.export_campaign(database, campaign, kind, folder, ACTOR, artefact_store())
             done[direction] = found
-            lines.append(
-                f"{direction}: {counted(found.ratings, 'rating')}, {counted(len(found.files), 'file')} in "
-                f"{output / direction}"
-            )
-            lines += [f"  not kept by {kind}: {part.number:,} {part.what}" for part in found.not_kept]
-            lines += [f"  left out: {part}" for part in found.left_out]
+            lines += export_lines(direction, kind, folder, found)
     show(as_json, done, lines)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,11 +53,14 @@ def export(
     """
     with existing_database() as database:
         done = exchange.export_campaign(database, name, kind, output, ACTOR, artefact_store())
-    written = (
-        f"campaign {name}: {counted(done.ratings, 'rating')}, {counted(len(done.files), 'file')} in {output}"
-    )
+    show(as_json, done, export_lines(f"campaign {name}", kind, output, done))
+
+
+def export_lines(what: str, kind: str, folder: Path, done: exchange.Exported) -> list[str]:
+    """Say what was written, and what of `what` was not."""
+    files = f"{counted(done.ratings, 'rating')}, {counted(len(done.files), 'file')} in {folder}"
     left_out = [f"left out: {part}" for part in done.left_out]
-    show(as_json, done, (written, *_table(f"not kept by {kind}", done.not_kept), *left_out))
+    return [f"{what}: {files}", *_table(f"not kept by {kind}", done.not_kept), *left_out]
 
 
 def _table(title: str, not_kept: Sequence[NotKept]) -> list[str]:
@@ -73,30 +76,19 @@ def _with_facts(command: Callable[..., None]) -> Callable[..., None]:
     typer reads a command's options from its signature.
     """
     signature = inspect.signature(command, eval_str=True)
-    own = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind != inspect.Parameter.VAR_KEYWORD
-    ]
+    *own, _ = signature.parameters.values()  # the last one is that of the facts
     only = {
         field: f" Only for {kind}." for kind, found in exchange.BUILT_IN.items() for field in found.options
     }
     options = []
     for field, (declared, option) in import_options().items():
-        described = typer.Option(
-            metavar=option.value,
-            help=option.help + only.get(field, ""),
-            min=option.lowest,
-            max=option.highest,
-        )
+        about = option.help + only.get(field, "")
+        described = typer.Option(metavar=option.value, help=about, min=option.lowest, max=option.highest)
         written = WRITTEN.get(declared, declared)
-        options.append(
-            inspect.Parameter(
-                field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[written, described]
-            )
-        )
+        parameter = partial(inspect.Parameter, field, inspect.Parameter.KEYWORD_ONLY, default=None)
+        options.append(parameter(annotation=Annotated[written, described]))
 
-    @functools.wraps(command)
+    @wraps(command)
     def call(**values: Any) -> None:
         command(**values)
 

@@ -189,47 +189,23 @@ def _comparisons(
     whole: RatedCampaign, means: list[verdicts.SystemMean], pairs: list[verdicts.Pair], complete: bool
 ) -> list[Table]:
     name = whole.systems[whole.baseline]
-    tables = [
-        verdicts.means_table(
-            whole, means, "means", "Systems", "" if whole.protocol.relative else whole.protocol.ratio_note
-        ),
-        verdicts.pair_table(
-            whole,
-            pairs,
-            "comparisons",
-            f"Against {name}",
-            f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
-            + _verdicts(whole),
-        ),
-    ]
+    about = "" if whole.protocol.relative else whole.protocol.ratio_note
+    tables = [verdicts.means_table(whole, means, "means", "Systems", about)]
     if whole.in_blocks:
-        tables.insert(1, verdicts.ranks(whole))
+        tables.append(verdicts.ranks(whole))
+    about = f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
+    about += _verdicts(whole)
+    tables.append(verdicts.pair_table(whole, pairs, "comparisons", f"Against {name}", about))
     if complete and len(whole.systems) > 2:
-        tables.append(
-            verdicts.pair_table(
-                whole,
-                verdicts.other_pairs(whole, pairs),
-                "pairs",
-                "The other pairs",
-                "Not planned against a baseline: p-values after Holm's correction over all pairs.",
-            )
-        )
+        about = "Not planned against a baseline: p-values after Holm's correction over all pairs."
+        others = verdicts.other_pairs(whole, pairs)
+        tables.append(verdicts.pair_table(whole, others, "pairs", "The other pairs", about))
     if whole.ratings.random.any() and not whole.ratings.random.all():
-        part = only_random(whole)
-        tables += [
-            verdicts.means_table(
-                part,
-                verdicts.system_means(part),
-                "random_means",
-                "Randomly drawn items",
-                "The other items were chosen because metrics disagree on them; these represent the test set.",
-            ),
-            verdicts.pair_table(
-                part,
-                verdicts.against_baseline(part, complete),
-                "random_comparisons",
-                f"Randomly drawn items, against {name}",
-                "By paired t-tests over these items alone; the campaign's verdicts are those of all items.",
-            ),
-        ]
+        part, title = only_random(whole), "Randomly drawn items"
+        about = "The other items were chosen because metrics disagree on them; these represent the test set."
+        drawn = verdicts.system_means(part)
+        tables.append(verdicts.means_table(part, drawn, "random_means", title, about))
+        about = "By paired t-tests over these items alone; the campaign's verdicts are those of all items."
+        pairs, title = verdicts.against_baseline(part, complete), f"{title}, against {name}"
+        tables.append(verdicts.pair_table(part, pairs, "random_comparisons", title, about))
     return tables

@@ -242,21 +242,14 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
     def between(low: str, high: str) -> Spec:
         return {"x": of(low), "x2": {"field": high}, "y": y, "color": style["color"]}
 
-    drawn = vega.low(
-        vega.figure(
-            "hundred",
-            f"Human scores: {baseline} = 100 % ({campaign})",
-            rows,
-            [
-                vega.rule({"x": of("baseline"), "color": {"value": vega.GREY}}, strokeDash=[4, 3]),
-                vega.rule(between("low", "high"), strokeWidth=6, opacity=0.35),
-                vega.rule(between("paired_low", "paired_high"), strokeWidth=2),
-                vega.points({"x": of("percent"), "y": y, **style, "tooltip": tooltip}, size=80),
-            ],
-            missing,
-        ),
-        names,
-    )
+    layers = [
+        vega.rule({"x": of("baseline"), "color": {"value": vega.GREY}}, strokeDash=[4, 3]),
+        vega.rule(between("low", "high"), strokeWidth=6, opacity=0.35),
+        vega.rule(between("paired_low", "paired_high"), strokeWidth=2),
+        vega.points({"x": of("percent"), "y": y, **style, "tooltip": tooltip}, size=80),
+    ]
+    heading = f"Human scores: {baseline} = 100 % ({campaign})"
+    drawn = vega.low(vega.figure("hundred", heading, rows, layers, missing), names)
     return replace(drawn, about="Thick: delta method. Thin: paired t.")
 
 
