@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -365,14 +365,16 @@ def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
     )
 
 
-def remove_campaign(database: Database, name: str) -> RemovedCampaign:
-    """Remove a draft or closed campaign with its items, links, log, and all that raters have left.
+def remove_campaigns(database: Database, names: Sequence[str]) -> list[RemovedCampaign]:
+    """Remove draft or closed campaigns with their items, links, logs, and all that raters have left: all of
+    them, or none.
 
-    Files beside its sources stay in the artefact store until `creamtea gc`. InputError for an unknown
+    Files beside their sources stay in the artefact store until `creamtea gc`. InputError for an unknown
     campaign and one that is launched.
     """
     with database.transaction() as session:
-        campaign = find_campaign(session, name, lock=True)
-        removed = what_it_holds(session, campaign)
-        session.execute(delete(Campaign).where(Campaign.id == campaign.id))  # all else with it
+        campaigns = [find_campaign(session, name, lock=True) for name in names]
+        removed = [what_it_holds(session, campaign) for campaign in campaigns]
+        ids = [campaign.id for campaign in campaigns]
+        session.execute(delete(Campaign).where(Campaign.id.in_(ids)))  # all else with them
         return removed

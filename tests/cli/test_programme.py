@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 from sqlalchemy import func, select
 
 from creamtea.store.database import open_database
@@ -95,6 +97,10 @@ def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None
         (("status", "sprung"), "there is no programme 'sprung'; there are: spring"),
         (("create", "FILE"), "campaign 'spring-en-de' already exists"),
         (("create", "FILE", "--set", "sample.itms=1"), "did you mean items?"),
+        (
+            ("create", "FILE", "--set", "directions.en-de={name: x}"),
+            "allowed no name: a direction",
+        ),
     ],
 )
 def test_wrong_input_is_one_message_and_exit_code_2(
@@ -121,3 +127,37 @@ def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:
         ("en-de", "launched"),
         ("en-nl", "launched"),
     ]
+
+
+def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path) -> None:
+    assert creamtea("programme", "create", str(file)).returncode == 0
+    refused = creamtea("programme", "close", "spring")
+    assert (refused.returncode, "no direction is launched" in refused.stderr) == (2, True)
+    assert creamtea("campaign", "launch", "spring-en-nl").returncode == 0
+    refused = creamtea("programme", "rm", "spring", "--yes")  # en-de is a draft, and stays
+    assert (refused.returncode, "campaign spring-en-nl is launched" in refused.stderr) == (2, True)
+    assert [each["name"] for each in creamtea.json("campaign", "list")] == ["spring-en-de", "spring-en-nl"]
+    closed = creamtea("programme", "close", "spring", "--reason", "enough")
+    assert closed.stdout == "en-de was draft before\nen-nl is closed\n"
+    assert creamtea.json("campaign", "log", "spring-en-nl")[-1]["reason"] == "enough"
+    removed = creamtea("programme", "rm", "spring", "--yes")
+    assert removed.stdout == "removed programme spring: 2 directions and 0 item ratings\n"
+    assert creamtea.json("campaign", "list") == []
+
+
+def test_the_schema_takes_what_validate_takes(creamtea: Any, file: Path) -> None:
+    schema = json.loads(creamtea("programme", "schema").stdout)
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    whole = yaml.safe_load(PROGRAMME)
+    assert validator.is_valid(whole)
+    assert validator.is_valid(whole | {"directions": {"en-de": None, "en-nl": {"sample": {"items": 3}}}})
+    for wrong in (
+        {"directions": {}},
+        {"directions": {"en de": {}}},
+        {"directions": {"en-de": {"itms": 3}}},
+        {"directions": {"en-de": {"name": "x"}}},
+        {"sample": {"itms": 3}},
+    ):
+        assert not validator.is_valid(whole | wrong), wrong
+    assert not validator.is_valid({key: value for key, value in whole.items() if key != "directions"})

@@ -21,7 +21,7 @@ from creamtea.store.areas import AREAS, UPLOADS, Entry, LogName, entries, write_
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
 from creamtea.store.tables import Base, Campaign, CampaignMedia, StepFile, StudyRow, StudyStep
-from creamtea.upkeep import Removed, RemovedCampaign, collect, remove_campaign, remove_study, unneeded, usage
+from creamtea.upkeep import Removed, RemovedCampaign, collect, remove_campaigns, remove_study, unneeded, usage
 
 RunToys = Callable[..., ToyStudy]
 OF_CAMPAIGNS = ("campaign", "item", "rater", "assignment", "rating", "audit_event")
@@ -266,7 +266,7 @@ def test_a_campaign_goes_with_all_that_is_its_own(run_toys: RunToys, database: D
         gone = session.scalars(select(Campaign).where(Campaign.name == "gone")).one()
         gone.state, gone.study_id = state, session.scalars(select(StudyRow.id)).one()
     counts = {name: count_rows(database, name) for name in OF_CAMPAIGNS}
-    assert remove_campaign(database, "gone") == RemovedCampaign(items=3, raters=1, answers=1)
+    assert remove_campaigns(database, ["gone"]) == [RemovedCampaign(items=3, raters=1, answers=1)]
     left = {name: count_rows(database, name) for name in OF_CAMPAIGNS}
     assert all(0 < left[name] < counts[name] for name in OF_CAMPAIGNS), (counts, left)
     with database.session() as session:
@@ -278,7 +278,7 @@ def test_a_new_campaign_is_not_taken_for_the_removed_one_whose_number_it_has(dat
     """SQLite gives a number again, and pages keep what they computed by fingerprint."""
     with database.session() as session:
         old = fingerprint(session, make_campaign(database, 2, name="jam", state="closed"))
-    remove_campaign(database, "jam")
+    remove_campaigns(database, ["jam"])
     with database.session() as session:
         assert fingerprint(session, make_campaign(database, 2, name="jam", state="closed")) != old
 
@@ -286,7 +286,7 @@ def test_a_new_campaign_is_not_taken_for_the_removed_one_whose_number_it_has(dat
 def test_an_open_campaign_is_not_removed(database: Database) -> None:
     make_campaign(database, 2, name="open", state="launched")
     with pytest.raises(InputError, match="creamtea campaign close open"):
-        remove_campaign(database, "open")
+        remove_campaigns(database, ["open"])
     assert count_rows(database, "item") == 2
 
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
 import os
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from creamtea.cli.campaign.exchange import ExportFormat, NewFolder, export_lines
 from creamtea.cli.campaign.making import Overrides
 from creamtea.cli.campaign.running import PROGRESS
-from creamtea.cli.campaign.shared import ACTOR, Force, Surplus, show, text_of, write_new
+from creamtea.cli.campaign.shared import ACTOR, Force, Surplus, Why, Yes, show, text_of, write_new
 from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.serve import PORT, Address
@@ -29,6 +30,8 @@ from creamtea.human.formats import exchange
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import create_campaigns
 from creamtea.human.making.programme import (
+    DIRECTION,
+    DIRECTIONS,
     campaign_name,
     campaigns_of,
     load_programme,
@@ -36,6 +39,7 @@ from creamtea.human.making.programme import (
     new_programme,
     progress_of,
 )
+from creamtea.human.making.settings import CampaignDocument
 from creamtea.human.rating.invitations import add_invitations
 from creamtea.printable import text_to_cell
 from creamtea.settings import LOOPBACK, site_address
@@ -79,6 +83,31 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     show(json_output, {"name": programme.name, "directions": systems}, lines)
+
+
+@commands.command(epilog="Example: `creamtea programme schema > programme.schema.json`")
+def schema() -> None:
+    """Print the JSON Schema of a programme, with which an editor completes keys and marks mistakes."""
+    say(json.dumps(programme_schema(), ensure_ascii=False, indent=1))
+
+
+def programme_schema() -> dict[str, Any]:
+    """Return a campaign file's schema with directions, which may have every key of it but the name."""
+    from creamtea.study.schema import schema_of
+
+    whole = schema_of(CampaignDocument, "creamtea programme")
+    own = {key: value for key, value in whole["properties"].items() if key != "name"}
+    whole["$defs"]["Direction"] = {"type": "object", "properties": own, "additionalProperties": False}
+    whole["properties"][DIRECTIONS] = {
+        "type": "object",
+        "description": "what is each direction's own; it overrides the keys above",
+        "minProperties": 1,
+        "propertyNames": {"pattern": f"^{DIRECTION.pattern}$"},
+        "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Direction"}, {"type": "null"}]},
+    }
+    whole["description"] = "A human evaluation of many translation directions (programme.yaml)."
+    whole["required"] = ["name", DIRECTIONS]
+    return whole
 
 
 @commands.command(epilog="Example: `creamtea programme create programme.yaml --set sample.items=50`")
@@ -133,6 +162,41 @@ def launch(name: Name, json_output: AsJson = False) -> None:
     lines = [f"{direction} is launched; registered as {digest[:16]}" for direction, digest in digests.items()]
     lines += [*before, f"next: creamtea programme links {quote(name)} --count N -o links.csv"]
     show(json_output, digests, lines)
+
+
+@commands.command(epilog="Example: `creamtea programme close programme --reason 'enough items'`")
+def close(name: Name, reason: Why = "") -> None:
+    """End the rating of all directions that are launched. What raters saved stays."""
+    with existing_database() as database:
+        with database.session() as session:
+            states = {direction: row.state for direction, row in campaigns_of(session, name).items()}
+        if "launched" not in states.values():
+            raise InputError(f"programme {name!r}: no direction is launched, so none can be closed")
+        for direction, state in states.items():
+            if state == "launched":
+                with naming(direction):
+                    launching.close(database, campaign_name(name, direction), ACTOR, reason)
+            say(f"{direction} {'is closed' if state == 'launched' else f'was {state} before'}")
+
+
+@commands.command("rm", epilog="Example: `creamtea programme rm programme`")
+def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
+    """Remove the campaigns of all directions for good, with ratings, raters and logs: all, or none if one is
+    launched.
+
+    To keep the ratings, run `creamtea programme export` first.
+    """
+    from creamtea.upkeep import remove_campaigns
+
+    with existing_database() as database:
+        found = progress_of(database, name)
+        ratings = counted(sum(each.campaign.ratings for each in found), "item rating")
+        holds = f"{counted(len(found), 'direction')} and {ratings}"
+        if not yes:
+            typer.confirm(f"remove programme {name} with {holds} for good?", abort=True)
+        removed = remove_campaigns(database, [each.campaign.name for each in found])
+    values = {each.direction: dataclasses.asdict(gone) for each, gone in zip(found, removed, strict=True)}
+    show(json_output, values, [f"removed programme {name}: {holds}"])
 
 
 @commands.command(epilog="Example: `creamtea programme status programme --raters`")

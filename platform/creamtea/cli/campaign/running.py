@@ -157,7 +157,7 @@ def remove(
     To keep the ratings, run `creamtea campaign export` first. A launched campaign must be closed first.
     `creamtea gc` frees the space of files beside sources.
     """
-    from creamtea.upkeep import remove_campaign, what_it_holds
+    from creamtea.upkeep import remove_campaigns, what_it_holds
 
     with existing_database() as database:
         if not yes:
@@ -166,7 +166,7 @@ def remove(
             holds = f"{counted(found.items, 'item')}, {counted(found.raters, 'rater')}"
             holds += f" and {counted(found.answers, 'answer')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
-        removed = remove_campaign(database, name)
+        (removed,) = remove_campaigns(database, [name])
     show(
         json_output,
         {"campaign": name, **dataclasses.asdict(removed)},

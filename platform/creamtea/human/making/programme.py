@@ -68,6 +68,9 @@ def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
                 found.append(Mistake((DIRECTIONS, name), shown(name), "a name as en-de or news.en-de"))
             elif not isinstance(own, dict | None):
                 found.append(Mistake((DIRECTIONS, name), shown(own), "a block of keys, or nothing"))
+            elif own and "name" in own:
+                allowed = "no name: a direction's campaign is called after programme and direction"
+                found.append(Mistake((DIRECTIONS, name, "name"), shown(own["name"]), allowed))
     if not isinstance(data.get("name"), str):
         found.append(Mistake(("name",), shown(data["name"]) if "name" in data else "", "a name in text"))
     lines = [mistake.line(document.place(mistake.path)) for mistake in found]
