@@ -64,6 +64,13 @@ BEFORE = {
     "creamtea campaign import": [*LAUNCHED, "creamtea campaign export first -o first"],
     # raters come at the launch: more than they are leave something for those who are invited
     "creamtea campaign link": [f"{CREATE.format('first')} --ratings 9", "creamtea campaign launch first"],
+    "creamtea campaign disputes": [f"{CREATE.format('first')} --ratings 2", "creamtea campaign launch first"],
+    "creamtea campaign reopen": [*LAUNCHED, "creamtea campaign close first"],
+    # the same, of which anna has skipped one
+    "creamtea campaign raters reopen": [
+        f"{CREATE.format('first')} --ratings 9",
+        "creamtea campaign launch first",
+    ],
     "creamtea campaign raters include": [
         *LAUNCHED,
         "creamtea campaign raters exclude first --rater anna --reason 'one score only'",
@@ -73,6 +80,7 @@ BEFORE = {
     "creamtea programme validate": PROGRAMME[:1],
     "creamtea programme create": PROGRAMME[:1],
     "creamtea programme launch": PROGRAMME[:2],
+    "creamtea programme rm": [*PROGRAMME, "creamtea programme close programme"],
     "creamtea programme": PROGRAMME,
 }
 # imports of files that are others', and which tests read such files
