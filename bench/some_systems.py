@@ -1,6 +1,6 @@
 """How often estimates from pages that show some of the systems err, with the noise of a real campaign.
 
-    python bench/some_systems.py DOCUMENTS SCORES [--campaigns 100] [--only equal] [--adaptive]
+    python bench/some_systems.py DOCUMENTS SCORES [--campaigns 100] [--only equal] [--beside] [--adaptive]
 
 DOCUMENTS has DOMAIN TAB DOCUMENT for each segment and SCORES "SYSTEM SCORE" lines, those of a system
 together (en-de.ESA-2.seg.score of WMT 2023's ESA campaign, None where nobody rated).
@@ -13,6 +13,11 @@ each, differ in severity (sd 10) and in what they think of each system (sd 3).
   goal).
 - apart: systems lie 0 to 15 points apart. Covered: all differences in their intervals at once; ranks
   likewise; and a single system's distance from the mean, whose interval is not simultaneous.
+
+Beside (--beside): as many ratings of fewer documents, each with all systems, and WMT 2026's rule on the
+ratings of both designs. A document's systems then have the scores of several real documents, as one has only
+13. Of every design and rule: how many pairs are told apart, how many of them wrongly (equal systems, or the
+worse for the better), and in how many campaigns some pair is.
 
 Adaptive (--adaptive): the same by an adaptive design, beside balanced ones with the same looks. Covered and
 wrong then mean at any of the looks, so also at the one that looks best. How many pairs are decided at each
@@ -27,6 +32,7 @@ simultaneous intervals hold all differences of the whole.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +44,7 @@ from creamtea.human.making.design import STEPS, adaptive_blocks, balanced_blocks
 from creamtea.stats import incomplete
 from creamtea.stats.incomplete import SystemEstimates, estimate_systems, last_look, open_systems
 from creamtea.stats.paired import SIGNIFICANT
+from creamtea.stats.wmt import RULES, wmt_ranking
 
 Array = NDArray[np.float64]
 Documents = list[Array]  # (segments, systems) each
@@ -96,7 +103,11 @@ class Simulation:
         systems, rater = len(self.effects), self.raters[len(self.blocks)]
         real = self.noise[self.rng.integers(len(self.noise))]
         full = np.zeros((len(real), systems))
-        full[:, block] = real[:, self.rng.choice(real.shape[1], len(block), replace=False)]
+        columns = real[:, self.rng.permutation(real.shape[1])]
+        while columns.shape[1] < len(block):  # rows of another document, repeated or left out
+            more = self.noise[self.rng.integers(len(self.noise))]
+            columns = np.hstack([columns, np.resize(more, (len(real), more.shape[1]))])
+        full[:, block] = columns[:, : len(block)]
         self.scores.append(full + self.effects + self.severity[rater] + self.views[rater])
         self.blocks.append(block)
         of_pairs = np.ones((systems, systems))
@@ -114,7 +125,7 @@ class Simulation:
 
 def simulated(
     rng: np.random.Generator, noise: Documents, effects: Array, design: list[list[int]]
-) -> SystemEstimates:
+) -> tuple[Simulation, SystemEstimates]:
     """A campaign by this design, its systems in the places drawn anew."""
     campaign = Simulation(rng, noise, effects, len(design))
     names = rng.permutation(len(effects))
@@ -123,7 +134,42 @@ def simulated(
         campaign.rate(own["systems"], own["chances"])
     found = campaign.estimate()
     assert found is not None  # a whole design connects all systems
-    return found
+    return campaign, found
+
+
+def told_apart(campaign: Simulation, found: SystemEstimates) -> list[NDArray[np.bool_]]:
+    """(systems, systems): whether the first is called better than the second, by us and by WMT 2026's rule."""
+    columns = pages_of(campaign.scores, campaign.blocks, campaign.raters)
+    by_wmt = np.zeros(found.half.shape, dtype=bool)
+    for row in wmt_ranking(
+        *(columns["rater"], columns["system"], columns["page"], columns["value"]),
+        systems=len(by_wmt),
+        rule=RULES["2026"],
+    ):
+        by_wmt[row.position, list(row.beaten)] = True
+    return [found.difference > found.half, by_wmt]
+
+
+def beside(options: argparse.Namespace, rng: np.random.Generator, noise: Documents, effects: Array) -> None:
+    """Print what two designs and two rules tell apart, with as many ratings."""
+    systems = len(effects)
+    truth = effects[:, None] - effects[None, :]
+    whole = [list(range(systems))] * (options.pages * options.shown // systems)
+    some = balanced_blocks(options.pages, systems, options.shown, str(options.seed))
+    for name, design in (("some systems", some), ("all systems", whole)):
+        better, widths = [], []
+        for _ in range(options.campaigns):
+            campaign, found = simulated(rng, noise, effects, design)
+            better.append(told_apart(campaign, found))
+            widths.append(float(np.median(found.half)))
+        told = np.array(better)  # (campaigns, rules, systems, systems)
+        wrong = (told & (truth <= 0)).sum(axis=(2, 3))
+        print(f"  {name} on each of {len(design)} documents: half-width {np.mean(widths):.1f} points")
+        for at, rule in enumerate(("ours", "WMT 2026's")):
+            pairs = told[:, at].sum(axis=(1, 2)).mean()
+            print(f"    {rule}: {pairs:.2f} of {systems * (systems - 1) // 2} pairs told apart,", end=" ")
+            print(f"{wrong[:, at].mean():.3f} wrongly; some wrongly {share((wrong[:, at] > 0).tolist())}")
+        sys.stdout.flush()
 
 
 def looked_at(
@@ -216,6 +262,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=["equal", "apart", "thinned"])
     parser.add_argument("--adaptive", action="store_true")
+    parser.add_argument("--beside", action="store_true")
     parser.add_argument("--range", type=float, default=RANGE, help="points from the worst to the best system")
     parser.add_argument("--groups", type=int, help="of equal systems, equally far apart")
     parser.add_argument("--delta", type=float, default=2.0, help="points: smaller differences do not matter")
@@ -237,14 +284,14 @@ def main() -> None:
     ):
         if options.only not in (None, name):
             continue
-        if options.adaptive:
-            print(f"{name}: {options.pages} documents")
-            designs(options, rng, noise, effects)
+        if options.adaptive or options.beside:
+            print(f"{name}: {options.campaigns} campaigns of {options.pages} documents")
+            (designs if options.adaptive else beside)(options, rng, noise, effects)
             continue
         began, wrong, all_in, ranks, single, widths = time.perf_counter(), [], [], [], [], []
         truth = effects[:, None] - effects[None, :]
         for _ in range(options.campaigns):
-            found = simulated(rng, noise, effects, design)
+            _, found = simulated(rng, noise, effects, design)
             wrong.append(bool((np.abs(found.difference) > found.half).any()))
             all_in.append(bool((np.abs(found.difference - truth) <= found.half).all()))
             rank = options.systems - order
@@ -260,7 +307,7 @@ def main() -> None:
             print(f"  all ranks in their ranges: {share(ranks)}")
         print(f"  all differences covered: {share(all_in)}; a system's mean: {share(single)}")
         print(f"  half-width of a difference: {np.mean(widths):.1f} points", flush=True)
-    if options.only in (None, "thinned") and not options.adaptive:
+    if options.only in (None, "thinned") and not (options.adaptive or options.beside):
         thinned(real, options.shown, options.campaigns)
 
 
