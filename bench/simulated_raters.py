@@ -32,12 +32,14 @@ from typing import Any
 
 import numpy as np
 from rater_process import Trouble, live
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
+from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 SYSTEMS = 4
+BLOCKS = 1000  # that are drawn at most; more pages repeat them
 PROTOCOLS = ("contrastive-da", "cesa")
 
 
@@ -151,42 +153,71 @@ def simulate(
         database.close()
 
 
-def fill(database: Database, *, raters: int, items: int, k: int, protocol: str = PROTOCOLS[0]) -> list[int]:
-    """A launched campaign with raters who have consented; their ids."""
+def fill(
+    database: Database,
+    *,
+    raters: int,
+    items: int,
+    k: int,
+    protocol: str = PROTOCOLS[0],
+    systems: int = SYSTEMS,
+    shown: int | None = None,
+    design: str = "balanced",
+    segments: int = 1,
+) -> list[int]:
+    """A launched campaign with raters who have consented; their ids.
+
+    `shown`: how many of the systems a page shows (None: all); `segments`: of a document, which is a page.
+    """
+    settings: dict[str, Any] = {} if shown is None else {"systems_per_page": shown, "design": design}
+    if segments > 1:
+        settings |= {"unit": "document", "segments_per_page": segments}
+    every = list(range(systems))
+    blocks = [None if shown is None or design == "adaptive" else block_of(every[:shown], systems)]
+    if blocks[0] is not None:
+        drawn = balanced_blocks(min(items // segments, BLOCKS), systems, len(blocks[0]["systems"]), "bench")
+        blocks = [block_of(block, systems) for block in drawn]
     with database.transaction() as session:
         now = database.now(session)
         campaign = Campaign(
             name="simulated",
             test_set="test",
             protocol=protocol,
-            systems=[f"system-{system}" for system in range(SYSTEMS)],
+            systems=[f"system-{system}" for system in every],
             source_language="en",
             target_language="de",
             ratings_per_item=k,
             seed=1,
             instructions="",
-            settings={},
+            settings=settings,
             state="launched",
             created_at=now,
             launched_at=now,
         )
         session.add(campaign)
         session.flush()
-        session.add_all(
-            Item(
-                campaign_id=campaign.id,
-                position=position,
-                kind="rated",
-                segment_index=position,
-                document="",
-                source=f"source {position}",
-                context=[],
-                systems=list(range(SYSTEMS)),
-                outputs=[f"output {position} of {system}" for system in range(SYSTEMS)],
-                weight=1.0,
+        rows = []
+        for position in range(items):
+            page = position // segments
+            block = blocks[page % len(blocks)]
+            own = every if block is None else block["systems"]
+            rows.append(
+                {
+                    "campaign_id": campaign.id,
+                    "position": position,
+                    "page": page * segments if segments > 1 else None,
+                    "kind": "rated",
+                    "segment_index": position,
+                    "document": f"document {page}" if segments > 1 else "",
+                    "source": f"source {position}",
+                    "context": [],
+                    "systems": own,
+                    "outputs": [f"output {position} of {system}" for system in own],
+                    "weight": 1.0,
+                    "block": block,
+                }
             )
-            for position in range(items)
-        )
+        session.execute(insert(Item), rows)
         people = [
             Rater(campaign_id=campaign.id, pseudonym=f"r{number}", created_at=now, consented_at=now)
             for number in range(raters)

@@ -138,7 +138,7 @@ def simulated(
 
 
 def told_apart(campaign: Simulation, found: SystemEstimates) -> list[NDArray[np.bool_]]:
-    """(systems, systems): whether the first is called better than the second, by us and by WMT 2026's rule."""
+    """(systems, systems): whether the first is called better, by us and by WMT 2026's rule."""
     columns = pages_of(campaign.scores, campaign.blocks, campaign.raters)
     by_wmt = np.zeros(found.half.shape, dtype=bool)
     for row in wmt_ranking(

@@ -57,7 +57,7 @@ Integers = NDArray[np.int64]
 DRAWS = 10_000
 LOOKS = (0.4, 0.6, 0.8, 1.0)  # at an adaptive design: after these parts of its documents
 _ALL = 1 - 1e-9  # of what is known of some difference: above, it hangs on one cluster
-_STEPS = 50  # of halving, for p-values
+_STEPS = 30  # of halving, for p-values
 _AT_ONCE = 20_000  # pairs
 
 
@@ -162,7 +162,9 @@ def estimate_systems(
         raters = int(of_rater.max()) + 1
         if raters > 1:
             by_rater, raters_df, _ = parts(of_rater)
-            both, _, _ = parts(of_cluster * raters + of_rater)
+            each = _numbered(of_cluster * raters + of_rater)
+            nested = each.max() == of_cluster.max()  # each cluster is one rater's
+            both = variance if nested else parts(each)[0]
             added = np.maximum(0.0, _of_pairs(by_rater) - _of_pairs(both))
         else:
             raters = 0
@@ -312,14 +314,21 @@ def _clustered(
     sums, squares = np.zeros((2, systems + 1, systems + 1))
     order = np.argsort(label, kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(label))[:-1]):
-        x = design(rows) @ half
-        weighted = weight[rows, None] * x
-        own = x.T @ weighted
-        values, vectors = np.linalg.eigh(own)
+        x = design(rows)
+        used = np.flatnonzero(x.any(axis=0))  # few: the cluster's systems and effects
+        weighted = weight[rows, None] * x[:, used]
+        values, vectors = np.linalg.eigh(x[:, used].T @ weighted)
+        kept = values > 1e-12 * values[-1]
+        root = half[:, used] @ (vectors[:, kept] * np.sqrt(values[kept]))  # leverage = root rootᵀ
+        values, vectors = np.linalg.eigh(root.T @ root)
         alone = alone or bool(values[-1] > _ALL)
-        adjusted = (vectors / np.sqrt(np.maximum(1 - values, 1e-12))) @ vectors.T
-        influence.append(reach @ adjusted @ (weighted.T @ residual[rows]))
-        expected = _of_pairs(reach @ own @ reach.T)
+        # (I − leverage)^(−1/2) differs from I only in the span of the root
+        basis = root @ vectors / np.sqrt(values)
+        score = half[:, used] @ (weighted.T @ residual[rows])
+        more = 1 / np.sqrt(np.maximum(1 - values, 1e-12)) - 1
+        influence.append(reach @ (score + basis @ (more * (basis.T @ score))))
+        own = reach @ root
+        expected = _of_pairs(own @ own.T)
         sums, squares = sums + expected, squares + expected**2
     every = np.stack(influence)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -398,6 +398,12 @@ class Item(Base):
     __table_args__ = (
         UniqueConstraint("campaign_id", "position"),
         Index(None, "campaign_id", "page"),
+        Index(None, "campaign_id", "kind", "position"),
+        Index(None, "campaign_id", "document", "full"),
+        # all that it takes to count what is left to rate, and to find the next pages
+        Index(
+            "ix_item_left", "campaign_id", "full", "position", "id", "page", "kind", "original_id", "drawn"
+        ),
         one_of("kind", tuple(ItemKind)),
     )
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -425,6 +431,9 @@ class Item(Base):
     # and `chances`, a row for each: of being drawn with each of them, and by itself on the diagonal
     block: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
+    # whether as many raters have answered it as are planned, excluded ones not counted; of a control: its
+    # original (human/rating/places.py)
+    full: Mapped[bool] = mapped_column(default=False)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     # tutorial: accepted steps and an explanation; attention check: human/making/known_answers.py
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
@@ -486,7 +495,15 @@ class Assignment(Base):
     """An item leased to a rater; `order` is how the distinct outputs are shown (drawn once, stored)."""
 
     __tablename__ = "assignment"
-    __table_args__ = (UniqueConstraint("rater_id", "item_id"),)
+    __table_args__ = (
+        UniqueConstraint("rater_id", "item_id"),
+        Index(
+            "ix_assignment_unfinished",
+            *("rater_id", "lease_until"),
+            sqlite_where=text("submitted_at IS NULL AND skipped_at IS NULL"),
+            postgresql_where=text("submitted_at IS NULL AND skipped_at IS NULL"),
+        ),
+    )
     id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"))

@@ -24,12 +24,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import groupby, takewhile
+from itertools import groupby
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, bindparam, case, false, func, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from creamtea.human.rating.orders import Order, joint_order
 from creamtea.human.rating.page import is_first_of_page
@@ -117,6 +117,28 @@ class Outlook:
         return [joint_order(orders) for orders in pages.values()]
 
 
+def mark_full(session: Session, campaign: Campaign, items: Select[int] | Collection[int]) -> None:
+    """Keep `Item.full` of some items and their controls; call it with the campaign's lock."""
+    counted = (
+        select(func.count())
+        .select_from(Assignment)
+        .join(Rater, Rater.id == Assignment.rater_id)
+        .where(
+            Assignment.item_id == func.coalesce(Item.original_id, Item.id),
+            Assignment.submitted_at.is_not(None),
+            Rater.excluded_at.is_(None),
+        )
+        .scalar_subquery()
+    )
+    session.flush()
+    session.execute(
+        update(Item)
+        .where(or_(Item.id.in_(items), Item.original_id.in_(items)))
+        .values(full=counted >= campaign.ratings_per_item)
+        .execution_options(synchronize_session=False)
+    )
+
+
 def places_taken(
     session: Session, campaign: Campaign, items: Collection[int], now: datetime, but_rater: int
 ) -> dict[int, int]:
@@ -135,7 +157,7 @@ def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int,
 
 
 def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
-    """What lies before a rater. It reads every item of the campaign, so call it without the lock."""
+    """What lies before a rater; call it without the lock."""
     past = _past(session, rater_id)
     shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
     due, later, their_items = _controls(session, campaign, rater_id, past)
@@ -233,37 +255,51 @@ def _open_items(
     compared early. With context or documents, what is left of the rater's present document comes first.
     A document that as many others have begun as there are places comes last: whoever begins one shall
     rate all of its systems, and only who finds nothing else takes over from them. Each rater gets a
-    document's systems in an order of their own.
+    document's systems in an order of their own. Where a page shows some of the systems, those of the next
+    pages (documents) come first whose systems this rater has seen least.
     """
     settings, document = campaign.settings, _present_document(past, now)
     adaptive, as_documents = is_adaptive(campaign), settings.get("unit") == "document"
-    in_context = bool(document and settings.get("context"))
     values = {
         "campaign": campaign.id,
         "k": campaign.ratings_per_item,
         "rater": rater_id,
         "now": now,
-        "document": document,
+        "document": document if as_documents or settings.get("context") else "",
         "shortlist": SHORTLIST,
     }
-    rows = session.execute(_open_pages(adaptive, as_documents, in_context), values).all()
+    values["busy"] = _busy(session, campaign, values)
+    present: Sequence[Row[Any]] = []
+    if values["document"]:
+        present = session.execute(_open_pages(adaptive, present=True), values).all()
+    free: list[Row[Any]] = []
+    begun: list[Row[Any]] = []  # by others
+    last = -1
+    while len(free) < SHORTLIST and (
+        rows := session.execute(_open_pages(adaptive, present=False), {**values, "after": last}).all()
+    ):
+        last = rows[-1].position
+        others: dict[str, int] = {}
+        if as_documents:
+            documents = {"documents": list({row.document for row in rows})}
+            others = {row[0]: row[1] for row in session.execute(_begun_documents(), values | documents)}
+        for row in rows:
+            (free if others.get(row.document, 0) < campaign.ratings_per_item else begun).append(row)
     if settings.get("systems_per_page"):
-        rows = _by_least_seen(len(campaign.systems), past, rows, as_documents)
+        free = _by_least_seen(len(campaign.systems), past, free, as_documents)
+    if adaptive and begun and session.scalar(_waits(), values):
+        begun = []  # those whose turn is to come are before them
+    shortlist = [*present, *free, *begun][:SHORTLIST]
     if as_documents:
-        rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
-    # another rater's document is for who finds no other, those whose turn is to come included
-    to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not adaptive, rows)]
-    return (to_be_had, int(rows[0][1])) if rows else ([], 0)
+        shortlist = _by_own_order(campaign, session.get_one(Rater, rater_id), shortlist)
+    return [row.id for row in shortlist], session.scalar(_open_count(), values) or 0
 
 
 def _by_least_seen(
     systems: int, past: list[Past], rows: Sequence[Row[Any]], as_documents: bool
 ) -> list[Row[Any]]:
-    """Put first, of the next pages (documents), those whose systems this rater has seen least.
-
-    So each rater sees all systems about equally often where a page shows some of them. As many pages are
-    considered as there are systems.
-    """
+    """Put first, of as many pages (documents) as there are systems, those whose systems this rater has seen
+    least, so that each rater sees all systems about equally often."""
     seen = Counter(
         system
         for assignment in past
@@ -271,12 +307,12 @@ def _by_least_seen(
         for group in assignment.order
         for system in group
     )
-    parts = groupby(rows, key=lambda row: (row.turn, row.document) if as_documents else row.id)
+    parts = groupby(rows, key=lambda row: row.document if as_documents else row.id)
     units = [list(pages) for _, pages in parts]
 
-    def often(pages: list[Row[Any]]) -> tuple[int, float]:
+    def often(pages: list[Row[Any]]) -> float:
         shown = {system for row in pages for system in shown_of(row.systems, row.output_drawn)}
-        return pages[0].turn, sum(seen[system] for system in shown) / max(1, len(shown))
+        return sum(seen[system] for system in shown) / max(1, len(shown))
 
     ahead = sorted(units[:systems], key=often)
     return [row for pages in (*ahead, *units[systems:]) for row in pages]
@@ -288,9 +324,12 @@ def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[Row[Any]]) ->
     the same system. Documents stay where they are, and so do the parts of one system's text."""
     ordered: list[Row[Any]] = []
     for document, pages in groupby(rows, key=lambda row: row.document):
+        if len(own := list(pages)) == 1:
+            ordered += own
+            continue
         rank = list(range(len(campaign.systems)))
         random.Random(f"{campaign.seed}/systems/{document}/{rater.pseudonym}").shuffle(rank)
-        ordered += sorted(pages, key=lambda row: (sorted(rank[at] for at in row.systems), row.position))
+        ordered += sorted(own, key=lambda row: (sorted(rank[at] for at in row.systems), row.position))
     return ordered
 
 
@@ -347,20 +386,23 @@ def _controls(
     )
     # of a page's first item with the rest of its page, as its distance from the control has them
     answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, _, item_id) in enumerate(submitted)}
-    rows = session.execute(_open_controls(), {"campaign": campaign.id, "rater": rater_id}).all()
+    rows = session.execute(_open_controls(), {"rater": rater_id}).all()
     due: list[int] = []
     later: list[int] = []
-    for control_id, original_id, distance, _ in rows:
-        if original_id in answers_since:
+    for control_id, original_id, distance, is_first in rows:
+        if is_first and original_id in answers_since:
             (due if answers_since[original_id] >= distance - 1 else later).append(control_id)
-    return due, later, sum(row[3] for row in rows)
+    return due, later, len(rows)
+
+
+def _counted_raters() -> Select[int]:
+    return select(Rater.id).where(Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None))
 
 
 def takes_place() -> ColumnElement[bool]:
     """Of a statement with the parameters `campaign` and `now`."""
-    counted = select(Rater.id).where(Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None))
     return and_(
-        Assignment.rater_id.in_(counted),
+        Assignment.rater_id.in_(_counted_raters()),
         Assignment.skipped_at.is_(None),
         or_(Assignment.submitted_at.is_not(None), Assignment.lease_until > bindparam("now")),
     )
@@ -446,82 +488,82 @@ def on_loan() -> Select[bool]:
     return select(held.exists())
 
 
+def _busy(session: Session, campaign: Campaign, values: dict[str, Any]) -> list[int]:
+    """Items whose places are all taken for the moment, some by a running lease."""
+    taken: dict[int, int] = {}
+    if leased := list(session.scalars(_leased(), values)):
+        taken = places_taken(session, campaign, leased, values["now"], values["rater"])
+    return [item for item, places in taken.items() if places >= campaign.ratings_per_item]
+
+
 @cache
-def _open_pages(adaptive: bool, as_documents: bool, in_context: bool) -> Select[Any]:
-    """Id, how many items there are in all, and what their order and their turn are told by."""
-    taken = (
-        select(Assignment.item_id, func.count().label("count"))
-        .where(takes_place())
-        .group_by(Assignment.item_id)
-        .subquery()
+def _leased() -> Select[int]:
+    return select(Assignment.item_id).where(
+        Assignment.rater_id.in_(_counted_raters()),
+        Assignment.submitted_at.is_(None),
+        Assignment.skipped_at.is_(None),
+        Assignment.lease_until > bindparam("now"),
     )
-    control = aliased(Item)
-    controls = (
-        select(control.original_id, func.count().label("count"))
-        .where(control.campaign_id == bindparam("campaign"), control.kind.in_(CONTROL_KINDS))
-        .group_by(control.original_id)
-        .subquery()
-    )
-    sizes = _page_sizes()
-    # a page has as many controls as its first item, of its own size
-    items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
-    present = Item.document == bindparam("document")
-    # of an adaptive design: those whose turn has not come are among what may come, and not to be had yet
-    waits = Item.drawn.is_(None) if adaptive else false()
-    turn: ColumnElement[int] = case((waits, 2), else_=0)
-    begun = _begun_documents()
-    if as_documents:
-        free = func.coalesce(begun.c.raters, 0) < bindparam("k")
-        turn = case((waits, 2), (present, 0), (free, 1), else_=3)
-    elif in_context:
-        turn = case((waits, 2), (present, 0), else_=1)
-    columns = (
-        *(Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position),
-        Item.output_drawn,
-    )
-    query = (
-        select(*columns, turn.label("turn"))
-        .outerjoin(taken, taken.c.item_id == Item.id)
-        .outerjoin(controls, controls.c.original_id == Item.id)
-        .outerjoin(sizes, sizes.c.page == Item.page)
-        .where(
-            Item.campaign_id == bindparam("campaign"),
-            Item.kind.in_(SYSTEM_KINDS),
-            is_first_of_page(),
-            Item.id.not_in(_mine()),
-            func.coalesce(taken.c.count, 0) < bindparam("k"),
-            Item.drawn.is_not(False),  # passed over
-        )
-    )
-    if as_documents:
-        query = query.outerjoin(begun, begun.c.document == Item.document)
-    return query.order_by(turn, Item.position).limit(bindparam("shortlist"))
 
 
-def _begun_documents() -> Subquery:
+def _open(item: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    """Condition of a query that keeps those with a place that the rater never had; `item`: of the place."""
+    return and_(
+        Item.campaign_id == bindparam("campaign"),
+        Item.full.is_(False),
+        Item.drawn.is_not(False),  # passed over
+        item.not_in(_mine()),
+        item.not_in(bindparam("busy", expanding=True)),
+    )
+
+
+@cache
+def _open_count() -> Select[int]:
+    """How many open items there are, with their controls; those whose turn is to come are among them."""
+    return select(func.count()).where(
+        _open(func.coalesce(Item.original_id, Item.id)), Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
+    )
+
+
+@cache
+def _open_pages(adaptive: bool, present: bool) -> Select[Any]:
+    """Open pages by position: of the present document, or the next ones of others."""
+    same = Item.document == bindparam("document")
+    first = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), is_first_of_page())
+    if adaptive:
+        first = first.where(Item.drawn.is_(True))
+    if present:
+        first = first.where(same)
+    else:
+        alone = Item.document == ""
+        first = first.where(Item.position > bindparam("after"), or_(alone, ~same))
+        first = first.order_by(Item.position).limit(bindparam("shortlist"))
+    columns = (Item.id, Item.document, Item.systems, Item.position, Item.output_drawn)
+    return select(*columns).where(Item.id.in_(first)).order_by(Item.position)
+
+
+@cache
+def _waits() -> Select[bool]:
+    """Whether the turn of some open page of an adaptive design is to come."""
+    waiting = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), Item.drawn.is_(None))
+    return select(waiting.exists())
+
+
+@cache
+def _begun_documents() -> Select[str, int]:
     """How many other raters take a place in each document that anybody does."""
     return (
-        select(Item.document, func.count(Assignment.rater_id.distinct()).label("raters"))
+        select(Item.document, func.count(Assignment.rater_id.distinct()))
         .join(Assignment, Assignment.item_id == Item.id)
         .where(
             Item.campaign_id == bindparam("campaign"),
+            Item.document.in_(bindparam("documents", expanding=True)),
             Item.kind.in_(SYSTEM_KINDS),
             is_first_of_page(),
             Assignment.rater_id != bindparam("rater"),
             takes_place(),
         )
         .group_by(Item.document)
-        .subquery()
-    )
-
-
-def _page_sizes() -> Subquery:
-    """How many items each page has; items that are shown alone are left out."""
-    return (
-        select(Item.page, func.count().label("count"))
-        .where(Item.campaign_id == bindparam("campaign"), Item.page.is_not(None))
-        .group_by(Item.page)
-        .subquery()
     )
 
 
@@ -554,24 +596,16 @@ def _attention_checks() -> Select[int]:
 
 
 @cache
-def _open_controls() -> Select[int, int, int, int]:
-    """Id, original, the distance between them, and how many items the control's page has."""
-    original, held, sizes = aliased(Item), aliased(Assignment), _page_sizes()
+def _open_controls() -> Select[int, int, int, bool]:
+    """Id, original, the distance between them, and whether it is the first of its page."""
+    original, held = aliased(Item), aliased(Assignment)
     return (
-        select(
-            Item.id,
-            original.id,
-            Item.position - original.position,
-            func.coalesce(sizes.c.count, 1),
-        )
+        select(Item.id, original.id, Item.position - original.position, is_first_of_page())
         .join(original, original.id == Item.original_id)
         .join(held, held.item_id == original.id)
-        .outerjoin(sizes, sizes.c.page == Item.page)
         .where(
-            is_first_of_page(),
             held.rater_id == bindparam("rater"),
             held.skipped_at.is_(None),
-            Item.campaign_id == bindparam("campaign"),
             Item.kind.in_(CONTROL_KINDS),
             Item.id.not_in(_mine()),
             Item.drawn.is_not(False),  # its spoilt text is not shown

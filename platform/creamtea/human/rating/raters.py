@@ -32,7 +32,7 @@ from creamtea.human.rating.page import (
     page_of,
     protocol_of,
 )
-from creamtea.human.rating.places import finished_raters, items_in_all, keeps_place
+from creamtea.human.rating.places import finished_raters, items_in_all, keeps_place, mark_full
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row
@@ -285,6 +285,7 @@ def _decide(database: Database, rater_id: int, actor: str, reason: str, *, exclu
             state = "excluded already" if excluded else "not excluded"
             raise InputError(f"rater {rater.pseudonym!r} is {state}")
         rater.excluded_at = database.now(session) if excluded else None
+        mark_full(session, campaign, select(Assignment.item_id).where(Assignment.rater_id == rater_id))
         action = audit.RATER_EXCLUDED if excluded else audit.RATER_INCLUDED
         audit.record(session, campaign.id, actor, action, rater_id, reason.strip())
 

@@ -43,7 +43,7 @@ from creamtea.human.rating.page import (
     shown_outputs,
     shown_proposals,
 )
-from creamtea.human.rating.places import keeps_place, load_outlook
+from creamtea.human.rating.places import keeps_place, load_outlook, mark_full
 from creamtea.store.database import Database
 from creamtea.store.rows import check_size, check_text
 from creamtea.store.tables import Assignment, Item, ItemKind, Rating
@@ -170,6 +170,7 @@ def _store(
             for assignment, own_ms in zip(page.assignments, spent, strict=True):
                 assignment.submitted_at = now
                 assignment.active_ms = own_ms
+            mark_full(session, campaign, [item.id for item in page.items])
         page.first_assignment.comment = comment
         _insert_ratings(session, page, scored, revision, _document_steps(document_score, document), now)
         session.flush()
