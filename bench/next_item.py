@@ -154,7 +154,7 @@ def fill_campaign(database: Database, options: argparse.Namespace, design: str) 
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if postgresql:
             connection.execute(text("SELECT setval('assignment_id_seq', (SELECT max(id) FROM assignment))"))
-            connection.execute(text("ANALYZE"))
+            connection.execute(text("VACUUM ANALYZE"))
         return people, connection.scalar(select(func.count()).select_from(Rating)) or 0
 
 

@@ -31,6 +31,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
+from creamtea.human.making.settings import MAX_PER_PAGE
 from creamtea.human.rating.orders import Order, joint_order
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.store.tables import (
@@ -266,7 +267,7 @@ def _open_items(
         "rater": rater_id,
         "now": now,
         "document": document if as_documents or settings.get("context") else "",
-        "shortlist": SHORTLIST,
+        "items": SHORTLIST * (settings.get("segments_per_page", MAX_PER_PAGE) if as_documents else 1),
     }
     values["busy"] = _busy(session, campaign, values)
     present: Sequence[Row[Any]] = []
@@ -529,17 +530,18 @@ def _open_count() -> Select[int]:
 def _open_pages(adaptive: bool, present: bool) -> Select[Any]:
     """Open pages by position: of the present document, or the next ones of others."""
     same = Item.document == bindparam("document")
-    first = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), is_first_of_page())
+    items = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS))
     if adaptive:
-        first = first.where(Item.drawn.is_(True))
+        items = items.where(Item.drawn.is_(True))
     if present:
-        first = first.where(same)
+        items = items.where(same)
     else:
         alone = Item.document == ""
-        first = first.where(Item.position > bindparam("after"), or_(alone, ~same))
-        first = first.order_by(Item.position).limit(bindparam("shortlist"))
+        items = items.where(Item.position > bindparam("after"), or_(alone, ~same))
+        # first pages are sorted out outside: a database cannot guess how many items are, and would read all
+        items = items.order_by(Item.position).limit(bindparam("items"))
     columns = (Item.id, Item.document, Item.systems, Item.position, Item.output_drawn)
-    return select(*columns).where(Item.id.in_(first)).order_by(Item.position)
+    return select(*columns).where(Item.id.in_(items), is_first_of_page()).order_by(Item.position)
 
 
 @cache
