@@ -28,7 +28,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from creamtea.human.making.settings import MAX_PER_PAGE
@@ -572,15 +572,17 @@ def _begun_documents() -> Select[str, int]:
 @cache
 def _open_thirds() -> Select[int, int]:
     """The third ratings that a rater can give: the first item of each page, and how many items it has."""
-    taken, sizes = select(Assignment.item_id).where(takes_place()), _page_sizes()
+    other = aliased(Item)
+    same = (other.campaign_id == Item.campaign_id) & (other.page == Item.page)
+    size = select(func.count()).select_from(other).where(same).scalar_subquery()
+    taken = select(Assignment.id).where(Assignment.item_id == Item.id, takes_place())
     return (
-        select(Item.id, func.coalesce(sizes.c.count, 1))
-        .outerjoin(sizes, sizes.c.page == Item.page)
+        select(Item.id, case((Item.page.is_(None), 1), else_=size))
         .where(
             Item.campaign_id == bindparam("campaign"),
             Item.kind == ItemKind.THIRD,
             is_first_of_page(),
-            Item.id.not_in(taken),
+            ~taken.exists(),
             Item.id.not_in(_mine()),
             Item.original_id.not_in(_mine()),
         )
