@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from sqlalchemy import select
 
+from creamtea.human.rating.places import mark_full
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
@@ -63,6 +65,7 @@ def rated_campaign(
         session.flush()
         for position, given in enumerate(items):
             _add_item(session, row, position, given, people)
+        mark_full(session, row, select(Item.id).where(Item.campaign_id == row.id))
         return row.id
 
 
