@@ -342,6 +342,7 @@ def test_a_revision_can_be_drafted_and_a_late_draft_of_the_first_is_not_one(camp
 def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: list[list[int]]) -> None:
     with campaign.transaction() as session:
         session.query(Assignment).delete()
+        session.query(Item).update({Item.full: False})
     anna = add_rater(campaign, f"rater {next(NUMBERS)}")  # the examples share the database
     work = work_for(campaign, anna)
     for number, steps in enumerate(revisions, start=1):
