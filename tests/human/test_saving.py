@@ -24,7 +24,7 @@ from creamtea.human.protocols import OWN, Protocol, find_protocol
 from creamtea.human.rating import RatingRefused
 from creamtea.human.rating.saving import check_draft, read_answers
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment
+from creamtea.store.tables import Assignment, Item
 
 # the protocols whose answers are their scores
 SCORED = [name for name, protocol in OWN.items() if type(protocol).read_answer is Protocol.read_answer]
