@@ -68,7 +68,7 @@ def init(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="The study whose outputs are rated.")],
     test_set: Annotated[str | None, typer.Option(help="One of its test sets, else the first.")] = None,
     systems: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="Two to eight of its systems, else the first four.")
+        str | None, typer.Option(metavar="A,B,…", help="Two to 60 of its systems, else the first four.")
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The campaign file to write.")
@@ -139,7 +139,7 @@ def create(
     ],
     study: Annotated[str | None, typer.Option(help="The study whose outputs are rated.")] = None,
     test_set: Annotated[str | None, typer.Option(help="One of its test sets.")] = None,
-    systems: Annotated[str | None, typer.Option(metavar="A,B,…", help="Two to eight of its systems.")] = None,
+    systems: Annotated[str | None, typer.Option(metavar="A,B,…", help="Two to 60 of its systems.")] = None,
     protocol: Annotated[
         str | None, typer.Option(metavar="NAME", help="What raters see and answer: protocol.kind.")
     ] = None,

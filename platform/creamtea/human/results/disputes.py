@@ -158,7 +158,11 @@ def ask_for_third_ratings(
     with database.transaction() as session:
         row = lock(session, campaign)
         if row.state != "launched":
-            raise InputError(f"campaign {campaign!r} is {row.state}: nobody can rate in it")
+            opened = f"open it again with `creamtea campaign reopen {campaign}`"
+            remedy = (
+                opened if row.state == "closed" else f"launch it with `creamtea campaign launch {campaign}`"
+            )
+            raise InputError(f"campaign {campaign!r} is {row.state}, and nobody can rate in it: {remedy}")
         ratings = load_ratings(session, row)
         found, disputes = _listed(session, ratings, bound)
         wanted = []
