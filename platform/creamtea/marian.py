@@ -1,7 +1,8 @@
 """A folder with a model in Hugging Face's MarianMT format (OPUS-MT): what it must hold.
 
-Nothing in a folder is executed, and no weight is read: sizes come from the header of `model.safetensors`, and
-must fill the file. A model that does not map onto `creamtea.methods.architectures` is an `UnusableModel`.
+Nothing in a folder is executed. Of the weights only stored position vectors are read; sizes come from the
+header of `model.safetensors` and must fill the file. A model that does not map onto
+`creamtea.methods.architectures` is an `UnusableModel`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ BIAS = "final_logits_bias"
 POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 TYPES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number
 MAX_CONFIG, MAX_VOCABULARY, MAX_SPM, MAX_HEADER = 1 << 20, 1 << 26, 1 << 26, 1 << 24  # bytes
-KNOWN_SHARE = 0.5  # the least share of a SentencePiece model's pieces in the vocabulary of the same model
+KNOWN_SHARE = 0.5  # a vocabulary must hold this share of its SentencePiece model's pieces
 _PICKLES = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
 _CONVERT = (
     'python -c "from transformers import MarianMTModel as M; '
@@ -271,7 +272,7 @@ def _start(config: dict[str, Any], pieces: list[str]) -> int:
 
 
 def check_pieces(path: Path, vocabulary: list[str]) -> None:
-    """Refuse a SentencePiece model of another vocabulary: every piece of a text would be unknown."""
+    """Refuse a SentencePiece model of another vocabulary: most pieces of a text would be unknown."""
     pieces = pieces_of(path)
     known = len({*pieces} & {*vocabulary})
     if known < KNOWN_SHARE * len({*pieces}):
@@ -297,7 +298,7 @@ def pieces_of(path: Path) -> list[str]:
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the fields with a length of a protocol buffer; IndexError or ValueError if it is not one."""
+    """Yield a protocol buffer's length-delimited fields; IndexError or ValueError if it is malformed."""
     place = 0
     while place < len(content):
         tag, place = _number(content, place)
@@ -338,7 +339,7 @@ class _Tensor(NamedTuple):
 
 
 def _header(path: Path) -> dict[str, _Tensor]:
-    """Read the tensors of a safetensors file, and check that they fill it."""
+    """Read a safetensors file's header; check that its tensors fill the file."""
     allowed = "a whole safetensors file; copy it again"
     damaged = UnusableModel(f"{path.name} has a damaged header", allowed)
     size = path.stat().st_size
@@ -393,7 +394,7 @@ def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
 def expected_shapes(
     size: TransformerArchitecture, vocabularies: tuple[int, int]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield all tensors but embeddings, with their shapes."""
+    """Yield name and shape of each tensor but embeddings and positions."""
     d, inner = size.width, size.feed_forward
     for side, layers, attentions in (
         ("encoder", size.encoder_layers, ("self_attn",)),
@@ -418,7 +419,7 @@ def expected_shapes(
 def _check_weights(
     path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
 ) -> frozenset[str]:
-    """Return the names of the tensors of a file that has all expected ones and no others."""
+    """Return the names of the tensors of a file; refuse missing and unknown ones."""
     tensors, expected = _header(path), dict(expected_shapes(size, vocabularies))
     embeddings = embedding_names(size)
     missing = [name for name in expected if name not in tensors]

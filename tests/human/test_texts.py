@@ -176,12 +176,13 @@ def test_wmt_2025_names_the_direction_in_the_document(tmp_path: Path) -> None:
     assert texts.languages == ("en", "ja-JP")
 
 
-def test_wmt_2024_has_segments_with_their_outputs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["", "WMT25_###_news_###_en_###_de_###_"], ids=["2024", "2025"])
+def test_wmt_has_segments_with_their_outputs(tmp_path: Path, start: str) -> None:
     """By `doc_id` sorted as text, so that segment 10 comes before segment 9."""
     write(
         tmp_path / "test.jsonl",
         *(
-            {"doc_id": f"d{document}_#_{number}", "src_text": f"s{number}", "scores": {},
+            {"doc_id": f"{start}d{document}_#_{number}", "src_text": f"s{number}", "scores": {},
              "tgt_text": {"S": f"t{number}", "refA": f"r{number}"}}
             for document, number in ((1, 10), (2, 11), (1, 9))
         ),
@@ -191,7 +192,18 @@ def test_wmt_2024_has_segments_with_their_outputs(tmp_path: Path) -> None:
     assert texts.outputs == {"S": ["t9", "t10", "t11"]}
     assert texts.references == {"refA": ["r9", "r10", "r11"]}
     assert texts.documents is not None
-    assert texts.documents.names == ("d1", "d1", "d2")
+    assert texts.documents.names == (f"{start}d1", f"{start}d1", f"{start}d2")
+
+
+def test_a_document_that_is_not_cut_counts_once(tmp_path: Path) -> None:
+    lines = [
+        {"doc_id": f"d_#_{number}", "src_text": "a\n\nb", "tgt_text": {"S": "ab"}, "scores": {}}
+        for number in (1, 2)
+    ]
+    write(tmp_path / "test.jsonl", *lines)
+    [notice] = read(tmp_path, sources="test.jsonl").notices
+    assert notice.startswith("1 document of 1 not cut into paragraphs")
+    assert notice.endswith("(the first: d)")
 
 
 def test_a_system_without_some_documents_is_named(tmp_path: Path) -> None:

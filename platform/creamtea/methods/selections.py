@@ -21,8 +21,8 @@ SweepPoint = tuple[str, float]  # "k=200", 200.0
 class Selection(Method):
     """How a system selects each sentence's vocabulary."""
 
-    needs_head: ClassVar[bool] = False  # the variant's model has an NVS head
-    needs_lexicon: ClassVar[bool] = False  # the step has the lexicon of an align step
+    needs_head: ClassVar[bool] = False  # the variant's model must have an NVS head
+    needs_lexicon: ClassVar[bool] = False  # the step reads the lexicon of an align step
     needs_model: ClassVar[bool] = True  # its selection depends on the trained model
     selects: ClassVar[bool] = True  # False: every subword of the vocabulary is allowed
 
@@ -36,7 +36,7 @@ class Selection(Method):
         raise NotImplementedError(f"{type(self).__name__} has no settings to sweep over")
 
     def curve(self) -> str:
-        """Return the name of its curve in plots of recall; systems that differ in their setting share it."""
+        """Return its curve's name in recall plots; systems that differ only in the swept setting share it."""
         raise NotImplementedError(f"{type(self).__name__} does not name its recall curve")
 
     def allowing(self, limit: float | None) -> str:
@@ -63,12 +63,12 @@ class FullVocabulary(Selection):
 class LexiconSelection(Selection):
     """Top-k target subwords per source subword of the alignment lexicon, united over the sentence.
 
-    With `frequent` also the most frequent subwords of the training targets, as in Marian's shortlists.
+    `frequent` adds the most frequent subwords of the training targets, as in Marian's shortlists.
     """
 
     kind: Literal["lexicon"]
     k: Positive = 200  # [subwords] of the target per source subword
-    # [subwords] most frequent ones of the training targets, which every sentence may use
+    # [subwords] that every sentence may use: the most frequent ones of the training targets
     frequent: Annotated[int, Field(ge=0, le=10**9, exclude_if=lambda number: number == 0)] = 0
     title: ClassVar[str] = "alignment lexicon"
     worker: ClassVar[str] = "creamtea_workers.selection.alignment"
@@ -109,7 +109,7 @@ def check_k(path: KeyPath, k: int, study: RawStudy) -> Iterator[Mistake]:
 
 
 class NvsSelection(Selection):
-    """Target subwords whose NVS probability exceeds the threshold (lambda in the paper).
+    """Target subwords whose NVS probability exceeds the threshold (λ in Domhan et al. 2022).
 
     context: word predicts from each source word alone and unites (the paper's "no context", Table 6).
     """
@@ -134,7 +134,7 @@ class NvsSelection(Selection):
     def allowing(self, limit: float | None) -> str:
         if not limit:
             return "no threshold: its probability is 0"
-        digits = 2 - math.floor(math.log10(limit))  # three that count
+        digits = 2 - math.floor(math.log10(limit))  # three significant digits
         return f"a threshold below {math.floor(limit * 10**digits) / 10**digits:.3g}"  # rounded down
 
     def _words(self) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy  # scipy.stats is slow to import, and so is imported where it is first used
+import scipy  # imports the slow scipy.stats only when it is first used
 from numpy.typing import ArrayLike, NDArray
 
 from creamtea.stats.estimate import ROUNDING, Array
@@ -96,7 +96,10 @@ RULES = {
 
 @dataclass(frozen=True)
 class WmtSystem:
-    """A row of the table. `raw` and `z` are means over segments of the means over a segment's ratings."""
+    """A row of the table.
+
+    `raw` and `z` are averaged per segment, then over the segments (per domain first with `WmtRule.domains`).
+    """
 
     position: int
     raw: float | None = None  # points; None for a system without ratings, which has no rank either
@@ -113,8 +116,8 @@ class WmtSystem:
 def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = None) -> Array:
     """Standardise scores per rater: (x − μ)/s, s the sample standard deviation.
 
-    0 if s is 0 or there is one rating. `standard` (m,) marks the ratings that make μ and s, by default all.
-    NaN scores stay NaN and are not counted; a rater without a standard has NaN throughout.
+    0 if s is 0 or a single rating is standard. `standard` (m,) marks the ratings that make μ and s, by
+    default all. NaN scores stay NaN and are not counted; a rater without a standard has NaN throughout.
     """
     raters, scores = np.asarray(rater), np.asarray(score, dtype=np.float64)
     if raters.shape != scores.shape or np.isinf(scores).any():

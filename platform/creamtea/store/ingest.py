@@ -32,10 +32,10 @@ from creamtea.store.tables import (
 )
 
 BATCH = 2000  # rows per INSERT
-NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # as JSON writes it
+NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # the JSON escape of NUL; not a backslash before u0000
 
 Row = dict[str, Any]
-Texts = Mapping[str, bytes]  # by the names of their files, of TABLES
+Texts = Mapping[str, bytes]  # file name (a key of TABLES) → content
 OF_STEP = (StepFile, Metric, Point, Segment, Hypothesis, SegmentScore)
 HAS_ROWS = select(or_(*(exists().where(table.step_key == bindparam("step")) for table in OF_STEP)))
 
@@ -176,7 +176,7 @@ TABLES: dict[str, tuple[type[Base], type[Stored]]] = {
 
 
 def stored_lines(name: str, lines: Iterable[bytes]) -> Iterator[Row]:
-    """Yield the checked rows of a file of `TABLES`; `index` must increase from line to line."""
+    """Check and yield the rows of file `name`, a key of `TABLES`; StepError unless `index` increases."""
     last = -1
     for number, line in enumerate(lines, start=1):
         place = f"{name}, line {number}"

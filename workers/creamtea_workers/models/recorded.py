@@ -17,15 +17,15 @@ from torch.autograd.function import once_differentiable
 Function = Callable[..., tuple[Tensor, ...]]
 RECORD_AT = 8  # a shape's eighth call: making a recording takes as long as some thirty calls
 MOST = 64  # recordings; each keeps its arguments, its result and their gradients in the GPU's memory
-ROOM = 0.1  # of a GPU's memory that is left free of recordings
+ROOM = 0.1  # share of a GPU's memory that recordings leave free
 WARM_UP = 3  # calls before a recording, in which libraries choose their kernels and take their memory
 
 
 class Recorder:
-    """Calls a function of tensors, and replays it where it knows the shapes.
+    """Call a function of tensors; replay it for shapes that have been recorded.
 
-    The draws of dropout are those that the function itself would make. Recordings share the memory of what
-    they compute on the way: the gradient of one call must be computed before the next call.
+    Dropout draws as the function itself would. Recordings share the memory of intermediate results: compute
+    the gradient of one call before the next call.
     """
 
     def __init__(self, record_at: int = RECORD_AT, most: int = MOST) -> None:
@@ -36,7 +36,7 @@ class Recorder:
         self._shared: _Shared | None = None
 
     def __deepcopy__(self, memo: Any) -> Recorder:
-        return Recorder(self.record_at, self.most)  # of other weights
+        return Recorder(self.record_at, self.most)  # the copy has other weights, which no recording reads
 
     @property
     def share(self) -> float | None:
@@ -47,9 +47,12 @@ class Recorder:
     def __call__(
         self, function: Function, weights: Sequence[Tensor], *arguments: Tensor, key: Any
     ) -> tuple[Tensor, ...]:
-        """Return function(*arguments). `weights` are parameters that the function also reads. `key` tells
-        apart functions that compute something else from arguments of the same shapes. A result without a
-        gradient stays without one."""
+        """Return function(*arguments), replayed if there is a recording.
+
+        `weights`: parameters that the function also reads; at least one must be trained for a replay. `key`
+        tells functions apart that take arguments of the same shapes. A result without a gradient stays
+        without one.
+        """
         trained = [weight for weight in weights if weight.requires_grad]
         shapes = tuple((tensor.shape, tensor.dtype, tensor.requires_grad) for tensor in arguments)
         place = (key, shapes, tuple(map(Tensor.data_ptr, trained)))
@@ -74,7 +77,7 @@ def has_room() -> bool:
 
 
 class _Shared:
-    """What all recordings of the same weights have in common."""
+    """The gradients, memory pool and stream that all recordings of the same weights use."""
 
     def __init__(self, weights: Sequence[Tensor]) -> None:
         self.weights = weights
@@ -166,7 +169,7 @@ class _Replay(torch.autograd.Function):
 
 
 def by_type(pairs: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
-    """Sort pairs by the type of their first tensors: a kernel changes many tensors of one type."""
+    """Group pairs by the dtype of their first tensors: one kernel changes many tensors of one dtype."""
     for dtype in {first.dtype for first, _ in pairs}:
         chosen = [pair for pair in pairs if pair[0].dtype == dtype]
         yield [first for first, _ in chosen], [second for _, second in chosen]

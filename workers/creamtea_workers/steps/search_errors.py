@@ -26,7 +26,7 @@ from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.steps.empty_string import empty_scores, finite_gaps, gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
-_RATIO = Beam(kind="beam").max_length_ratio  # the plan uses the default
+_RATIO = Beam(kind="beam").max_length_ratio  # decode steps of this analysis use the default
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def run(context: StepContext[OutputParams]) -> StepResult:
       translations found, proved or not (`creamtea_workers.analysis.rows`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
       translation found, of the empty string, and their difference; detail.deviation is the standard
-      deviation. The last two omit sentences for which the empty string is impossible (entmax);
-      detail.infinite counts these.
+      deviation. The first omits sentences without a finished translation, the last two those for which the
+      empty string is impossible (entmax), which detail.infinite counts.
 
     Points `search_errors`, `bleu`: x is the width. The exact search's BLEU follows at twice the largest
     width, labelled "exact".
@@ -93,6 +93,7 @@ def run(context: StepContext[OutputParams]) -> StepResult:
 
 
 def read_outputs(decode: Path, test_set: EncodedTestSet) -> SearchedOutputs:
+    """Read a decoding; outputs as long as the length limit are unfinished and score -inf."""
     rows = read_hypotheses(decode, test_set.indices)
     limits = [length_limit(_RATIO, len(source)) for source in test_set.sources]
     lengths = [row["length"] for row in rows]

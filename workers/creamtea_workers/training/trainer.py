@@ -62,17 +62,16 @@ class TrainingResult:
 
 
 class Trainer:
-    """One training of (params, pairs); resumes from what `checkpoints` holds.
+    """Train a model on `pairs`; resume from the position in `checkpoints` if there is one.
 
     A training that is interrupted and resumed on a CPU with the same number of threads ends with exactly the
     same weights.
 
-    `pairs_of_epoch`, where each epoch segments the text anew, has the same number of pairs as `pairs`.
+    `pairs_of_epoch`: an epoch's pairs if each epoch segments the text anew; always as many as `pairs`.
 
-    `initial`, the output folder of another train step, is where an adaptation starts. That model, as of
-    update 0, is a candidate for the best one: without averaging, an adaptation never ends with a higher
-    development loss than it began with. This does not hold if an NVS head is new, which that loss ignores,
-    or if `training.keep` is "last".
+    `initial`, the output folder of another train step, is where an adaptation starts. With `training.keep`
+    "best" and no new NVS head, that model is validated at update 0 and competes for the best one: without
+    averaging, an adaptation never ends with a worse value of `select_by` than it began with.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class Trainer:
         self.optimiser = make_optimiser(self.model, self.training)
         on_gpu = device.type == "cuda"
         self.deterministic = self.training.is_deterministic(on_gpu)
-        self.packed: PackedPasses | None = None  # on a GPU, unless it is to be deterministic
+        self.packed: PackedPasses | None = None  # None: passes are not packed
         if on_gpu and not self.deterministic and not self.frozen and can_pack(self.model):
             self.pack()
         self.state = Position()
@@ -263,10 +262,10 @@ class Trainer:
         tokens, sentences = self.target_tokens(members), sum(map(len, members))
         if self.training.accumulate == 1:
             return self.backward(members[0], 0, tokens, sentences)
-        total, losses = TreeSum(), torch.zeros(2, device=self.device)  # with more workers than batches
+        total, losses = TreeSum(), torch.zeros(2, device=self.device)  # stays 0 for a worker without batches
         positions = block(len(members), self.group.rank, self.group.size)
         for position in positions:
-            if position == positions[-1] and self.packed is None:  # replays have all gradients at once
+            if position == positions[-1] and self.packed is None:  # replays: all gradients arrive together
                 self.exchange.begin(total)
             losses = self.backward(members[position], position, tokens, sentences)
             if position != positions[-1]:
@@ -275,7 +274,7 @@ class Trainer:
         return self.exchange.finish(total, losses)
 
     def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
-        """Add the gradients of an update's batch; (2,): its part in the losses."""
+        """Add the gradients of one batch of an update; return (2,): its share of the losses."""
         batch, chance = self.pairs.batch(rows), batch_seed(self.seed, self.state.update, position)
         if self.training.word_dropout:
             batch = batch.without_words(self.training.word_dropout, chance)
@@ -295,7 +294,7 @@ class Trainer:
     def losses_of(self, batch: Batch, chance: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
         """Return a batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss
         per token plus mean NVS loss per sentence), and the sum of its translation losses. `chance`: the seed
-        of its dropout. Where only the head is trained, its mean loss stands for that of a token."""
+        of its dropout. If only the head is trained, its loss per sentence replaces the loss per token."""
         if self.frozen:
             batch = batch.to(self.device)
             with torch.no_grad():
@@ -412,7 +411,7 @@ class Trainer:
         return min(ranks, default=math.inf)
 
     def count_waiting(self, is_better: bool) -> None:
-        """Count validations since the best; the rate of `schedule: plateau` is halved if too many."""
+        """Count validations since the best; beyond `plateau_patience`, count a halving of the rate."""
         self.state.waited = 0 if is_better else self.state.waited + 1
         self.state.stalled = 0 if is_better else self.state.stalled + 1
         if self.state.stalled > self.training.plateau_patience:

@@ -54,11 +54,11 @@ from creamtea.wording import key_name, option
 
 @dataclass(frozen=True)
 class CampaignSummary:
-    """A campaign and how far it is; `ratings` counts submitted assignments, `wanted` all of them, without
-    those of items that an adaptive design has passed over.
+    """A campaign and its progress.
 
-    Items that the organiser wrote (tutorial, attention checks) are in neither, nor in `items`; `kinds` counts
-    all kinds.
+    `ratings`: submitted assignments. `wanted`: ratings needed in all, without items that an adaptive design
+    passed over; the same as `ratings` if they were made elsewhere. `items`, `ratings` and `wanted` leave out
+    items that the organiser wrote (tutorial, attention checks); `kinds` counts every kind.
     """
 
     id: int
@@ -81,7 +81,7 @@ class CampaignSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignRequest:
-    """What a campaign is to be made of; everything is drawn from `seed`.
+    """The contents of a new campaign; `seed` decides every random draw.
 
     A variant with several training seeds takes part with its first one.
     """
@@ -110,8 +110,8 @@ def create_campaign(
 ) -> CampaignSummary:
     """Make a draft: choose items and controls from the outputs. Nobody rates before it is launched.
 
-    `replace` makes a draft of this name anew and keeps its raters. Raises InputError where the study, the
-    test set, a system or its outputs are missing, where settings do not fit, and for a name that is taken.
+    `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
+    system or its outputs are missing, the settings do not fit, or the name is taken.
     """
     with database.transaction() as session:
         store_campaign(session, database, name, request, replace=replace, actor=actor)
@@ -128,7 +128,7 @@ def store_campaign(
     actor: str = audit.COMMAND_LINE,
     programme: str | None = None,
 ) -> None:
-    """Do what `create_campaign` does, in a transaction that may make others, too."""
+    """Do what `create_campaign` does in the caller's transaction, which may create several campaigns."""
     protocol = find_protocol(request.protocol)
     _check_request(name, protocol, request)
     row = _free_name(session, name, replace)

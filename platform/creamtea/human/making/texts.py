@@ -42,7 +42,7 @@ class Texts:
     outputs: dict[str, list[str]] = field(default_factory=dict)  # by system; may name references
     references: dict[str, list[str]] = field(default_factory=dict)
     documents: Documents | None = None
-    notices: list[str] = field(default_factory=list)  # what an organiser should know of the reading
+    notices: list[str] = field(default_factory=list)  # for the organiser: what was omitted or not cut
     systems: list[str] = field(default_factory=list)  # all, also those whose outputs were not read
 
     def lines(self, test_set: str, documents: Sequence[str] | None, context: int) -> list[Line]:
@@ -52,7 +52,7 @@ class Texts:
         return make_lines(segments, list(self.outputs.values()), test_set, documents, context)
 
     def shown_references(self, numbers: Sequence[int]) -> dict[int, list[str]]:
-        """By segment the references of these numbers, from 1. InputError as of the function."""
+        """Map each segment to the references with these numbers, from 1; errors as `shown_references`."""
         names = list(self.references)
 
         def read(number: int) -> list[str] | str:
@@ -65,10 +65,10 @@ class Texts:
 
 
 def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], documents: Documents | None) -> Texts:
-    """Read what a campaign's `texts` names, of `systems` alone if there are any.
+    """Read the files that a campaign's `texts` names; only the outputs of `systems` if any are given.
 
-    `documents` are those that the campaign names itself. InputError with file and remedy: for files that are
-    missing, that have different numbers of lines or documents, and for systems without outputs.
+    `documents` are those that the campaign names itself. InputError names the file and the remedy if a file
+    is missing, line or document counts differ, or a system has no outputs.
     """
     pair = asked.languages or ""
     source, _, target = pair.partition("-")
@@ -85,7 +85,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         if name is not None:
             return folder / name
         if base is None:
-            raise wrong(f"texts.{key}", f"name it, or a {'folder'} in mt-metrics-eval's layout")
+            raise wrong(f"texts.{key}", "name it, or a folder in mt-metrics-eval's layout")
         return base.joinpath(*usual)
 
     sources = path(asked.sources, "sources", "sources", f"{pair}.txt")
@@ -116,8 +116,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
 
 
 def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
-    """The files of a folder whose names begin and end so, sorted. InputError for a folder that cannot be
-    read."""
+    """Return the folder's files with this start and one of these endings, sorted."""
     try:
         found = [path for path in folder.iterdir() if path.suffix in endings and path.name.startswith(start)]
     except OSError as error:
@@ -160,18 +159,21 @@ NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class _Line(BaseModel):
-    """Other keys (prompts, metadata, scores) say nothing that a campaign needs."""
+    """A line of WMT's JSON Lines; other keys (prompts, metadata, scores) are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
     doc_id: NonEmpty
 
     def direction(self) -> tuple[str, str, str]:
-        """The pair ("en-ja_JP"), the domain and the document that `doc_id` names, each "" where it does not:
-        SET_###_DOMAIN_###_SRC_###_TGT_###_DOC, PAIR_#_DOMAIN_#_DOC, and of single segments both with
-        _#_NUMBER behind it, or DOC_#_NUMBER."""
+        """Return the pair ("en-ja_JP"), domain and document in `doc_id`; "" for what it does not name.
+
+        Forms: SET_###_DOMAIN_###_SRC_###_TGT_###_DOC, PAIR_#_DOMAIN_#_DOC and DOC. The id of a single segment
+        ends in _#_NUMBER, which is no part of its document.
+        """
         if "_###_" in self.doc_id:
             _, domain, source, target, *_ = [*self.doc_id.split("_###_"), *[""] * 4]
-            return (f"{source}-{target}" if source and target else ""), domain, self.doc_id
+            pair = f"{source}-{target}" if source and target else ""
+            return pair, domain, re.sub(r"_#_[0-9]+$", "", self.doc_id)
         parts = self.doc_id.split("_#_")
         if len(parts) in (2, 4) and parts[-1].isdecimal():
             parts = parts[:-1]
@@ -228,8 +230,8 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
         for name, text in line.tgt_text.items():
             (references if REFERENCE.fullmatch(name) else texts).setdefault(name, {})[line.doc_id] = text
     for path in _files(outputs, "", JSON_ENDINGS) if outputs is not None else ():
-        read = (line for _, line in read_lines(path, _Hypothesis, "texts.outputs"))
-        if found := {line.doc_id: line.hypothesis for line in read if line.doc_id in by_id}:
+        given = (line for _, line in read_lines(path, _Hypothesis, "texts.outputs"))
+        if found := {line.doc_id: line.hypothesis for line in given if line.doc_id in by_id}:
             texts[path.stem] = found
     result.systems = list(texts)
     if systems:
@@ -255,12 +257,12 @@ def _cut(
     references: Mapping[str, Mapping[str, Pieces]],
     result: Texts,
 ) -> None:
-    """Cut each document into paragraphs; one whose outputs have other numbers of them stays whole."""
+    """Cut texts into paragraphs; keep one whole if an output or reference has more or fewer of them."""
     columns = [(result.outputs, name, found) for name, found in texts.items()]
     columns += [(result.references, name, found) for name, found in references.items()]
     names: list[str] = []
     domains: dict[str, str] = {}
-    whole: list[str] = []
+    whole: dict[str, None] = {}  # documents that were not cut
     ordered: dict[str, list[_Source]] = {}  # the segments of a document are consecutive
     for line in lines:
         ordered.setdefault(line.direction()[2], []).append(line)
@@ -274,7 +276,7 @@ def _cut(
                 for *_, found in columns
             ]
             if any(len(pieces) != len(source) for pieces in cut):
-                whole.append(line.doc_id)
+                whole[document] = None
                 source, cut = _joined(source), [_joined(pieces) for pieces in cut]
             result.sources += source
             names += [document] * len(source)
@@ -285,7 +287,7 @@ def _cut(
     if whole:
         result.notices.append(
             f"{counted(len(whole), 'document')} of {len(ordered):,} not cut into paragraphs, since outputs "
-            f"have other numbers of them (the first: {whole[0]})"
+            f"have other numbers of them (the first: {next(iter(whole))})"
         )
     result.documents = Documents(tuple(names), domains if len(domains) == len(ordered) else {})
 

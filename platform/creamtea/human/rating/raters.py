@@ -1,7 +1,7 @@
 """Raters: added and invited by organisers, known by pseudonyms; excluded, included again, forgotten.
 
-Excluding sets one moment and adds a line to the log, including takes the moment away again: every other
-row stays as it is, so the results come back exactly. `rating/places.py` says what exclusion does
+Excluding sets one moment and adds a line to the log, including clears it: every other
+row stays as it is, so the results are exactly restored. `rating/places.py` says what exclusion does
 to places.
 """
 
@@ -54,7 +54,7 @@ class Welcome:
     languages: tuple[str, str]  # source, target
     questions: tuple[Question, ...]  # about the rater, asked before the first item
     contact: str  # whom to ask; empty where the organiser named nobody
-    completion_code: str  # of those who fail the attention checks, where this rater does
+    completion_code: str  # the failing code if this rater failed the attention checks
     completion_url: str  # with the code in it; empty where it would not tell that somebody failed
     consented: bool
     state: str  # of the campaign: draft, launched, closed
@@ -63,7 +63,10 @@ class Welcome:
 
 @dataclass(frozen=True)
 class RaterProgress:
-    """A rater as an organiser sees it; counts are of assignments, those of written items left out."""
+    """A rater as an organiser sees it; counts are of assignments.
+
+    `submitted` leaves out written items (tutorial, attention checks); `skipped` includes attention checks.
+    """
 
     id: int
     pseudonym: str
@@ -103,7 +106,7 @@ def welcome(database: Database, rater_id: int) -> Welcome:
 
 
 def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
-    """What this rater, who may be invented for a look ahead, reads first."""
+    """Return what a rater reads first; a preview passes a rater that is not stored (its id is None)."""
     settings = settings_of(campaign.settings)
     code, address = _ending(session, settings, campaign.id, rater.id)
     return Welcome(
@@ -137,11 +140,11 @@ def _ending(
 
 @dataclass(frozen=True)
 class Workload:
-    """What lies before a rater who begins."""
+    """What a rater has ahead at the start."""
 
     items: int  # at most: others may rate some of them first
     pages: int  # on which they are shown
-    practice: int  # items before them
+    practice: int  # practice items, shown first
     minutes: float  # for all of them, by the campaign's minutes per item
 
 

@@ -192,10 +192,10 @@ def _answers_differ(
 
 
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
-    """Give the page's place back, with a reason for the organiser; it never returns to this rater.
+    """Give the page's place back, with a reason for the organiser.
 
-    Skipping again changes nothing. Raises RatingRefused without a reason, for a tutorial item, and for a
-    page that is submitted or not this rater's.
+    The page returns only if an organiser reopens it (`raters.reopen`). Skipping again changes nothing. Raises
+    RatingRefused without a reason, for a tutorial item, and for a page that is submitted or not this rater's.
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
