@@ -87,7 +87,7 @@ def test_a_preference_accepts_what_goes_together() -> None:
 def test_kinds_of_items_rate_systems_or_control_raters_or_teach() -> None:
     assert SYSTEM_KINDS == ("rated", "random")
     assert CONTROL_KINDS == ("repeat", "bad-reference")
-    assert set(ItemKind) - {*SYSTEM_KINDS, *CONTROL_KINDS} == {"tutorial", "attention-check"}
+    assert set(ItemKind) - {*SYSTEM_KINDS, *CONTROL_KINDS} == {"tutorial", "attention-check", "third-rating"}
 
 
 def test_answers_are_said_in_words() -> None:

@@ -379,7 +379,7 @@ def test_an_organiser_looks_at_the_files(site, open_page, tmp_path: Path) -> Non
     number = campaign_with(site, "pangolin-looked", entries, sizes=sizes, settings=settings, state="draft")
     page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?campaign={number}#"))
     expect(page.get_by_role("heading", name="Files beside sources")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"3, \d+\.\d MB"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"3 beside sources, \d+\.\d MB"))).to_be_visible()
     picture = page.locator(".beside-source img").first
     expect(picture).to_have_js_property("naturalWidth", 1600)
     expect(page.locator(".beside-source audio")).to_have_count(2)

@@ -110,7 +110,7 @@ def _systems(compared: Compared) -> None:
 def _found(request: str, count: int) -> list[dict[str, Any]] | None:
     """Return the tests; None, with the reason on the page, if they could not all be made."""
     if count > MAX_TESTS:
-        st.error(f"{count} tests are too many for a page ({MAX_TESTS}). Choose fewer studies.")
+        st.error(f"This comparison needs {count} tests; a page allows {MAX_TESTS}. Choose fewer studies.")
         return None
     try:
         return _tested(session.database().url.render_as_string(), request, count)

@@ -125,7 +125,7 @@ def manage_section(who: Identity | None, report: Document, steps: tuple[int, int
 def _control(study: int, state: str, incomplete: bool) -> None:
     if state in LIVE:
         with st.popover("Cancel this study"):
-            note("Running steps stop within seconds, finished ones are kept. It can be retried.")
+            note("Running steps stop within seconds; finished ones are kept. You can retry the study later.")
             st.button("Cancel it now", on_click=_cancel, args=(study,), key="cancel-study")
     elif incomplete:
         st.button(
@@ -183,7 +183,7 @@ def _make_link(study: int, database: Database, actor: str) -> Made:
 def _withdraw(study: int, link: int) -> None:
     def do(database: Database, actor: str) -> str:
         if all(known.id != link or known.study_id != study for known in links.listed(database)):
-            return "That link is not of this report."
+            return "That link does not belong to this report."
         links.revoke(database, link, actor)
         return "The link is withdrawn."
 

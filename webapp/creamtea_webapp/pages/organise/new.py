@@ -141,7 +141,7 @@ def _campaign_file() -> None:
     with st.expander("Begin with a campaign file"):
         file = st.file_uploader("Campaign file (YAML)", ["yaml", "yml"], key="campaign-file")
         st.button(
-            "Put it into the form",
+            "Load it into the form",
             key="fill",
             disabled=file is None,
             on_click=partial(act, rights.CREATE_CAMPAIGN, None, _fill, errors_at=ABOVE, done_at=ABOVE),
@@ -167,7 +167,7 @@ def _fill(database: Database, actor: str) -> str:
     st.session_state[FILLED] = document.data
     st.session_state[GENERATION] = st.session_state.get(GENERATION, 0) + 1
     also = f" Upload its {' and '.join(left)} below." if left else ""
-    return f"The form has the values of {file.name}.{also}"
+    return f"The form now has the values of {file.name}.{also}"
 
 
 def _start() -> tuple[str, dict[str, Any]]:
