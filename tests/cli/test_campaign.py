@@ -90,7 +90,7 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
     previewed = creamtea("campaign", "preview", "first").stdout
     assert "items       4 rated\n" in previewed
     assert "drawn       4 of 4 segments; the test set has 5, the systems differ on 4\n" in previewed
-    assert "ratings     8 (2 per item), 1 minutes each\n" in previewed
+    assert "ratings     8 (2 per item), 1 minute each\n" in previewed
     launched = creamtea("campaign", "launch", "first")
     assert re.match(r"campaign first is launched; registered as [0-9a-f]{16}\n", launched.stdout)
     link = creamtea("campaign", "link", "first", "--rater", "anna", "--url", "https://rate.example/")

@@ -117,7 +117,8 @@ class Preview:
             text += f" on which {' and '.join(drawn.between)} differ" if drawn.between else ""
             text += f"; the test set has {drawn.segments:,}, the systems differ on {drawn.differing:,}"
             yield "drawn", text
-        each = f"({self.ratings_per_item} per item), {self.minutes_per_item:g} minutes each"
+        unit = "minute" if self.minutes_per_item == 1 else "minutes"
+        each = f"({self.ratings_per_item} per item), {self.minutes_per_item:g} {unit} each"
         yield "ratings", f"{self.ratings:,} {each}"
         people = counted(self.raters, "rater")
         yield "rater hours", f"{self.rater_hours:.1f} in all; {self.hours_per_rater:.1f} each for {people}"
