@@ -3,10 +3,10 @@
     python bench/next_item.py [--ratings 100000] [--systems 60] [--shown 3] [--segments 3] [--raters 40]
                               [--design balanced] [--database sqlite] [--repeat 50]
 
-Of each design a campaign is made in a new database, on a PostgreSQL server of its own: documents of
-`--segments` segments, whose pages show `--shown` of the systems. So many ratings are there, and a sixth of
-the pages is left. The times are of one process, one call after another: by the clock, and in processor
-time of this process (median) and of the server (mean), which a busy machine changes little.
+The bench makes a campaign of each design in a new database; PostgreSQL gets a server of its own. Documents
+have `--segments` segments, and a page shows `--shown` of the systems. `--ratings` ratings are stored, and a
+sixth of the pages is left. The times are of one process, one call after another: by the clock, and in
+processor time of this process (median) and of the server (mean), which a busy machine changes little.
 """
 
 from __future__ import annotations

@@ -142,8 +142,10 @@ def test_a_new_rater_rates_what_is_planned_first(database: Database) -> None:
 def test_nothing_is_asked_for_in_vain(database: Database) -> None:
     disputed(database)
     disputed(database, name="over", state="closed")
-    with pytest.raises(InputError, match="'over' is closed, and nobody can rate in it: open it again with"):
+    with pytest.raises(InputError, match="'over' is closed, and nobody can rate in it: open it with"):
         ask_for_third_ratings(database, "over", "test")
+    with pytest.raises(InputError, match="--apart 0: give more than 0 points"):
+        list_disputes(database, "tasting", 0.0)
     with pytest.raises(InputError, match="5 points apart: there are none"):
         ask_for_third_ratings(database, "tasting", "test", 5.0)
     ask_for_third_ratings(database, "tasting", "test")

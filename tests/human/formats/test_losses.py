@@ -42,6 +42,22 @@ def test_how_many_there_are() -> None:
     assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1
 
 
+@pytest.mark.parametrize(
+    ("protocol", "rule", "kind", "lost"),
+    [
+        ("esa", "esa", "mt-metrics-eval", True),  # scores of segments come back, with the usual rule
+        ("esa", "usual", "mt-metrics-eval", False),
+        ("mqm", "esa", "mt-metrics-eval", False),
+        ("esa", "esa", "pearmut", False),
+        ("esa", "usual", "pearmut", True),
+        ("da-sqm", "da-sqm", "appraise", False),
+    ],
+)
+def test_the_rule_of_wmt_that_an_import_takes(protocol: str, rule: str, kind: str, lost: bool) -> None:
+    content = dataclasses.replace(everything(), protocol=protocol, settings={"wmt": rule}, answers=())
+    assert any(part.what.startswith("rule of WMT") for part in not_held(content, kind)) == lost
+
+
 def test_the_documents_show_the_table() -> None:
     assert table() in DOCUMENT.read_text(encoding="utf-8")
 

@@ -223,7 +223,7 @@ def disputes(
             metavar="POINTS", min=0, help="How far apart ratings of one output are; the campaign's bound."
         ),
     ] = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of what is listed.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of each listed output.")] = False,
     reason: Why = "",
     as_json: AsJson = False,
 ) -> None:

@@ -293,7 +293,7 @@ class _Reading:
     def field(self, name: str, parse: Callable[[str], T], allowed: str) -> T:
         try:
             return parse(self.cells[name])
-        except (ValueError, KeyError):  # of a parser, or of a table of what is allowed
+        except (ValueError, KeyError):  # a cell that does not parse, or a value that is not allowed
             cell = self.cells[name]
             raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 

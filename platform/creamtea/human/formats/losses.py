@@ -96,12 +96,14 @@ def wmt_rule(content: Content) -> str:
     return content.settings.get("wmt") or "usual"
 
 
-def _rule_lost(appraise: bool) -> Callable[[Content], int]:
-    """Whether an import, of Appraise's files or of others, takes another rule of WMT mode."""
+def _rule_lost(kind: str) -> Callable[[Content], int]:
+    """Whether an import of such a file takes another rule of WMT mode; `kind`: of the format."""
 
     def count(content: Content) -> int:
         marks = find_protocol(content.protocol).marks_errors
-        read = "esa" if marks else "da-sqm" if appraise and content.protocol == "da-sqm" else "usual"
+        if kind == MT_METRICS_EVAL:
+            marks = content.protocol == "mqm"  # the others come back as scores of segments
+        read = "esa" if marks else "da-sqm" if kind == APPRAISE and content.protocol == "da-sqm" else "usual"
         return int(wmt_rule(content) != read)
 
     return count
@@ -285,10 +287,12 @@ PARTS = (
     Part("registered plan", lambda content: int(bool(content.registered)), EVERY, once=True),
     Part("baseline and smallest difference that matters", _setting("baseline", "delta"), EVERY, once=True),
     Part("taxonomy of errors", _setting("taxonomy"), EVERY, once=True),
-    Part("rule of WMT mode (by WMT's rules an import of this file takes another)", _rule_lost(True),
+    Part("rule of WMT mode (by WMT's rules an import of this file takes another)", _rule_lost(APPRAISE),
          (APPRAISE,), once=True),
-    Part("rule of WMT mode (by WMT's rules an import takes another)", _rule_lost(False),
-         (MQM, MT_METRICS_EVAL, PEARMUT), once=True),
+    Part("rule of WMT mode (an import of scores takes the usual one)", _rule_lost(MT_METRICS_EVAL),
+         (MT_METRICS_EVAL,), once=True),
+    Part("rule of WMT mode (by WMT's rules an import takes another)", _rule_lost(PEARMUT),
+         (MQM, PEARMUT), once=True),
     Part("protocol da-sqm (it comes back as da)", lambda content: int(content.protocol == "da-sqm"),
          (PEARMUT,), once=True),
     Part("protocol (scores come back as scores of segments)",
@@ -325,7 +329,7 @@ PARTS = (
     Part("files beside sources", lambda content: sum(len(item.media) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("numbers of items", lambda content: 1, EVERY, once=True),
-    Part("order of systems, of which the first is the usual baseline",
+    Part("order of systems (the first is the usual baseline)",
          lambda content: int(len(content.systems) > 1), (APPRAISE, PEARMUT), once=True),
     Part("seed, and how many ratings of an item were asked for", lambda content: 1, EVERY, once=True),
     Part("moments when the campaign began and ended, and its raters came", lambda content: 1, EVERY,

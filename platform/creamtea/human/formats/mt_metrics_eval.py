@@ -520,8 +520,10 @@ def _span(
     score: float | None = None,
     is_source_error: bool = False,
 ) -> dict[str, Any]:
-    """As a payload has it: the last character belongs to it, and nothing marked is an omission. `score` is
-    what the error costs. InputError for what no error can cost."""
+    """Return an error as a payload stores it: `end` is its last character, and an empty place is an omission.
+
+    `score`: what the error costs. InputError for a cost that no error can have.
+    """
     number = isinstance(score, int | float) and not isinstance(score, bool)
     if score is not None and not (number and 0 <= score < math.inf):
         raise InputError(
@@ -544,7 +546,7 @@ def _ratings(
     scores: Mapping[Cell, _Score],
     marked: Mapping[Cell, Sequence[_Marked]],
 ) -> tuple[list[GivenRating], dict[str, int]]:
-    """The ratings, and how many of what is not kept."""
+    """Return the ratings, and counts of what is not kept."""
     ratings = []
     if not found.marks_errors:
         for cell, score in scores.items():

@@ -627,7 +627,7 @@ class _Import:
         return found or None
 
     def _span(self, where: str, units: Units, span: PearmutSpan) -> dict[str, Any]:
-        """As a payload has it. InputError for a place that the text does not have."""
+        """Return a span as a payload stores it; InputError for a place outside of the text."""
         try:
             found = units.characters(span.start_i, span.end_i)
         except ValueError as error:

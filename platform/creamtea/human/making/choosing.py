@@ -224,8 +224,10 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
     for values in metrics:
         missing = [line.index for line in population if line.index not in values]
         if missing:
-            again = f"segment {missing[0] + 1}: run the study again (`creamtea run`)"
-            raise InputError(f"a metric has no value for {again}", about="sample.metrics")
+            raise InputError(
+                f"a metric has no value for segment {missing[0] + 1}: run the study again (`creamtea run`)",
+                about="sample.metrics",
+            )
         table = np.array([values[line.index] for line in population])  # (segments, systems)
         between = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
         scale = float(np.sqrt((between**2).mean()))

@@ -108,7 +108,10 @@ class Preview:
         if self.split:
             text = f"{self.split:,} of {self.of_documents:,} are longer than a page "
             text += f"({counted(self.segments_per_page, 'segment')})"
-            yield "documents", text + ("; the whole is scored on the last page" * self.document_score)
+            yield (
+                "documents",
+                text + ("; the whole is scored on the last page" if self.document_score else ""),
+            )
         if self.media.files:
             yield "files", f"{self.media.files:,} beside sources, {self.media.size / 1e6:,.1f} MB"
         if (drawn := self.drawn) is not None:

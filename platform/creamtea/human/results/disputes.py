@@ -8,6 +8,7 @@ beside these.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 from sqlalchemy import func, select
@@ -29,6 +30,7 @@ from creamtea.stats.estimate import ROUNDING
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Item, ItemKind
+from creamtea.wording import option
 
 COPIED = (
     *("segment_index", "document", "source", "context", "references", "media"),
@@ -121,7 +123,9 @@ def list_disputes(database: Database, campaign: str, bound: float | None = None)
 
 def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Disputes, list[Dispute]]:
     settings = ratings.campaign.settings
-    bound = bound or settings.disputed_bound(ratings.campaign.protocol)
+    if bound is not None and bound <= 0:
+        raise InputError(f"{option('apart')} {bound:g}: give more than 0 points", about="apart")
+    bound = settings.disputed_bound(ratings.campaign.protocol) if bound is None else bound
     outputs = by_rater(ratings, repeated_scores(session, ratings))
     disputes = [each for each in disputes_of(session, ratings, outputs) if each.apart(bound)]
     scores = {
@@ -158,10 +162,10 @@ def ask_for_third_ratings(
     with database.transaction() as session:
         row = lock(session, campaign)
         if row.state != "launched":
-            opened = f"open it again with `creamtea campaign reopen {campaign}`"
-            remedy = (
-                opened if row.state == "closed" else f"launch it with `creamtea campaign launch {campaign}`"
-            )
+            command = f"launch {quote(campaign)}"
+            if row.state == "closed":
+                command = f"reopen {quote(campaign)} --reason …"
+            remedy = f"open it with `creamtea campaign {command}`"
             raise InputError(f"campaign {campaign!r} is {row.state}, and nobody can rate in it: {remedy}")
         ratings = load_ratings(session, row)
         found, disputes = _listed(session, ratings, bound)

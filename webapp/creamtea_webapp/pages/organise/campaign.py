@@ -163,7 +163,7 @@ def _close_or_reopen(campaign: CampaignSummary) -> None:
     key = verb.lower()
     with st.popover(f"{verb} the campaign"):
         note(effect)
-        st.text_input("Reason", key=f"{key}-reason", placeholder="enough items" * (verb == "Close"))
+        st.text_input("Reason", key=f"{key}-reason", placeholder="enough items" if verb == "Close" else "")
         show_notice(key)
         do = partial(_close if verb == "Close" else _reopen, campaign.name)
         st.button(
