@@ -384,7 +384,7 @@ def disputes(campaign_id: int) -> None:
     head(who, campaign, "disputes")
     usual = list_disputes(session.database(), campaign.name)
     bound = st.number_input(
-        "Points apart", min_value=0.01, value=usual.bound, key="disputes-bound", width=160
+        LABELS["apart"], min_value=0.01, value=usual.bound, key="disputes-bound", width=160
     )
     found = usual if bound == usual.bound else list_disputes(session.database(), campaign.name, bound)
     outputs = f"{counted(found.outputs, 'output')} with two raters or more"

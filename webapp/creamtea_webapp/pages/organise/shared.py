@@ -46,6 +46,7 @@ LABELS = {name.replace("_", "-"): asked.title for name, (_, asked) in import_opt
     "replace": "Change the draft",
     "reason": "Reason",
     "surplus": "Also for raters who may find nothing to rate",
+    "apart": "Points apart",
 }
 
 
