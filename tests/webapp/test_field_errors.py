@@ -148,7 +148,7 @@ def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: D
 
 # options in texts that no page shows, or that stand in a command to be copied
 OF_COMMANDS = {
-    "human": {"--batch-info"},  # of Appraise's command
+    "human": {"--batch-info", "--reason"},  # of commands to be copied: Appraise's, and how to reopen
     "document.document": {"--set"},  # pages override nothing
     "orders.submission": {"--make-anew"},
     "papers.catalogue": {"--set", "--data"},
