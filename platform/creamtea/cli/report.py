@@ -353,13 +353,12 @@ def compare(
     ],
     source: Annotated[Path, typer.Option(metavar="FILE", help="What was translated, one line per segment.")],
     reference: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
-            default_factory=list,
             metavar="FILE",
             help="A human translation, line by line. Repeatable; none: outputs are compared without.",
         ),
-    ],
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the stored study; by default that of the source file.")
     ] = None,
@@ -411,14 +410,15 @@ def compare(
     Exit code 0: done, even if a metric is unavailable; 1: a step failed; 2: a file or an option is wrong;
     130: interrupted.
     """
+    references = reference or []
     if html is not None:
         check_page(
             html,
-            [source, *reference, *named_outputs(outputs).values(), *([] if labels is None else [labels])],
+            [source, *references, *named_outputs(outputs).values(), *([] if labels is None else [labels])],
         )
     made = comparison(
         source,
-        reference,
+        references,
         outputs,
         name=name,
         baseline=baseline,
