@@ -25,7 +25,7 @@ def test_they_come_ever_less_often_and_say_what_is_left(
         lines(events.StepProgressed("k", "train/a/1", done, 1490, "epoch 1", at=now, seconds_left=left))
     said = [line for line in capsys.readouterr().err.splitlines() if "epoch" in line]
     assert [float(line[1:].partition("s")[0]) for line in said] == [15, 45, 105, 225, 465, 765, 1065, 1365]
-    assert said[0].endswith("train/a/1: 5/1490 epoch 1, about 25 min left")
+    assert said[0].endswith("train/a/1: 5/1,490 epoch 1, about 25 min left")
     assert said[-1].endswith("about 2 min left")
 
 

@@ -212,3 +212,10 @@ def test_neighbouring_labels_of_an_axis_do_not_touch(updates: int) -> None:
     assert len(shown) > 2
     for (left, word), (right, other) in pairwise(shown):
         assert right - left > LETTER * (len(word) + len(other)) / 2, (word, other)
+
+
+@pytest.mark.parametrize(("lowest", "begins"), [(0.1, 0), (6.0, None)])
+def test_an_axis_of_learning_shows_nothing_below_zero(lowest: float, begins: int | None) -> None:
+    points = [CurvePoint(100, lowest, ""), CurvePoint(200, 7.0, "")]
+    drawn = learning_curves({"a": {"dev_bleu": points}}, "dev_bleu", vega.styles(["a"]))
+    assert drawn.spec["layer"][0]["encoding"]["y"]["scale"].get("domainMin") == begins

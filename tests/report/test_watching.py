@@ -47,7 +47,7 @@ def test_a_training_shows_how_far_it_is_and_how_it_develops(
     with filled.transaction() as session:
         row = session.query(StepRow).filter(StepRow.state == "running").one()
         row.started_at, row.fence, key = filled.now(session) - timedelta(seconds=3000), 4, row.key
-    store.write_progress(key, 4, 50, 200, "epoch 1", 9000.0)
+    store.write_progress(key, 4, 500, 2000, "updates, epoch 1", 9000.0)
     view = LiveView(
         points=[PointRow("train_loss_now", update, 5.0) for update in (20, 40)],
         examples=[LiveExample("a", "b", [(20, "x"), (40, "b")])],
@@ -55,7 +55,7 @@ def test_a_training_shows_how_far_it_is_and_how_it_develops(
     store.write_live(key, 4, view)
     watched = watch(filled, store, study)
     (running,) = watched.running
-    assert (running.share, running.message) == (0.25, "epoch 1")
+    assert (running.share, running.message) == (0.25, "500/2,000 updates, epoch 1")
     assert running.title == "train: scones, seed 2"
     assert running.seconds_left == 9000
     losses = [figure for figure in watched.curves if figure.key.startswith("train_loss-scones")]
@@ -80,9 +80,9 @@ def test_what_waits_says_for_what(filled: Database, fill: Fill, store: ArtefactS
     [
         (None, None, NO_CONTROLLER),
         (99, None, "another study"),
-        (0, None, "other steps are running"),
+        (0, None, "while other steps are running"),
         (0, 100, "tried again in"),
-        (0, 4000, "other steps are running"),  # no pause is that long: the clock was set back
+        (0, 4000, "while other steps are running"),  # no pause is that long: the clock was set back
     ],
 )
 def test_a_ready_step_says_why_it_does_not_start(

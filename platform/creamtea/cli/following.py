@@ -22,7 +22,7 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.submission import Submission
 from creamtea.report.terminal import PrintingConsole
 from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import ArtefactStore, describe_progress
 from creamtea.store.database import Database
 from creamtea.store.engines import Outage, Waited, wait_out
 from creamtea.store.queries import Node, outcome_word, steps_of, study_nodes
@@ -151,7 +151,7 @@ class PlainLines:
                 return
             pause = min(2 * pause, self.AT_MOST)
             self._next[event.key] = now + pause, pause
-            share = f"{event.done:g}/{event.total:g} {event.message}".rstrip()
+            share = describe_progress(event.done, event.total, event.message)
             left = time_left(event.seconds_left)
             self._print(", ".join(filter(None, [f"{event.node}: {share}", left])))
             return

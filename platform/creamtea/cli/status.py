@@ -24,7 +24,7 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.report.terminal import make_console
 from creamtea.store.areas import LogName, list_logs, new_text, read_log
-from creamtea.store.artefacts import ArtefactStore, Progress
+from creamtea.store.artefacts import ArtefactStore, Progress, describe_progress
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
 
@@ -210,9 +210,7 @@ def _steps_table(shown: OneStudy) -> RenderableType:
 def _progress(step: StepLine) -> str:
     if step.progress is None:
         return f"tried again in {step.pause_left:.0f} s" if step.pause_left else ""
-    done, total = step.progress.done, step.progress.total
-    share = f"{100 * done / total:.0f} % " if total else ""
-    return f"{share}{step.progress.message}".strip()
+    return describe_progress(step.progress.done, step.progress.total, step.progress.message)
 
 
 def _error(step: StepLine) -> str:

@@ -416,6 +416,9 @@ def learning_curves(
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
     }
+    values = [row["value"] for row in rows if row["value"] is not None]
+    if values and 0 <= min(values) < max(values) / 10:
+        encoding["y"]["scale"]["domainMin"] = 0  # the padding would show values below 0
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
     line = {**encoding, **vega.by_style("run", run_styles, "color", "strokeDash")}
     points = {**encoding, **vega.by_style("run", run_styles), "tooltip": tooltip}

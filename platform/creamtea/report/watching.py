@@ -21,7 +21,7 @@ from creamtea.report.cells import step_title
 from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs
 from creamtea.report.model import Figure, Spec
 from creamtea.report.text import one_line
-from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, describe_progress
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
 from creamtea.store.tables import Controller, StepInput, StepRow
@@ -128,7 +128,8 @@ def _running(node: Node, store: ArtefactStore, now: datetime) -> RunningStep:
     if progress is None:
         return RunningStep(node.name, step_title(node), None, "", seconds, None)
     share = min(1.0, progress.done / progress.total) if progress.total else None
-    return RunningStep(node.name, step_title(node), share, progress.message, seconds, progress.seconds_left)
+    message = describe_progress(progress.done, progress.total, progress.message)
+    return RunningStep(node.name, step_title(node), share, message, seconds, progress.seconds_left)
 
 
 # ---------------------------------------------------------------- what waits and why
@@ -201,7 +202,7 @@ def _why_ready(
     size = f"{counted(needs.cpus, 'processor')}"
     size += f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
     if busy:
-        return f"needs {size}: other steps are running"
+        return f"needs {size} while other steps are running"
     return f"needs a machine with {size} free"
 
 
