@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rated_campaigns import rated_campaign, side_by_side
-from small_campaigns import add_rater, rate, rate_all, work_for
+from small_campaigns import add_rater, make_campaign, rate, rate_all, work_for
 from sqlalchemy import select
 
 from creamtea.access import audit
@@ -17,6 +17,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.making import campaigns, launching
+from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import progress, raters
 from creamtea.human.rating.invitations import room
 from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
@@ -51,6 +52,23 @@ def test_the_list_is_that_of_a_comparison_of_every_pair(database: Database, boun
     found = list_disputes(database, "tasting", bound)
     assert {(each.segment, each.system) for each in found.listed} == expected
     assert found.outputs == 24
+
+
+def test_without_a_rating_nothing_is_disputed(database: Database) -> None:
+    make_campaign(database)
+    assert list_disputes(database, "c").listed == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "settings", "points"),
+    [
+        ("da", {}, 50),
+        ("mqm", {}, 12.5),
+        ("mqm", {"taxonomy": {"severities": [{"name": "minor", "weight": 2}]}}, 5),
+    ],
+)
+def test_the_usual_bound_of_a_protocol(protocol: str, settings: dict[str, object], points: float) -> None:
+    assert find_protocol(protocol, settings).far_apart() == points
 
 
 def test_the_bound_is_half_of_the_scale_or_the_campaigns(database: Database) -> None:

@@ -351,6 +351,8 @@ def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
     """
     table = as_matrix(matrix)
     rows = np.flatnonzero((~np.isnan(table)).sum(axis=1) > 1)
+    if not len(rows):  # no rater at all: the functions below have nothing to begin with
+        return []
     given = table[rows]
     low, high = np.nanmin(given, axis=1), np.nanmax(given, axis=1)
     deviation = np.nanstd(given, axis=1, ddof=1)

@@ -302,7 +302,7 @@ class RaterSettings(Strict):
         default_factory=list
     )
     # [points] ratings of one output that lie so far apart are listed, and a third rating can be asked for;
-    # none: half of the scale
+    # none: half of the scale; with `mqm`, half of what the errors of an output can cost (usually 12.5)
     disputed_from: Annotated[
         Above0 | None,
         Field(exclude_if=lambda points: points is None),
@@ -350,7 +350,7 @@ class CampaignSettings(
 
     def disputed_bound(self, protocol: Protocol) -> float:
         """Return how many points apart ratings of one output are disputed."""
-        return self.disputed_from or float(protocol.scale.highest - protocol.scale.lowest) / 2
+        return self.disputed_from or protocol.far_apart()
 
     @property
     def by_documents(self) -> bool:

@@ -129,6 +129,10 @@ class Protocol:
 
         return default_deviation(float(self.scale.lowest), float(self.scale.highest))
 
+    def far_apart(self) -> float:
+        """How many points apart ratings of one output are a dispute, by default."""
+        return float(self.scale.highest - self.scale.lowest) / 2
+
     # ------------------------------------------------------------ answers
 
     def with_settings(self, settings: Mapping[str, Any]) -> Protocol:

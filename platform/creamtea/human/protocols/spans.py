@@ -233,6 +233,14 @@ class Mqm(MarksErrors, Protocol):
     def usual_deviation(self) -> float:
         return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over those of WMT 2023 (en-de)
 
+    def far_apart(self) -> float:
+        """Half of what as many errors as a rater may mark can cost (five, where any number may be marked).
+
+        The scale would be no measure: it has 1,000 points, so that it holds every sum of costs.
+        """
+        taxonomy = self.taxonomy or GOOGLE
+        return (taxonomy.at_most or 5) * max(level.weight for level in taxonomy.severities) / 2
+
     def with_settings(self, settings: Mapping[str, Any]) -> Self:
         bound = super().with_settings(settings)
         if decimals := settings.get("decimals"):

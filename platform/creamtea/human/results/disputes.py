@@ -30,7 +30,7 @@ from creamtea.stats.estimate import ROUNDING
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Item, ItemKind
-from creamtea.wording import option
+from creamtea.wording import counted, option
 
 COPIED = (
     *("segment_index", "document", "source", "context", "references", "media"),
@@ -181,7 +181,7 @@ def ask_for_third_ratings(
         if not pages:
             why = "all of them have a third rating or wait for one" if disputes else "there are none"
             raise InputError(
-                f"campaign {campaign!r}: outputs with ratings {found.bound:g} points apart: {why}"
+                f"campaign {campaign!r}: outputs with ratings {counted(found.bound, 'point')} apart: {why}"
             )
         position = session.scalar(select(func.max(Item.position)).where(Item.campaign_id == row.id)) or 0
         for items in pages.values():
