@@ -20,9 +20,9 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from creamtea.blame.gathering import Settings as Searches
+from creamtea.blame.gathering import gather
 from creamtea.blame.labels import Mark, marks_of_edit
-from creamtea.blame.running import Settings as Searches
-from creamtea.blame.running import gather
 from creamtea.cli.blame import shares
 from creamtea.human.making.launching import registration
 from creamtea.report.human.build import build_human

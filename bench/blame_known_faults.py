@@ -31,9 +31,9 @@ from itertools import chain
 from blame_by_rule import Disturbed, campaign_by_rule
 from sqlalchemy import select
 
+from creamtea.blame.gathering import Settings as Searches
+from creamtea.blame.gathering import gather
 from creamtea.blame.labels import Evidence, Mark, Origin, label
-from creamtea.blame.running import Settings as Searches
-from creamtea.blame.running import gather
 from creamtea.settings import Settings
 from creamtea.stats.estimate import clustered_interval
 from creamtea.store.artefacts import ArtefactStore

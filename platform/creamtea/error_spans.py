@@ -91,18 +91,17 @@ class CodeUnits:
 
     Tools in a browser count positions so: Appraise splits a text by JavaScript's `split("")`
     (EvalView/static/EvalView/js/direct-assessment-document-mqm-esa.js), Pearmut by a regular expression
-    without the flag `u` (web/src/utils.ts). Characters of `without` have no units, nor has white space at the
-    ends of a text that is `trimmed`.
+    without the flag `u` (web/src/utils.ts). White space at the ends of a text that is `trimmed` has no units.
     """
 
-    def __init__(self, text: str, without: str = "", trimmed: bool = False) -> None:
+    def __init__(self, text: str, trimmed: bool = False) -> None:
         begin = len(text) - len(text.lstrip(_TRIMMED)) if trimmed else 0
         end = len(text.rstrip(_TRIMMED)) if trimmed else len(text)
         self._first: list[int] = []  # of each character: its first unit
         self._characters: list[int] = []  # of each unit: its character
         for position, character in enumerate(text):
             self._first.append(len(self._characters))
-            if begin <= position < end and character not in without:
+            if begin <= position < end:
                 self._characters += [position] * (2 if ord(character) > 0xFFFF else 1)
         self._first.append(len(self._characters))
 

@@ -12,7 +12,7 @@ import pytest
 from blame_by_rule import REFERENCE, campaign_by_rule, disturbed
 from sqlalchemy import select
 
-from creamtea.blame.running import Settings, gather
+from creamtea.blame.gathering import Settings, gather
 from creamtea.cli.main import main
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Row

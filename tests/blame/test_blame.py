@@ -11,8 +11,8 @@ from command_line import Run
 from faulty_study import SEARCHES, Trained
 from sqlalchemy import select, update
 
+from creamtea.blame.gathering import gather
 from creamtea.blame.labels import Evidence, Origin, label, marks_of
-from creamtea.blame.running import gather
 from creamtea.errors import InputError
 from creamtea.human.making.launching import registration
 from creamtea.human.protocols import find_protocol

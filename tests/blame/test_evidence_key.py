@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from creamtea.blame.running import Settings, _key, _Work
+from creamtea.blame.gathering import Settings, _key, _Work
 
 OUTPUT = (3, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from creamtea.blame.running import why_none
+from creamtea.blame.gathering import why_none
 from creamtea.study.spec import Study
 
 STUDY = {

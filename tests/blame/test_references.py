@@ -8,7 +8,7 @@ from pathlib import Path
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
 
-from creamtea.blame.running import references_of
+from creamtea.blame.gathering import references_of
 from creamtea.contract.step import StepResult
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

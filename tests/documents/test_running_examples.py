@@ -86,8 +86,8 @@ BEFORE = {
 # imports of files that are others', and which tests read such files
 IMPORTED = {
     "wmt22": "test_appraise.py",
-    "deen": "test_appraise_crowd.py",
-    "ted": "test_mqm_tsv.py",
+    "deen": "test_appraise.py",
+    "ted": "read.txt",
     "wmt23": "test_mt_metrics_eval_import.py",
     "fox": "test_pearmut.py",
 }

@@ -60,8 +60,8 @@ def blame(
 
     Exit code 0: done; 2: no such study or campaign, or none of the marked outputs is the study's.
     """
-    from creamtea.blame.running import Settings as Searches
-    from creamtea.blame.running import gather
+    from creamtea.blame.gathering import Settings as Searches
+    from creamtea.blame.gathering import gather
     from creamtea.report.human.build import build_human
 
     if below is not None and not math.isfinite(below):

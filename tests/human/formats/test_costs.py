@@ -11,7 +11,7 @@ import pytest
 from creamtea.errors import InputError
 from creamtea.human.formats.base import APPRAISE, FOREIGN, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts, NotKept
 from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.formats.ratings import rows_of
+from creamtea.human.formats.rating_rows import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.making.proposals import check_proposed
 from creamtea.human.protocols.taxonomy import GOOGLE, Taxonomy
@@ -149,7 +149,7 @@ def test_costs_need_not_be_tenths(
         assert values(database, kind) == values(database, "wmt")
 
 
-@pytest.mark.parametrize("score", [-5.0, True, "5", float("nan")])
+@pytest.mark.parametrize("score", [-5.0, True, "5", float("nan"), 10**400])
 def test_what_no_error_can_cost(database: Database, tmp_path: Path, score: Any) -> None:
     path = mt_metrics_eval(tmp_path, error("other", "minor", 1), error("other", "minor", score))
     with pytest.raises(

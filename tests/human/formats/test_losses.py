@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from whole_campaign import SIZES, answer, everything
+from whole_campaign import SIZES, everything
 
 from creamtea.errors import InputError
-from creamtea.human.formats.base import FOREIGN, ImportFacts, NotKept
-from creamtea.human.formats.exchange import export_campaign, import_campaign, without_systems
+from creamtea.human.formats.base import FOREIGN, NotKept
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.formats.losses import PARTS, not_held, table
-from creamtea.human.formats.ratings import rows_of
 from creamtea.human.formats.storing import collect, store_campaign
 from creamtea.store.database import Database
 
@@ -110,96 +109,3 @@ def test_what_a_format_would_take_for_something_else(
     with pytest.raises(InputError, match=said):
         export_campaign(other, "all", kind, tmp_path / "out", "test")
     assert not (tmp_path / "out").exists()
-
-
-RATINGS = "rater,segment,system,step,item,kind,original\n" + "".join(
-    f"{rater},{segment},{system},50,{item},{kind},{original}\n"
-    for rater, segment, system, item, kind, original in [
-        ("ann", 1, "A", 0, "rated", ""),
-        ("ann", 1, "B", 1, "rated", ""),
-        ("ann", 1, "B", 2, "repeat", 1),
-        ("bob", 2, "B", 3, "rated", ""),
-    ]
-)
-
-
-def test_systems_are_left_out_with_all_that_is_theirs(other: Database, tmp_path: Path) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text(RATINGS)
-    facts = ImportFacts("old", "da", "test", "en", "de", leave_out=("B",))
-    tried = import_campaign(other, path, "csv", facts, "test", dry_run=True)
-    assert tried.not_kept == (
-        NotKept(3, "ratings of systems left out (B)"),
-        NotKept(1, "raters of these alone"),
-    )
-    done = import_campaign(other, path, "csv", facts, "test")  # the dry run stored nothing
-    assert done == tried
-    content = collect(other, "old")
-    assert [(row.system, row.rater, row.item) for row in rows_of(content)] == [("A", "ann", 0)]
-    assert [person.pseudonym for person in content.raters] == ["ann"]
-    assert len(content.items) == 1
-
-
-def test_a_page_that_loses_its_first_item_goes_by_the_next() -> None:
-    items = tuple(dataclasses.replace(item, page=0) for item in everything().items[:2])
-    items = (dataclasses.replace(items[0], systems=("A",), outputs=("text",)), items[1])
-    content = dataclasses.replace(everything(), items=items, answers=())
-    left, _ = without_systems(content, ["A"])
-    assert [(item.position, item.page, item.systems) for item in left.items] == [(1, 1, ("B",))]
-
-
-def test_proposals_follow_their_systems_and_practice_goes() -> None:
-    assert everything().items[0].proposals is not None
-    left, not_kept = without_systems(everything(), ["A"])
-    assert left.items[0].proposals == {}
-    assert {item.kind for item in left.items} == {"rated", "random", "repeat"}
-    content = dataclasses.replace(everything(), answers=(answer(3, "ann", 1, ("A", "B")),))
-    left, not_kept = without_systems(content, ["A"])
-    assert not_kept[0] == NotKept(2, "answers to practice and checks")
-
-
-def test_a_preference_to_a_system_that_is_left_out_goes(other: Database, tmp_path: Path) -> None:
-    path = tmp_path / "ratings.csv"
-    pairs = [("A", 2, "B", 0), ("A", 2, "C", 0), ("C", 2, "B", 0)]
-    rows = [f"ann,1,{a},{x},{n}\nann,1,{b},{y},{n}\n" for n, (a, x, b, y) in enumerate(pairs)]
-    path.write_text("rater,segment,system,value,item\n" + "".join(rows))
-    facts = ImportFacts("old", "preference", "test", "en", "de", leave_out=("C",))
-    done = import_campaign(other, path, "csv", facts, "test")
-    assert done.not_kept == (NotKept(4, "ratings of systems left out (C)"),)
-    found = list(rows_of(collect(other, "old")))
-    assert [(row.item, row.system) for row in found] == [(0, "A"), (0, "B")]
-
-
-def test_no_rating_left_is_no_campaign(other: Database, tmp_path: Path) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text("rater,segment,system,value,item\nann,1,A,2,0\nann,1,C,0,0\nann,1,B,2,1\nann,1,C,0,1\n")
-    facts = ImportFacts("old", "preference", "test", "en", "de", leave_out=("C",))
-    with pytest.raises(InputError, match="--leave-out C: every item shows one of these"):
-        import_campaign(other, path, "csv", facts, "test")
-
-
-def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text("rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n")
-    facts = ImportFacts("old", "contrastive-da", "test", "en", "de", leave_out=("B",))
-    import_campaign(other, path, "csv", facts, "test")
-    rows = list(rows_of(collect(other, "old")))
-    assert [(row.system, row.value, row.shown) for row in rows] == [("A", "2.0", 1), ("C", "4.0", 2)]
-
-
-@pytest.mark.parametrize(
-    ("leave_out", "baseline", "said"),
-    [
-        (("C",), None, "--leave-out C: no such system; there are A, B"),
-        (("A",), "A", "--leave-out A: it is the baseline"),
-        (("A", "B"), None, "no system would be left"),
-    ],
-)
-def test_systems_that_cannot_be_left_out(
-    other: Database, tmp_path: Path, leave_out: tuple[str, ...], baseline: str | None, said: str
-) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text(RATINGS)
-    facts = ImportFacts("old", "da", "test", "en", "de", baseline=baseline, leave_out=leave_out)
-    with pytest.raises(InputError, match=said):
-        import_campaign(other, path, "csv", facts, "test")

@@ -13,7 +13,7 @@ import pytest
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
-from creamtea.human.formats.ratings import rows_of
+from creamtea.human.formats.rating_rows import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
@@ -165,6 +165,17 @@ def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
     said = {part.what: part.count for part in not_kept}
     assert said["segment scores without marked errors"] == 3
     assert said["segment scores that are not what their errors cost"] == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"is_source_error": "false"}, {"start": "0", "end": "0"}, {"start": None}]
+)
+def test_an_error_that_cannot_be_read(tmp_path: Path, change: dict[str, object]) -> None:
+    folder = marked(tmp_path)
+    path = folder / "human-scores/en-de.mqm.ann.seg.rating"
+    path.write_text(path.read_text().replace(json.dumps(ERROR), json.dumps(ERROR | change)))
+    with pytest.raises(InputError, match=r"seg\.rating, line 4: found .*; allowed: None, or"):
+        find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
 
 
 def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:

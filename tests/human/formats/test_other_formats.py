@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 
 from creamtea.human.formats.base import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts
+from creamtea.human.formats.csv_jsonl import read_folder
 from creamtea.human.formats.exchange import find_format
 from creamtea.human.formats.losses import PARTS, category_of, not_held, sanitised, written_category
-from creamtea.human.formats.own import read_folder
 from creamtea.human.formats.pearmut_media import TAGS
 from creamtea.human.formats.record import (
     WITH_CONTROLS,

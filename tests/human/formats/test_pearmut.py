@@ -14,7 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
 from creamtea.human.formats.pearmut import Units
-from creamtea.human.formats.ratings import RatingRow, rows_of
+from creamtea.human.formats.rating_rows import RatingRow, rows_of
 from creamtea.human.protocols.spans import Span
 from creamtea.store.database import Database
 
@@ -102,14 +102,12 @@ def test_scores_places_and_times(tmp_path: Path) -> None:
     }
 
 
-def test_before_version_1_1_5_line_feeds_were_not_counted(tmp_path: Path) -> None:
-    """Nobody can click on a line feed: a place on one tells the old count."""
-    spans = [(4, 6, "major"), (12, 12, "minor")]
-    found, not_kept = read(tmp_path, line([{"A": response(1), "B": response(40, *spans)}]))
-    assert found[0].payload == {
-        "score": 40,
-        "spans": [{"start": 4, "end": 6, "severity": "major"}, {"severity": "minor"}],
-    }
+def test_a_campaign_of_version_1_1_5_counts_line_feeds(tmp_path: Path) -> None:
+    campaign = {"info": {"protocol": "ESA", "special_tokens": ["[missing]"]}, "data": []}
+    answers = line([{"A": response(1), "B": response(40, (6, 6, "major"), (7, 8, "minor"))}])
+    found, not_kept = read(tmp_path, answers, campaign=campaign, protocol=None)
+    assert found[0].payload is not None
+    assert [FOX[span["start"] : span["end"] + 1] for span in found[0].payload["spans"]] == ["\n", "re"]
     assert not_kept == {}
 
 
@@ -122,16 +120,14 @@ def test_a_protocol_that_the_answers_contradict(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
 def test_every_place_comes_back(text: str) -> None:
-    for without in ("", "\n"):
-        units = Units(text, without)
-        assert len(units) == len(text.translate(dict.fromkeys(map(ord, without))).encode("utf-16-le")) // 2
-        for start in range(len(text)):
-            for end in range(start, len(text)):
-                if not {text[start], text[end]} & set(without):
-                    span = Span(start=start, end=end, severity="minor")
-                    assert units.characters(*units.of_span(span)) == (start, end)
-        assert units.of_span(Span(severity="minor")) == (len(units), len(units))
-        assert units.characters(len(units), len(units)) is None
+    units = Units(text)
+    assert len(units) == len(text.encode("utf-16-le")) // 2
+    for start in range(len(text)):
+        for end in range(start, len(text)):
+            span = Span(start=start, end=end, severity="minor")
+            assert units.characters(*units.of_span(span)) == (start, end)
+    assert units.of_span(Span(severity="minor")) == (len(units), len(units))
+    assert units.characters(len(units), len(units)) is None
 
 
 def test_what_is_submitted_again_is_a_revision_and_a_reset_takes_back(tmp_path: Path) -> None:
@@ -259,6 +255,11 @@ def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
         ([line([{"A": response()}], user_id=" ")], "line 1: the line.user_id: .*blank"),
         ([line([{"A": response()}], [item(tgt={})])], "line 1: item 0.tgt"),
         ([line([{"A": response()}], [item(src="\0")])], "line 1: item 0.src: .*NUL"),
+        ([line([{"A": response()}], [item(ref="\ud800")])], "line 1: item 0.ref: .*surrogate"),
+        (
+            [line([{"A": response() | {"error_spans": [MARK | {"severity": "minor", "category": "a\0"}]}}])],
+            "line 1: annotation 0.A.error_spans.0.category: .*NUL",
+        ),
         ([line([{"A": response()}]) | {"item": None}], "line 1: it has no items"),
         ([line([{"A": response()}], actions=[action(1e300, "load")])], "line 1: actions: found the time"),
         (

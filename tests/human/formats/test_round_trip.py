@@ -20,7 +20,7 @@ from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.formats.ratings import RatingRow, rows_of
+from creamtea.human.formats.rating_rows import RatingRow, rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.store.database import Database

@@ -17,8 +17,8 @@ from whole_campaign import everything
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
+from creamtea.human.formats.csv_jsonl import read_folder, read_ratings
 from creamtea.human.formats.exchange import find_format
-from creamtea.human.formats.own import read_folder, read_ratings
 from creamtea.human.formats.record import Content
 
 ODD = "oddity"

@@ -56,6 +56,7 @@ from creamtea.human.formats.base import (
     Written,
     counts,
     first_line,
+    first_places,
     known_keys,
     repeats,
 )
@@ -70,7 +71,7 @@ from creamtea.human.formats.columns import (
     text_lines,
 )
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.ratings import Evidence, GivenRating, Numbering, made_elsewhere
+from creamtea.human.formats.rating_rows import Evidence, GivenRating, Numbering, made_elsewhere
 from creamtea.human.formats.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -372,8 +373,10 @@ def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any =
             )
         place = {"start": start_i, "end": end_i}
     prefilled = {"prefilled": True} if error_type is _NO_TYPE else {}
-    names = () if error_type is _NO_TYPE or error_type is None else error_type
-    category = [names] if isinstance(names, str) else list(names)
+    names = [] if error_type is _NO_TYPE or error_type is None else error_type
+    if not isinstance(names, list | str):
+        raise TypeError
+    category = [names] if isinstance(names, str) else names
     return {**place, "severity": severity, "category": category, **prefilled}
 
 
@@ -461,11 +464,14 @@ def read_statistics(path: Path) -> dict[str, RaterStatistics]:
     for values in (words[at : at + 3] for at in range(0, len(words), 3)):
         try:
             name, mean, deviation = values
-            found[name] = RaterStatistics(float(mean), float(deviation.replace("NA", "nan")))
+            known = RaterStatistics(float(mean), float(deviation.replace("NA", "nan")))
         except ValueError:
             raise InputError(
                 f"{path.name}: found {' '.join(values)[:60]!r}; allowed: a rater, the mean and the deviation"
             ) from None
+        if repr(found.get(name, known)) != repr(known):  # of which NaN is one
+            raise InputError(f"{path.name}: found two means and deviations of {name!r}; allowed: one")
+        found[name] = known
     return found
 
 
@@ -688,8 +694,8 @@ class _Texts:
 
     def _anew(self) -> Numbering[Segment]:
         """Without a file that says what lines a document has: a document after the other, as they appear."""
-        documents = list(dict.fromkeys(rating.document for rating in self._file.ratings))
-        ordered = sorted(self._segments, key=lambda key: (documents.index(key[0]), key[1]))
+        documents = first_places(rating.document for rating in self._file.ratings)
+        ordered = sorted(self._segments, key=lambda key: (documents[key[0]], key[1]))
         many = len({name for name, _ in ordered}) > 1
         if self._size is not None and (many or self._size[1] != len(ordered)):
             raise InputError(

@@ -7,7 +7,7 @@ it reads and writes them (docs/extending.md has an example).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -53,6 +53,11 @@ def known_keys(
     """The values of the known keys; `left` counts the others by name."""
     left.update(f"values of {str(key)[:60]!r} in {where}" for key in written if key not in known)
     return {key: value for key, value in written.items() if key in known}
+
+
+def first_places(names: Iterable[str]) -> dict[str, int]:
+    """Number the different names in the order in which they appear."""
+    return {name: place for place, name in enumerate(dict.fromkeys(names))}
 
 
 def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:

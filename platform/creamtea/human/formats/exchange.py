@@ -17,13 +17,13 @@ from creamtea.errors import InputError
 from creamtea.files import new_folder, write_texts
 from creamtea.human.formats.appraise import Appraise
 from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
-from creamtea.human.formats.columns import read_text
+from creamtea.human.formats.columns import checked_name, read_text
+from creamtea.human.formats.csv_jsonl import RATERS_FILE, CampaignExport
 from creamtea.human.formats.losses import look_alikes, repeats_kept
 from creamtea.human.formats.mqm_tsv import MqmTsv
 from creamtea.human.formats.mt_metrics_eval import MtMetricsEval
-from creamtea.human.formats.own import RATERS_FILE, Own
 from creamtea.human.formats.pearmut import Pearmut
-from creamtea.human.formats.ratings import error_notices
+from creamtea.human.formats.rating_rows import error_notices
 from creamtea.human.formats.record import FOLDER, AnswerContent, Content, ItemContent, named
 from creamtea.human.formats.storing import (
     Imported,
@@ -53,7 +53,7 @@ from creamtea.wording import file_name, option
 BUILT_IN: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Own("csv", "CSV"), Own("jsonl", "JSON Lines")),
+        *(CampaignExport("csv", "CSV"), CampaignExport("jsonl", "JSON Lines")),
         *(Appraise(), MqmTsv(), MtMetricsEval(), Pearmut()),
     )
 }
@@ -114,7 +114,7 @@ def export_campaign(
         if found.of_test_set:
             content = replace(content, whole=whole_test_set(database, content))
         files, not_kept = found.write(content, path)
-        if isinstance(found, Own):
+        if isinstance(found, CampaignExport):
             files += _write_answers(database, name, path)
         if found.has_media:
             files += write_media(content, store, path / FOLDER)
@@ -164,6 +164,7 @@ def import_campaign(
     """
     found = find_format(kind)
     _check_options(found, facts)
+    _check_names(facts)
     _ = facts.pair  # InputError for one language without the other
     with database.session() as session:
         now = database.now(session)
@@ -186,6 +187,20 @@ def import_campaign(
     keep_media(media, store)
     sizes = {digest: file.size for digest, file in media.items()}
     return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, sizes)
+
+
+def _check_names(facts: ImportFacts) -> None:
+    """InputError for a name that no campaign can have: an export of it could not be read."""
+    for name in ("name", "test_set", "source_language", "target_language"):
+        value, about = getattr(facts, name), name.replace("_", "-")
+        try:
+            checked_name("-" if value is None else value)
+        except ValueError as error:
+            what = "name of the campaign" if name == "name" else option(about)
+            why = f", {error}" if str(error) else ""
+            raise InputError(
+                f"{what}: found {value[:60]!r}{why}; allowed: text that is not blank", about=about
+            ) from None
 
 
 def _check_options(chosen: Format, facts: ImportFacts) -> None:

@@ -36,11 +36,12 @@ from creamtea.human.formats.base import (
     Written,
     counts,
     first_line,
+    first_places,
     repeats,
 )
 from creamtea.human.formats.columns import Place, checked_name, checked_text, checked_whole, read_text
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.ratings import GivenRating, Numbering, made_elsewhere
+from creamtea.human.formats.rating_rows import GivenRating, Numbering, made_elsewhere
 from creamtea.human.formats.record import Content, CountedScore, ItemContent, first_opinions
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.wording import counted, option
@@ -107,8 +108,8 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
     if len({segment for *_, segment in keys}) == len(keys):
         numbering = Numbering.of_numbers({key: key[2] for key in keys}, MQM)
     else:
-        documents = list(dict.fromkeys(document for document, *_ in keys))
-        ordered = sorted(parts, key=lambda part: (documents.index(part[0]), _as_number(part[1])))
+        documents = first_places(document for document, *_ in keys)
+        ordered = sorted(parts, key=lambda part: (documents[part[0]], _as_number(part[1])))
         indices = {part: index for index, part in enumerate(ordered)}
         renumbered = len(parts) if len(documents) > 1 else 0
         numbering = Numbering({key: indices[key[:2]] for key in keys}, renumbered)

@@ -26,8 +26,8 @@ Segment scores do not say who gave them: they become the ratings of one rater, n
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +54,7 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import Place, checked_name, checked_text, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
-from creamtea.human.formats.ratings import Evidence, GivenRating, made_elsewhere
+from creamtea.human.formats.rating_rows import Evidence, GivenRating, made_elsewhere
 from creamtea.human.formats.record import (
     Content,
     CountedScore,
@@ -525,11 +525,13 @@ def _span(
     `score`: what the error costs. InputError for a cost that no error can have.
     """
     number = isinstance(score, int | float) and not isinstance(score, bool)
-    if score is not None and not (number and 0 <= score < math.inf):
+    if score is not None and not (number and 0 <= score <= sys.float_info.max):
         raise InputError(
             f"{at}: score of an error: found {str(score)[:60]}; allowed: what it costs, 0 or more"
         )
-    place = {} if start == end else {"start": start, "end": end - 1}
+    if not isinstance(is_source_error, bool):
+        raise TypeError
+    place = {} if end - start == 0 else {"start": start, "end": end - 1}
     source = {"in_source": True} if is_source_error else {}
     names = category.split("/") if category else []
     severe = {"severity": severity or "undecided", "category": names}

@@ -13,9 +13,9 @@ version 1.1.6 those of the document `item_i`. `item_i` is a number, or `welcome_
 `data_welcome` and so on.
 
 Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`); special tokens,
-`[missing]` is the first, come behind the text. Before version 1.1.5 line feeds were not counted, and a file
-does not say by which version it is: but a place on a line feed, which nobody can click on, tells the old
-count. Errors that are there before an annotator begins are `error_spans` of the item.
+`[missing]` is the first, come behind the text. Before version 1.1.5 line feeds were not counted, and answers
+do not say by which version they are: the places that this concerns are counted. Errors that are there before
+an annotator begins are `error_spans` of the item.
 
 `validation` by system makes an item practice (in `data_welcome`, or `skippable`) or a check: a range for the
 `score`, `error_spans` that must be marked (with ranges for their places), `score_greaterthan` another
@@ -56,7 +56,7 @@ from creamtea.human.formats.base import (
 from creamtea.human.formats.columns import Place, read_text
 from creamtea.human.formats.losses import category_of, not_held, written_category
 from creamtea.human.formats.pearmut_media import TAGS, Assets, assets, assets_of, shown_source
-from creamtea.human.formats.ratings import Evidence, GivenRating, checked_items, made_elsewhere
+from creamtea.human.formats.rating_rows import Evidence, GivenRating, checked_items, made_elsewhere
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
@@ -118,10 +118,7 @@ class Pearmut(Format):
         left: Counter[str] = Counter()
         documents = [*_of_campaign(campaign, beside), *_of_answers(file, campaign, left)]
         read = _Import(protocol, now, files, documents)
-        counts_line_feeds = campaign is not None and campaign.info.special_tokens is not None
-        if read.on_line_feeds and not counts_line_feeds:
-            read = _Import(protocol, now, files, documents, without="\n")
-        elif not counts_line_feeds:
+        if campaign is None or campaign.info.special_tokens is None:
             read.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
                 read.behind_line_feeds
             )
@@ -205,7 +202,7 @@ class PearmutSpan(_Loose):
     start_i: int
     end_i: int
     severity: str | None = None
-    category: str | None = None
+    category: Text | None = None
 
 
 class PearmutExpected(_Loose):
@@ -226,7 +223,7 @@ class Validation(_Loose):
 
 class PearmutItem(_Loose):
     src: Text = ""
-    ref: str | None = None
+    ref: Text | None = None
     tgt: Annotated[dict[Name, Text], Field(min_length=1)]
     item_id: str | int | None = None
     error_spans: Annotated[dict[str, list[PearmutSpan]], NO_LIST] = {}
@@ -472,24 +469,15 @@ PASSED = "answers to practice and checks that any answer passes"
 
 
 class _Import:
-    """Items and ratings of documents. `left` counts what is not kept.
-
-    `without`: characters that places do not count. `on_line_feeds` counts places at which nobody can click,
-    but in a version that did not count line feeds; `behind_line_feeds` those that depend on the version.
-    """
+    """Items and ratings of documents. `left` counts what is not kept."""
 
     def __init__(
-        self,
-        protocol: Protocol,
-        now: datetime,
-        files: Assets,
-        documents: Sequence[_Document],
-        without: str = "",
+        self, protocol: Protocol, now: datetime, files: Assets, documents: Sequence[_Document]
     ) -> None:
-        self.protocol, self.now, self.files, self.without = protocol, now, files, without
+        self.protocol, self.now, self.files = protocol, now, files
         self.left: Counter[str] = Counter()
         self.evidence: Counter[str] = Counter()  # of the protocol
-        self.on_line_feeds = self.behind_line_feeds = 0
+        self.behind_line_feeds = 0  # places of errors that are others before version 1.1.5
         self._items: list[tuple[Place, ItemContent]] = []
         self._positions: dict[ItemKey, int | None] = {}  # None: a check that any answer passes
         self._ratings: list[GivenRating] = []
@@ -619,9 +607,7 @@ class _Import:
             self.left["pre-filled errors"] += sum(map(len, prefilled.values()))
             return None
         found = {
-            system: [
-                self._span(f"{place}: {system}", Units(outputs[system], self.without), span) for span in spans
-            ]
+            system: [self._span(f"{place}: {system}", Units(outputs[system]), span) for span in spans]
             for system, spans in prefilled.items()
         }
         return found or None
@@ -705,8 +691,12 @@ class _Import:
             self.left["marked errors"] += len(response.error_spans)
             return None
         output = pearmut.tgt[system]
-        units = Units(output, self.without)
-        self._look_for_line_feeds(output, response.error_spans)
+        units = Units(output)
+        if "\n" in output:
+            _, line_feed = units.of_span(Span(start=0, end=output.index("\n"), severity="minor"))
+            self.behind_line_feeds += sum(
+                place > line_feed for span in response.error_spans for place in (span.start_i, span.end_i)
+            )
         proposals = [] if item.proposals is None else list(enumerate(pearmut.error_spans.get(system, [])))
         spans = []
         for span in response.error_spans:
@@ -723,15 +713,6 @@ class _Import:
             )
             return {"spans": spans}
         return {"score": response.score, "spans": spans}
-
-    def _look_for_line_feeds(self, output: str, spans: Sequence[PearmutSpan]) -> None:
-        if "\n" not in output:
-            return
-        units = CodeUnits(output)
-        first = units.units(output.index("\n"), output.index("\n"))
-        for place in (place for span in spans for place in (span.start_i, span.end_i)):
-            self.behind_line_feeds += first is not None and place > first[0]
-            self.on_line_feeds += 0 <= place < len(units) and output[units.character(place)] == "\n"
 
     # ------------------------------------------------------------ the campaign
 

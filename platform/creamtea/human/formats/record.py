@@ -271,13 +271,16 @@ def _known_lines(content: Content) -> list[TestLine]:
             None,
             tuple(outputs.get((index, system)) for system in content.systems),
         )
-        for index, document in zip(indices, _documents(content, indices), strict=True)
+        for index, document in zip(indices, document_names(content, indices), strict=True)
     ]
 
 
-def _documents(content: Content, indices: Sequence[int]) -> list[str]:
-    """A document for each segment. Items name the documents of what is rated; segments between two of one
-    document belong to it, and each other stretch is a document of its own: documents are contiguous."""
+def document_names(content: Content, indices: Sequence[int]) -> list[str]:
+    """Return the document of each segment.
+
+    Items name the documents of what is rated. Segments between two of one document belong to it, and each
+    other stretch is a document of its own: documents are contiguous.
+    """
     known = {item.segment: item.document for item in rating_items(content) if item.document}
     names = [known.get(index, "") for index in indices]
     if not any(names):

@@ -28,7 +28,7 @@ from creamtea.human.formats.record import (
     TestLine,
     TestSetMetric,
     WholeTestSet,
-    _documents,
+    document_names,
     known_test_set,
     named,
     rating_items,
@@ -309,7 +309,7 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
             return known_test_set(content)
         study = session.get_one(StudyRow, study_id)
         lines = read_lines(session, study, content.test_set, content.systems)
-        documents = _documents(content, [line.index for line in lines])
+        documents = document_names(content, [line.index for line in lines])
         test_lines = tuple(
             TestLine(line.index, document, line.source, line.reference, line.outputs)
             for line, document in zip(lines, documents, strict=True)

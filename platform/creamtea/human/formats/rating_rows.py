@@ -47,7 +47,7 @@ from creamtea.human.protocols.scale import exact
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
 from creamtea.human.protocols.taxonomy import is_published
 from creamtea.languages import UNKNOWN
-from creamtea.store.rows import from_row
+from creamtea.store.rows import check_json, from_row
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 
@@ -322,6 +322,11 @@ def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
             )
         answer = step if given.payload is None else given.payload
         scored = None if answer is None else protocol.read_answer(answer, given.output)
+        if scored is not None:
+            try:
+                check_json(scored.payload)
+            except ValueError as error:
+                raise ValueError(f"found a text {error}; allowed: text that can be stored") from None
         if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways
             given = replace(given, payload=scored.payload)
     except ValueError as error:

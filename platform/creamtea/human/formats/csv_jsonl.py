@@ -47,7 +47,7 @@ from creamtea.human.formats.columns import (
     read_json,
     read_records,
 )
-from creamtea.human.formats.ratings import (
+from creamtea.human.formats.rating_rows import (
     COLUMNS,
     OF_ITEM,
     GivenRating,
@@ -64,21 +64,16 @@ from creamtea.wording import file_name, option
 RATERS_FILE = "raters.csv"  # what raters said of themselves
 VERSION = "creamtea campaign 3"  # raised with every change of a column
 
-_ADDED_TO_3 = (
-    *("page", "references", "media", "chance", "drawn", "output_chances", "output_drawn", "block"),
-    *("document_step", "proposals"),
+VERSION_0_1 = "creamtea campaign 1"  # as creamtea 0.1.0 wrote it, without these columns of either file
+NOT_IN_0_1 = (
+    *("payload", "warned", "page", "references", "media", "chance", "drawn", "output_chances"),
+    *("output_drawn", "block", "document_step", "proposals"),
 )
-
-# the columns of either file that each does not have
-EARLIER_FORMATS = {
-    "creamtea campaign 1": ("payload", "warned", *_ADDED_TO_3),
-    "creamtea campaign 2": ("warned", *_ADDED_TO_3),
-}
 
 KINDS = ("csv", "jsonl")
 HEADER = columns_of(Content, leave_out=("raters", "items", "answers", "whole", "files"))
 RATER, ITEM = columns_of(RaterContent), columns_of(ItemContent)
-_READABLE = (VERSION, *EARLIER_FORMATS)
+_READABLE = (VERSION, VERSION_0_1)
 ReadableFormat = Annotated[str, allowed_values(lambda: _READABLE), f"one of {', '.join(_READABLE)}"]
 
 
@@ -111,7 +106,7 @@ def read_folder(path: Path, kind: str) -> Content:
             about="format",
         )
     _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
-    missing = EARLIER_FORMATS.get(sidecar.format, ())
+    missing = NOT_IN_0_1 if sidecar.format == VERSION_0_1 else ()
     items = _items(path / "items.jsonl", content, missing)
     content = replace(content, raters=_raters(sidecar.raters), items=items)
     required = [column for column in COLUMNS if column not in missing]
@@ -246,7 +241,7 @@ def _items_of_ratings(ratings: Sequence[GivenRating], systems: Sequence[str]) ->
     return checked_items(items, systems)
 
 
-class Own(Format):
+class CampaignExport(Format):
     """Everything of a campaign: a folder, or one file of ratings in its columns."""
 
     has_media = True
