@@ -22,6 +22,7 @@ from command_line import Run, runner
 from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 
+from creamtea.engine.executors.ray import NEEDED
 from creamtea.store.database import open_database
 from creamtea.store.tables import Event, Hypothesis, Metric, Point, Segment, StepFile, StepRow, StudyStep
 
@@ -145,6 +146,14 @@ def suspended_after(
     return workers[0]
 
 
+def ended(process: psutil.Process) -> bool:
+    """Return True if the process has ended, even if nothing on this machine reaps orphans."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Place:
     place = Place(tmp_path_factory.mktemp("undisturbed"))
@@ -166,9 +175,13 @@ def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tm
     place = Place(tmp_path)
     first = place.start("run", str(STUDY))
     worker = suspended_after(place.checkpoint, first)
+    descendants = psutil.Process(first.pid).children(recursive=True)
+    its_ray = [process for process in descendants if process.name() in NEEDED]
+    assert {process.name() for process in its_ray} == set(NEEDED)
     first.kill()  # the controller, and with it local Ray
     first.wait()
     worker.kill()  # suspended, it does not notice that its Ray has gone
+    wait_until(lambda: all(map(ended, its_ray)), what=lambda: f"for the end of {its_ray}")
 
     saved = place.checkpoint()
     second = place.start("run", str(STUDY))

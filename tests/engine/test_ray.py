@@ -1,19 +1,19 @@
-"""Local Ray: a study, lost workers, a cancel, a killed controller, a killed Ray."""
+"""Local Ray: a study, lost workers, a cancel, a killed Ray.
+
+A killed controller is in tests/e2e/test_whole_study.py.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
-from limits import START, wait_until
 from toy_controller import runtime_env
-from toy_steps import attempts, counts
+from toy_steps import counts
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine import state
@@ -34,12 +34,6 @@ def short_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 20)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "t" * 32)  # set by the executor otherwise, and then left behind
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")  # likewise; a Ray of our own overrides it
-
-
-def ray_processes(controller: int) -> list[psutil.Process]:
-    """Those of the Ray that a controller has started: others may run one on this machine, too."""
-    children = psutil.Process(controller).children(recursive=True)
-    return [process for process in children if process.name() in ("raylet", "gcs_server")]
 
 
 @pytest.mark.cluster
@@ -96,35 +90,7 @@ def test_a_study_on_local_ray(
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_after_kill_9_of_the_controller_ray_goes_and_the_rest_runs(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path
-) -> None:
-    study.add("done")
-    study.add("counting", "count", before=["done"], stop_at=3)
-    study.add("last", before=["counting"])
-    submission = study.submit(sqlite, store)
-    url = sqlite.url.render_as_string(hide_password=False)
-    command = [sys.executable, str(TOYS / "toy_controller.py"), url, store.root, "ray"]
-    process = subprocess.Popen([*command, str(submission.study_id)])
-    try:
-        wait_until(lambda: counts(log) == ["from 0", "at 3"], START)
-        its_ray = ray_processes(process.pid)
-    finally:
-        process.kill()
-        process.wait()
-    assert {process.name() for process in its_ray} == {"raylet", "gcs_server"}
-    wait_until(lambda: not any(process.is_running() for process in its_ray))
-    Controller(sqlite, store, RayExecutor("", runtime_env())).run(submission.study_id)
-    assert attempts(log) == ["done", "counting", "counting", "last"]
-    assert counts(log) == ["from 0", "at 3", "from 3"]
-    assert {(row.state, row.attempts) for row in study.rows(sqlite).values()} == {("succeeded", 1)}
-
-
-@pytest.mark.cluster
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", ray_executor.NEEDED)
 def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
-    victim: str,
     sqlite: Database,
     store: ArtefactStore,
     study: ToyStudy,
@@ -157,18 +123,26 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
             modes.update(
                 folder.stat().st_mode & 0o777 for folder in ray_executor.sessions_folder().parents[:1]
             )
-            [process] = [one for one in ray_processes(os.getpid()) if one.name() == victim]
-            process.kill()
+            [raylet] = [one for one in psutil.Process().children(recursive=True) if one.name() == "raylet"]
+            raylet.kill()
 
     Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
     [retried] = [event for event in events if isinstance(event, StepRetried)]
-    assert retried.error == f"Ray on this machine ended ({victim} with code -9); it is started again"
+    assert retried.error == "Ray on this machine ended (raylet with code -9); it is started again"
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert ports == {"127.0.0.1"}
     assert variables & {*secrets, "CREAMTEA_SCORERS"} == {"CREAMTEA_SCORERS"}
     assert os.environ["PGPASSWORD"] == "p", "the controller itself still has it"
     assert modes == {0o700}
     assert not list(ray_executor.sessions_folder().glob(f"session_*_{os.getpid()}"))
+
+
+def test_ray_has_ended_without_either_of_the_processes_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = [("log_monitor", 0), ("gcs_server", -9), ("raylet", 1)]
+    monkeypatch.setattr(ray_executor, "dead_processes", lambda: dead)
+    assert ray_executor.ended_processes() == "gcs_server with code -9, raylet with code 1"
+    dead[1:] = []
+    assert ray_executor.ended_processes() == ""
 
 
 def test_this_ray_has_the_limits_that_are_set() -> None:

@@ -1,4 +1,4 @@
-"""A hook of Ray's workers: groups that wait until their node is killed, or until there is room for more.
+"""A hook of Ray's workers: groups that decode wait until their node is killed, or until there is more room.
 
 Each wait happens once, and leaves a file that says so in the folder HELD_STEPS.
 """
@@ -16,8 +16,7 @@ from limits import ANSWER, wait_until
 
 TOGETHER = "together"  # the second of two workers waits to be killed
 ALONE = "alone"  # a worker alone waits for room
-HELD_UPDATE = 12  # of a training: there is a checkpoint by then, and the next one is behind it
-HELD_SENTENCES = 5  # of a decoding, that a worker has newly translated: one batch of four is saved
+HELD_SENTENCES = 5  # that a worker has newly translated: one batch of four is saved
 
 
 def environment(folder: Path) -> dict[str, object]:
@@ -33,33 +32,18 @@ def environment(folder: Path) -> dict[str, object]:
 
 
 def register() -> None:
-    """In a process of Ray: only those that run steps import torch."""
+    """Hold the steps of this process of Ray; only those that run steps import torch."""
     from creamtea.engine import runner
 
     load_module = runner.load_module
 
     def held_module(name: str, cpus: int) -> ModuleType:
         module = load_module(name, cpus)
-        if name.endswith(".train"):
-            hold_training()
-        elif name.endswith(".decode"):
+        if name.endswith(".decode"):
             hold_decoding(module)
         return module
 
     runner.load_module = held_module
-
-
-def hold_training() -> None:
-    from creamtea_workers.training.trainer import Trainer
-
-    update = Trainer.update
-
-    def held_update(self: Trainer, members: Any) -> None:
-        update(self, members)
-        if self.state.update == HELD_UPDATE:
-            hold(self.group.rank, self.group.size, self.has_more_room)
-
-    Trainer.update = held_update  # type: ignore[method-assign]
 
 
 def hold_decoding(decode: Any) -> None:
