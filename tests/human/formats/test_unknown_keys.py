@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn import START
-from whole_campaign import everything
+from whole_campaign import START, everything
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept

@@ -1,15 +1,16 @@
-"""Campaigns with unusual texts, and what of them a format must bring back, for property tests."""
+"""Campaigns with unusual texts and every part that a campaign has, for property tests."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
+from whole_campaign import MEDIA, START
 
 from creamtea.human.formats.record import (
     AnswerContent,
@@ -23,7 +24,6 @@ from creamtea.human.formats.record import (
 from creamtea.human.protocols import find_protocol
 from creamtea.store.tables import ItemKind
 
-START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 HOSTILE = (
     "",
     "=x",
@@ -50,6 +50,7 @@ CONTROLS = st.sampled_from(
 )
 REVISIONS = st.sampled_from([1, 1, 2])
 COMMENTS = st.sampled_from(["", "why\nnot"])
+ONE_OF_FOUR = st.sampled_from([True, False, False, False])
 TIMES = st.none() | st.integers(1, DAY_MS)
 
 
@@ -97,17 +98,33 @@ def contents(
     protocol: str,
     more: tuple[str, ...] = (),
     allowed: Callable[[str], bool] = any_name,
-    proposals: bool = False,
 ) -> Content:
-    """A campaign of one to three systems and raters with every part that a campaign has."""
+    """A campaign of one to three systems and raters; `more`: texts, `allowed`: names that a format holds."""
+
+    def maybe(value: Any, usual: Any) -> Any:
+        return value if draw(ONE_OF_FOUR) else usual
+
     systems, people, documents = (draw(some_names(more, allowed, most)) for most in (3, 3, 2))
     numbers = sorted(draw(NUMBERS))
     excluded = draw(st.sampled_from([None, *people[1:]]))
     raters = tuple(
-        RaterContent(pseudonym=name, created_at=START, excluded_at=START if name == excluded else None)
+        RaterContent(
+            pseudonym=name,
+            created_at=START,
+            excluded_at=START if name == excluded else None,
+            consented_at=maybe(START, None),
+            forgotten_at=maybe(START, None),
+        )
         for name in people
     )
     items: list[ItemContent] = []
+
+    def add(**fields: Any) -> None:
+        position = len(items)
+        beside = {"references": maybe(("das da",), ()), "media": maybe((MEDIA,), ())}
+        beside |= {"page": maybe(position, None), "chance": maybe(0.5, None)}
+        items.append(ItemContent(position=position, **beside, **fields))
+
     for at, segment in enumerate(numbers):
         source = draw(texts(more))
         document = documents[at * len(documents) // len(numbers)]
@@ -120,36 +137,38 @@ def contents(
                 "systems": shown,
                 "outputs": tuple(draw(texts(more)) for _ in shown),
             }
-            kind, weight, context = draw(KINDS), draw(WEIGHTS), draw(CONTEXTS)
-            items.append(ItemContent(position=len(items), kind=kind, weight=weight, context=context, **rated))
-            if proposals and find_protocol(protocol).marks_errors:
+            add(kind=draw(KINDS), weight=draw(WEIGHTS), context=draw(CONTEXTS), **rated)
+            if find_protocol(protocol).marks_errors:
                 items[-1] = dataclasses.replace(items[-1], proposals=draw(_proposed(items[-1])))
             again = draw(CONTROLS)
-            if again is not None:
-                control = ItemKind(again).is_control
-                if ItemKind(again).is_written:  # its outputs are of no system: the first ones stand in
-                    own = {"systems": tuple(systems[: len(shown)]), "segment": -1, "document": ""}
-                    said: dict[str, Any] = {"steps": {}, "spans": {}, "above": [], "warning": "read"}
-                    if protocol == "mqm":  # whose scores follow from the errors
-                        said["spans"] = {"0": [{"severity": "minor"}]}
-                    else:
-                        said["steps"] = {"0": [1, 20]}
-                    rated |= {**own, "guidance": said, "weight": 0.0}
-                items.append(
-                    ItemContent(
-                        position=len(items),
-                        kind=again,
-                        original=len(items) - 1 if control else None,
-                        degraded=shown[0] if again == "bad-reference" else None,
-                        **rated,
-                    )
-                )
+            if again is None:
+                continue
+            rated["original"] = len(items) - 1 if ItemKind(again).is_control else None
+            rated["degraded"] = shown[0] if again == "bad-reference" else None
+            if ItemKind(again).is_written:  # its outputs are of no system: the first ones stand in
+                said: dict[str, Any] = {"steps": {}, "spans": {}, "above": [], "warning": "read"}
+                if protocol == "mqm":  # whose scores follow from the errors
+                    said["spans"] = {"0": [{"severity": "minor"}]}
+                else:
+                    said["steps"] = {"0": [1, 20]}
+                own = {"systems": tuple(systems[: len(shown)]), "segment": -1, "document": ""}
+                rated |= {**own, "guidance": said, "weight": 0.0}
+            add(kind=again, **rated)
     answers = [
         draw(_answers(protocol, item, name))
         for item in items
         for name in people
         if draw(st.integers(0, 3)) > 0
     ]
+    planned = {
+        "wmt": draw(st.sampled_from([None, "usual", "crowd", "da-sqm", "esa"])),
+        "baseline": maybe(systems[-1], None),
+        "delta": maybe(3.0, None),
+        "first_segment": maybe(0, None),
+        "references": maybe([systems[0]], None),
+        "domains": maybe({item.document: "news" for item in items if item.segment >= 0}, None),
+        "consent": maybe("yes", None),
+    }
     return Content(
         name="drawn",
         test_set="test",
@@ -157,10 +176,13 @@ def contents(
         systems=tuple(systems),
         source_language="en",
         target_language="de",
-        ratings_per_item=1,
-        instructions="# Rate",
+        ratings_per_item=maybe(2, 1),
+        seed=maybe(7, 0),
+        instructions=maybe("# Rate", ""),
+        settings={name: value for name, value in planned.items() if value is not None},
+        registered=maybe({"digest": "x"}, None),
         created_at=START,
-        launched_at=START,
+        launched_at=maybe(START + timedelta(days=1), START),
         closed_at=START,
         raters=raters,
         items=tuple(items),
@@ -187,10 +209,18 @@ def _answers(draw: st.DrawFn, protocol: str, item: ItemContent, rater: str) -> A
         assigned_at=end - timedelta(microseconds=draw(st.integers(0, 10**9))),
         submitted_at=None if skipped else end,
         skipped_at=end if skipped else None,
+        skip_reason=draw(st.sampled_from(["", "no idea"])) if skipped else "",
         comment=draw(COMMENTS),
+        warned=2 if draw(ONE_OF_FOUR) else 0,
         active_ms=None if skipped else draw(TIMES),
         scores=tuple(
-            ScoreContent(system=system, revision=number, at=end, **draw(_scored(protocol, item, system)))
+            ScoreContent(
+                system=system,
+                revision=number,
+                at=end,
+                document_step=4 if draw(ONE_OF_FOUR) else None,
+                **draw(_scored(protocol, item, system)),
+            )
             for number in range(1, revisions + 1)
             for system in item.systems
         ),
@@ -203,6 +233,8 @@ def _scored(draw: st.DrawFn, protocol: str, item: ItemContent, system: str) -> d
     answer: Any = draw(st.integers(0, 100))
     if found.marks_errors:
         marked = draw(st.lists(spans(item.source, output), max_size=3))
+        if marked and system in (item.proposals or {}):
+            marked[0]["proposed"] = 0
         answer = {"spans": marked} if protocol == "mqm" else {"score": answer, "spans": marked}
     scored = found.read_answer(answer, output)
     return {"step": scored.step, "payload": scored.payload}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import media_files as samples
-from drawn import START
 
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.taxonomy import GOOGLE
 
+START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 SPANS = [
     {
         "start": 0,

@@ -1,0 +1,685 @@
+"""Out into each format and in again: every part of a campaign comes back as it was, or the table of losses names
+what does not. Then through the database: export, import, and export again."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from drawn import LINES, contents, rows, sorted_rows, with_payloads
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
+from rated import NAMES, SYSTEMS, Rated, everything
+from small_campaigns import add_rater, make_campaign, work_for
+from sqlalchemy import select
+from whole_campaign import MEDIA, PICTURE, START
+
+from creamtea.errors import InputError
+from creamtea.human import rating as assignment
+from creamtea.human.formats.base import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.losses import PARTS, category_of, not_held, sanitised, written_category
+from creamtea.human.formats.pearmut_media import TAGS
+from creamtea.human.formats.rating_rows import RatingRow, rows_of
+from creamtea.human.formats.record import (
+    WITH_CONTROLS,
+    AnswerContent,
+    Content,
+    ItemContent,
+    RaterContent,
+    ScoreContent,
+    counted_scores,
+    first_opinions,
+    known_test_set,
+)
+from creamtea.human.formats.storing import collect
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.store.database import Database
+from creamtea.store.tables import CONTROL_KINDS, WRITTEN_KINDS, AuditEvent, Campaign, ItemKind, Rater, Rating
+
+_folders = itertools.count(1)
+FILES = {APPRAISE: "scores.csv", MQM: "mqm.tsv"}
+# what takes whole ratings or items away, with all that is theirs
+RATINGS = (
+    "repeats and bad references",
+    "second opinions",
+    "single ratings",
+    "earlier revisions",
+    "equal outputs",
+    "ratings of excluded",
+    "skipped items",
+    "items that nobody rated",
+    "practice items",
+)
+# field → the beginnings of the parts that say of its loss; whoever adds a field says here what tells of it
+TOLD: dict[type, dict[str, tuple[str, ...]]] = {
+    Content: {
+        "name": (),
+        "study": ("other settings",),
+        "test_set": ("name of the test set",),
+        "protocol": ("protocol",),
+        "systems": ("items that nobody rated", "white space and slashes", "order of systems"),
+        "source_language": ("languages",),
+        "target_language": ("languages",),
+        "ratings_per_item": ("seed",),
+        "seed": ("seed",),
+        "instructions": ("instructions",),
+        "settings": (),  # one by one: SETTINGS
+        "state": (),  # an import is closed
+        "registered": ("registered plan",),
+        "created_at": ("moments",),
+        "launched_at": ("moments",),
+        "closed_at": ("moments",),
+        "raters": (),  # the fields of RaterContent, and so on
+        "items": (),
+        "answers": (),
+        "whole": (),  # what an export or an import adds
+        "files": (),
+    },
+    RaterContent: {
+        "pseudonym": ("raters without", "white space and slashes"),
+        "created_at": ("moments", "raters without"),
+        "consented_at": ("consents", "raters without"),
+        "excluded_at": ("ratings of excluded", "raters without"),
+        "forgotten_at": ("consents", "raters without"),
+    },
+    ItemContent: {
+        "position": ("numbers of items",),
+        "page": ("pages",),
+        "kind": ("items drawn at random",),
+        "segment": ("numbers of segments",),
+        "document": ("white space and slashes", "numbers of segments and names of documents"),
+        "source": ("sources",),
+        "context": ("contexts",),
+        "references": ("references",),  # of Pearmut, those after the first
+        "media": ("files",),
+        "systems": ("white space and slashes",),
+        "outputs": ("outputs",),
+        "weight": ("weights",),
+        "chance": ("chances",),
+        "drawn": ("chances",),
+        "output_chances": ("chances",),
+        "output_drawn": ("chances",),
+        "block": ("systems that were drawn",),
+        "original": ("numbers of items",),
+        "degraded": (),
+        "guidance": ("what practice and checks expect",),
+        "proposals": ("errors that were marked beforehand",),
+    },
+    AnswerContent: {
+        "item": ("numbers of items",),
+        "rater": ("white space and slashes",),
+        "order": ("orders",),
+        "assigned_at": ("timestamps of items",),
+        "submitted_at": ("timestamps of ratings",),
+        "skipped_at": (),
+        "skip_reason": (),
+        "comment": ("comments",),
+        "active_ms": ("times",),
+        "warned": ("wrong answers",),
+        "scores": (),
+    },
+    ScoreContent: {
+        "system": ("white space and slashes",),
+        "revision": (),
+        "step": ("protocol (", "costs"),
+        "at": ("timestamps of ratings",),
+        "payload": ("protocol (", "positions", "categories", "costs", "proposals that"),
+        "document_step": ("scores of whole documents",),
+    },
+}
+# by their own fields, closed, or not of the campaign
+NOT_COMPARED = ("settings", "raters", "items", "answers", "scores", "state", "whole", "files")
+SETTINGS = {
+    "baseline": ("baseline",),
+    "delta": ("baseline",),
+    "wmt": ("rule of WMT",),
+    "taxonomy": ("taxonomy",),
+    "domains": ("domains", "name of the test set beside domains"),
+    "first_segment": ("numbers of segments that begin",),
+    "references": ("which systems",),
+}
+USUAL = {"wmt": "usual", "first_segment": 1, "references": [], "domains": {}}  # where nothing is set
+
+
+@pytest.mark.parametrize("part", TOLD)
+def test_every_field_is_there(part: type) -> None:
+    assert [field.name for field in dataclasses.fields(part)] == list(TOLD[part])
+
+
+def multiset(values: Iterable[Any]) -> Counter[str]:
+    return Counter(map(repr, values))
+
+
+def sorted_keys(value: Any) -> Any:
+    """Without an order of keys; a member of an enumeration is its text."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return sorted((key, sorted_keys(inner)) for key, inner in value.items())
+    return [sorted_keys(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def values_of(content: Content) -> dict[tuple[str, str], Counter[str]]:
+    """Each field's values over the ratings that count: of (class, field)."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    rated = list(counted_scores(content, WITH_CONTROLS))
+    for part, objects in {
+        Content: [content],
+        RaterContent: content.raters,
+        ItemContent: [counted.item for counted in rated],
+        AnswerContent: [counted.answer for counted in rated],
+        ScoreContent: [counted.score for counted in rated],
+    }.items():
+        for field in TOLD[part]:
+            values = [sorted_keys(getattr(each, field)) for each in objects]
+            found[part.__name__, field] = values
+    return {key: multiset(values) for key, values in found.items()}
+
+
+def assert_named(before: Content, after: Content, kind: str) -> None:
+    """Of each field that differs, the table of losses says so."""
+    named = [part.what for part in not_held(before, kind)]
+    lost = [name for name in named if name.startswith(RATINGS)]
+    earlier, later = values_of(before), values_of(after)
+    unnamed = []
+    for part, fields in TOLD.items():
+        for field, words in fields.items():
+            key = part.__name__, field
+            if field not in NOT_COMPARED and earlier[key] != later[key]:
+                explained = any(name.startswith(words) for name in named) if words else False
+                if not explained and not (lost and part is not Content):
+                    unnamed.append(key)
+    for name in {**before.settings, **SETTINGS}:
+        words = SETTINGS.get(name, ("other settings",))
+        value, found = (content.settings.get(name, USUAL.get(name)) for content in (before, after))
+        if found != value and not any(what.startswith(words) for what in named):
+            unnamed.append(("settings", name))
+    assert unnamed == []
+
+
+# an import makes its own
+ALWAYS = (
+    "instructions",
+    "rule of WMT",
+    "protocol",
+    "name of",
+    "languages",
+    "single ratings",
+    "timestamps of ratings",
+    "timestamps of items",
+    "numbers of items",
+    "seed",
+    "moments",
+    "order of systems",
+    "numbers of segments and names",
+    "times on an item beyond",
+    "what practice and checks expect",
+    "proposals that errors came from",
+)
+
+
+def assert_lost(after: Content, kind: str) -> None:
+    """What the table says that the format does not hold is not there."""
+    for part in PARTS:
+        if kind in part.without and not part.what.startswith(ALWAYS):
+            assert part.count(after) == 0, part.what
+
+
+# ---------------------------------------------------------------- what exactly comes back
+
+Said = set[str]  # what the import says that it does not keep
+OF_ERRORS = ("rater", "system", "segment", "document", "source", "output", "payload")
+
+
+def holds_everything(before: Content, after: Content, said: Said) -> None:
+    ordered = sorted(before.answers, key=lambda answer: (answer.item, answer.rater))
+    assert after == dataclasses.replace(before, answers=tuple(ordered))
+    assert said == set()
+
+
+def appraise(before: Content, after: Content, said: Said) -> None:
+    assume(not any("sent twice" in what for what in said))  # ratings that differ in their end alone
+    assert said == set()
+    columns = (
+        "rater",
+        "system",
+        "segment",
+        "document",
+        "kind",
+        "step",
+        "payload",
+        "active_ms",
+        "submitted_at",
+    )
+    kept = changed(before, in_appraises_units)
+    assert rows(after, columns, kinds=WITH_CONTROLS) == rows(kept, columns, kinds=WITH_CONTROLS)
+
+
+def mqm(before: Content, after: Content, said: Said) -> None:
+    assert said <= {"numbers of segments within documents"}  # of documents that are rated in part
+    assert rows(after, OF_ERRORS) == rows(only_first_opinions(changed(before, category_joined)), OF_ERRORS)
+
+
+def mt_metrics_eval(before: Content, after: Content, said: Said) -> None:
+    """Errors of MQM have their raters; other scores are the means over raters, of whom each has one vote."""
+    whole = known_test_set(before)
+    numbers = {line.index: at for at, line in enumerate(whole.lines)}
+    assert [line.outputs for line in known_test_set(after).lines] == [
+        tuple(line.outputs[before.systems.index(system)] for system in after.systems) for line in whole.lines
+    ]
+    if before.protocol == "mqm":
+        first = only_first_opinions(changed(before, category_joined))
+        expected = [row | {"segment": numbers[row["segment"]]} for row in rows(first, OF_ERRORS)]
+        assert rows(after, OF_ERRORS) == sorted_rows(expected)
+        return
+    steps: dict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for each in counted_scores(before):
+        steps[numbers[each.item.segment], each.score.system][each.answer.rater].append(each.score.step)
+    assert {
+        (each.item.segment, each.score.system): float((each.score.payload or {})["score"])
+        for each in counted_scores(after)
+    } == {cell: pytest.approx(fmean(map(fmean, raters.values()))) for cell, raters in steps.items()}
+    assert {person.pseudonym for person in after.raters} == {before.protocol}
+
+
+def pearmut(before: Content, after: Content, said: Said) -> None:
+    assert said <= {"actions (their times are kept)"}
+    columns = ("rater", "system", "kind", "source", "output", "step", "payload", "comment", "order")
+    # a mark at the place of a proposal is taken to come from it
+    kept, found = changed(before, in_pearmuts_words), changed(after, lambda span, item, output: span)
+    expected, imported = (rows(content, columns, kinds=tuple(ItemKind)) for content in (kept, found))
+    for row in (*expected, *imported):
+        if row["kind"] in WRITTEN_KINDS:  # whatever systems come first stand in
+            del row["system"], row["order"]
+    assert sorted_rows(imported) == sorted_rows(expected)
+    texts = [
+        sorted(
+            (item.source, item.outputs, json.dumps(item.proposals, sort_keys=True))
+            for item in content.items
+            if item.segment >= 0
+        )
+        for content in (before, after)
+    ]
+    assert texts[0] == texts[1]
+
+
+COMES_BACK: dict[str, Callable[[Content, Content, Said], None]] = {
+    "csv": holds_everything,
+    "jsonl": holds_everything,
+    APPRAISE: appraise,
+    MQM: mqm,
+    MT_METRICS_EVAL: mt_metrics_eval,
+    PEARMUT: pearmut,
+}
+
+
+def changed(
+    content: Content, change: Callable[[dict[str, Any], ItemContent, str], dict[str, Any]]
+) -> Content:
+    """The campaign with each marked error as the format has it; which proposal it came from is not kept."""
+    if not find_protocol(content.protocol).marks_errors:
+        return content
+
+    def of(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+        return change({name: value for name, value in span.items() if name != "proposed"}, item, output)
+
+    return with_payloads(content, of)
+
+
+def category_joined(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+    return span | ({"category": "/".join(span["category"]).split("/")} if "category" in span else {})
+
+
+def in_pearmuts_words(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+    if "category" in span:
+        span["category"] = category_of(written_category(span["category"]))
+    if span.pop("in_source", False):
+        del span["start"], span["end"]
+    return span
+
+
+ZS = "".join(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x2029, 0x202F, 0x205F, 0x3000)))
+
+
+def in_appraises_units(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+    """No outputs come back: places stay as Appraise counts, in UTF-16, without outer white space."""
+    in_source, start, end = (span.pop(name, None) for name in ("in_source", "start", "end"))
+    trimmed = output.strip(" \t\n\r\f\v\u2028\ufeff" + ZS)
+    margin = output.index(trimmed) if trimmed else len(output)
+    units = [at for at, character in enumerate(output) for _ in character.encode("utf-16-le")[::2]]
+    if start is not None and not in_source:
+        inside = range(max(start, margin), min(end, margin + len(trimmed) - 1) + 1)
+        if inside:
+            before = units.index(margin)
+            last = len(units) - 1 - units[::-1].index(inside[-1])
+            return span | {"start": units.index(inside[0]) - before, "end": last - before}
+    return span
+
+
+def of_one_opinion(content: Content) -> Content:
+    """Without controls and further items of a segment, which are revisions in Pearmut."""
+    firsts: dict[Any, ItemContent] = {}
+    for item in content.items:
+        key = item.position if item.segment < 0 else (item.segment, item.systems)
+        if item.kind not in CONTROL_KINDS:
+            firsts.setdefault(key, item)
+    kept = {item.position for item in firsts.values()}
+    answers = tuple(answer for answer in content.answers if answer.item in kept)
+    return dataclasses.replace(content, items=tuple(firsts.values()), answers=answers)
+
+
+def only_first_opinions(content: Content) -> Content:
+    kept = {(each.answer.item, each.answer.rater) for each in first_opinions(content)}
+    answers = tuple(answer for answer in content.answers if (answer.item, answer.rater) in kept)
+    return dataclasses.replace(content, answers=answers)
+
+
+def allowed(name: str) -> bool:
+    """What every format can hold; `test_losses` and `test_pearmut` have names that some refuse."""
+    return "#" not in name and not name.isdigit() and not set(name) & set('"<&') and "tutorial" not in name
+
+
+def a_word(name: str) -> bool:
+    return allowed(name) and sanitised(name) == name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        *((kind, protocol) for kind in ("csv", "jsonl") for protocol in ("da", "cesa", "mqm")),
+        *((APPRAISE, protocol) for protocol in ("da", "da-sqm", "esa", "mqm")),
+        (MQM, "mqm"),
+        *((MT_METRICS_EVAL, protocol) for protocol in ("da", "da-sqm", "esa", "mqm")),
+        *((PEARMUT, protocol) for protocol in ("da", "da-sqm", "esa", "cesa", "mqm")),
+    ],
+)
+@settings(max_examples=12, phases=[Phase.generate], suppress_health_check=FIXTURES_ARE_SHARED)
+@given(data=st.data())
+def test_what_goes_out_comes_back_or_is_named(
+    tmp_path: Path, kind: str, protocol: str, data: st.DataObject
+) -> None:
+    of_lines = kind in (MQM, MT_METRICS_EVAL)
+    names = a_word if kind == MT_METRICS_EVAL else allowed
+    before = data.draw(contents(protocol, () if of_lines else LINES, names))
+    if kind == PEARMUT and data.draw(st.booleans()):
+        before = of_one_opinion(before)
+    rated = list(counted_scores(before))
+    assume(rated)
+    assume(protocol != "esa" or any(each.score.step for each in rated))  # else the file fits MQM
+    # Hypothesis draws constants of the source, too, such as the tags that Pearmut's page would run
+    assume(not any(text.startswith(TAGS) for item in before.items for text in (item.source, *item.outputs)))
+    out = tmp_path / f"out-{next(_folders)}"
+    find_format(kind).write(before, out)
+    if find_format(kind).has_media:
+        (out / "media").mkdir()
+        (out / "media" / f"{MEDIA['digest']}.png").write_bytes(PICTURE)
+    told = ImportFacts("drawn", protocol if kind == APPRAISE else None)
+    after, not_kept = find_format(kind).read(out / FILES.get(kind, ""), told, START)
+    beside = (
+        "scores of documents, domains and systems",
+        "segment scores that are not what their errors cost",
+    )
+    assert_named(before, after, kind)
+    if kind == PEARMUT and before != of_one_opinion(before):
+        return  # further opinions come back as revisions, or as items if other errors were marked beforehand
+    COMES_BACK[kind](before, after, {part.what for part in not_kept} - {*beside})
+    assert_lost(after, kind)
+
+
+def test_a_rater_of_practice_alone_is_lost_where_practice_is(tmp_path: Path) -> None:
+    guidance = {"steps": {"0": [1, 20]}, "spans": {}, "above": [], "warning": "read"}
+    shown: dict[str, Any] = {"systems": ("=x",), "outputs": ("",)}
+    score = ScoreContent(system="=x", revision=1, step=0, at=START, payload=None)
+    before = Content(
+        name="drawn",
+        test_set="test",
+        protocol="da",
+        systems=("=x",),
+        source_language="en",
+        target_language="de",
+        ratings_per_item=1,
+        created_at=START,
+        launched_at=START,
+        closed_at=START,
+        raters=tuple(RaterContent(pseudonym=name, created_at=START) for name in ("=x", ":", ";")),
+        items=(
+            ItemContent(position=0, segment=0, **shown),
+            ItemContent(position=1, kind="tutorial", segment=-1, guidance=guidance, weight=0.0, **shown),
+            ItemContent(position=2, segment=1, **shown),
+        ),
+        answers=tuple(
+            AnswerContent(
+                item=item,
+                rater=rater,
+                order=(("=x",),),
+                assigned_at=START,
+                submitted_at=START,
+                scores=(score,),
+            )
+            for item, rater in ((0, "=x"), (0, ":"), (1, ";"))
+        ),
+    )
+    find_format("pearmut").write(before, tmp_path / "pearmut")
+    after, _ = find_format("pearmut").read(tmp_path / "pearmut", ImportFacts("drawn"), START)
+    assert {person.pseudonym for person in after.raters} == {"=x", ":", ";"}
+    assert_lost(after, PEARMUT)
+    for kind in (APPRAISE, MQM, MT_METRICS_EVAL):
+        found = [part for part in not_held(before, kind) if part.what.startswith("raters without")]
+        assert [part.count for part in found] == [1], kind
+
+
+@given(number=st.integers(0, 20).flatmap(lambda places: st.decimals(-1000, 1000, places=places)))
+def test_a_score_is_kept_as_it_was_written(number: Decimal) -> None:
+    protocol = find_protocol("scores")
+    scored = protocol.read_answer({"score": str(number)}, "")
+    assert protocol.value(scored.step, scored.payload) == Fraction(str(number))
+    assert abs(protocol.scale.value(scored.step) - Fraction(str(number))) <= Fraction(1, 2 * 10**6)
+
+
+# ---------------------------------------------------------------- through the database
+
+HOSTILE = [
+    "",
+    "=HYPERLINK(1)",
+    "'=x",
+    "مرحبا بالعالم",
+    "你好，世界",
+    "<script>alert(1)</script>",
+    "$x$ *a* :red:",
+    'quote " comma , semicolon ;',
+    "line\nline\rline\r\nline\u2028line\u0085line",
+    "\ttab\t",
+    "x" * 1000,
+    "\ufeff",
+]
+# the protocols whose answers are their scores; `test_post_edits_survive` has payloads
+SCORED = [
+    name
+    for name in protocol_names(rated_here=True)
+    if type(find_protocol(name)).read_answer is Protocol.read_answer
+]
+TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+def stored(database: Database, name: str) -> list[RatingRow]:
+    return list(rows_of(collect(database, name)))
+
+
+def moved(source: Database, target: Database, name: str, kind: str, folder: Path) -> Path:
+    """The folder of an export that was imported under the same name."""
+    path = folder / f"export-{next(_folders)}"
+    export_campaign(source, name, kind, path, "test")
+    import_campaign(target, path, kind, ImportFacts(name), "test")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("protocol", SCORED)
+def test_everything_of_a_campaign_survives(
+    database: Database, other: Database, tmp_path: Path, protocol: str, kind: str
+) -> None:
+    rated = everything(database, protocol)
+    first = moved(database, other, rated.name, kind, tmp_path)
+    second = tmp_path / "again"
+    export_campaign(other, rated.name, kind, second, "test")
+    for file in ("items.jsonl", f"ratings.{kind}"):
+        assert (first / file).read_bytes() == (second / file).read_bytes()
+    before, after = collect(database, rated.name), collect(other, rated.name)
+    assert dataclasses.replace(before, state="closed", closed_at=after.closed_at) == after
+    assert len(stored(database, rated.name)) > len(before.items)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_post_edits_survive(database: Database, other: Database, tmp_path: Path, kind: str) -> None:
+    written = [text if text.strip() else f"={text}" for text in HOSTILE]
+    items = [{"outputs": ["ein Haus"]}] * len(written)
+    make_campaign(database, items, protocol="post-edit", baseline="plain", delta=2.0)
+    anna = add_rater(database)
+    for text in written:
+        assignment.submit(database, anna, work_for(database, anna).assignment_id, [{"text": text}])
+    moved(database, other, "c", kind, tmp_path)
+    assert stored(other, "c") == stored(database, "c")
+    assert sorted((row.payload or {})["text"] for row in stored(other, "c")) == sorted(written)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", SCORED)
+@settings(max_examples=10, suppress_health_check=FIXTURES_ARE_SHARED)
+@given(data=st.data())
+def test_any_text_and_any_score_survive(
+    database: Database, other: Database, tmp_path: Path, protocol: str, data: st.DataObject
+) -> None:
+    kind = data.draw(st.sampled_from(["csv", "jsonl"]))
+    rated = Rated(database, protocol)
+    rated.rater("anna")
+    single = protocol in ("da", "da-sqm")
+    steps = st.integers(0, find_protocol(protocol).scale.steps - 1)
+    output, source, comment = data.draw(TEXTS), data.draw(TEXTS), data.draw(TEXTS)
+    outputs = {0: output} if single else {0: output, 1: f"{output}!"}
+    rated.item(outputs, source=source, document=data.draw(TEXTS), weight=data.draw(st.floats(0, 1e6)))
+    drawn = data.draw(st.lists(st.lists(steps, min_size=2, max_size=2), min_size=1, max_size=3))
+    if protocol == "preference":
+        drawn = [[step, 2 - step] for step, _ in drawn]
+    order = [[0]] if single else data.draw(st.permutations([[0], [1]]))
+    rated.answer(0, "anna", order, *[pair[: len(order)] for pair in drawn], comment=comment)
+    moved(database, other, rated.name, kind, tmp_path)
+    assert stored(other, rated.name) == stored(database, rated.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", SCORED)
+def test_every_value_of_the_scale_survives(
+    database: Database, other: Database, tmp_path: Path, protocol: str
+) -> None:
+    rated = Rated(database, protocol)
+    rated.rater("anna")
+    every = range(find_protocol(protocol).scale.steps)
+    for step in every:
+        if protocol == "preference":
+            rated.answer(rated.item({0: "a", 1: "b"}), "anna", [[0], [1]], [step, 2 - step])
+        else:
+            rated.answer(rated.item({0: "a"}), "anna", [[0]], [step])
+    path = moved(database, other, rated.name, "csv", tmp_path)
+    with other.session() as session:
+        steps = session.scalars(select(Rating.step).where(Rating.system == 0).order_by(Rating.assignment_id))
+        assert list(steps) == list(every)
+    labels = {row.value for row in stored(other, rated.name)}
+    assert labels == {find_protocol(protocol).scale.label(step) for step in every}
+    text = (path / "ratings.csv").read_text()
+    assert all(label in text for label in labels)
+
+
+def test_which_ratings_count(database: Database) -> None:
+    rated = everything(database, "da")
+    found = stored(database, rated.name)
+    assert {(row.item, row.rater, row.revision) for row in found if row.counts} == {
+        (0, "anna", 2),
+        (0, "خالد", 1),
+        (1, "anna", 1),
+        (2, "anna", 1),
+        (3, "anna", 1),
+        (4, "anna", 1),
+    }
+    assert {row.rater for row in found if row.excluded} == {"=1+1"}
+    skipped = [row for row in found if row.skipped_at is not None]
+    assert [(row.system, row.step, row.skip_reason) for row in skipped] == [
+        (SYSTEMS[0], None, "@no idea"),
+        (SYSTEMS[2], None, "@no idea"),
+    ]
+    assert {row.shown for row in skipped} == {1}  # identical outputs share a place
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_no_file_says_who_a_rater_is(database: Database, tmp_path: Path, kind: str) -> None:
+    rated = everything(database, "da")
+    export_campaign(database, rated.name, kind, tmp_path / "out", "test")
+    for file in (tmp_path / "out").iterdir():
+        for name in NAMES:
+            assert name not in file.read_text()
+
+
+def test_an_import_belongs_to_no_study_and_is_closed(
+    database: Database, other: Database, tmp_path: Path
+) -> None:
+    rated = everything(database, "da")
+    path = tmp_path / "out"
+    export_campaign(database, rated.name, "csv", path, "anna's session")
+    done = import_campaign(other, path, "csv", ImportFacts("another name"), "command line")
+    assert (done.campaign, done.systems, done.items, done.raters) == ("another name", 3, 5, 3)
+    with other.session() as session:
+        campaign = session.scalars(select(Campaign)).one()
+        assert (campaign.study_id, campaign.state) == (None, "closed")
+        assert campaign.registered == {"digest": "abc", "items": [1, 2]}
+        assert {(rater.name, rater.subject) for rater in session.scalars(select(Rater))} == {(None, None)}
+        event = session.scalars(select(AuditEvent)).one()
+        assert (event.actor, event.action) == ("command line", "ratings imported")
+    with database.session() as session:
+        event = session.scalars(select(AuditEvent)).one()
+        assert (event.actor, event.action) == ("anna's session", "ratings exported")
+    with pytest.raises(InputError, match="already exists: import under another name"):
+        import_campaign(other, path, "csv", ImportFacts("another name"), "command line")
+
+
+def test_the_ratings_alone_give_the_same_rows(database: Database, other: Database, tmp_path: Path) -> None:
+    """What the folder adds (contexts, guidance, settings) is no part of a re-analysis."""
+    rated = everything(database, "contrastive-da")
+    export_campaign(database, rated.name, "csv", tmp_path / "out", "test")
+    facts = ImportFacts(rated.name, None, "test", "en", "de")
+    import_campaign(other, tmp_path / "out" / "ratings.csv", "csv", facts, "test")
+    assert stored(other, rated.name) == stored(database, rated.name)
+
+
+def test_an_import_of_a_folder_may_choose_its_baseline(
+    database: Database, other: Database, tmp_path: Path
+) -> None:
+    make_campaign(database, 3, name="c", systems=3)
+    folder = tmp_path / "folder"
+    export_campaign(database, "c", "csv", folder, "test")
+    baseline = collect(database, "c").systems[1]
+    import_campaign(other, folder, "csv", ImportFacts("own", baseline=baseline, delta=7.0), "test")
+    settings_there = collect(other, "own").settings
+    assert (settings_there["baseline"], settings_there["delta"]) == (baseline, 7.0)
+    with pytest.raises(InputError, match="--baseline nobody: no such system; there are "):
+        import_campaign(other, folder, "csv", ImportFacts("more", baseline="nobody"), "test")
+
+
+def test_a_folder_with_something_in_it_is_left_alone(database: Database, tmp_path: Path) -> None:
+    rated = everything(database, "da")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "notes").write_text("mine")
+    with pytest.raises(InputError, match="it is not empty"):
+        export_campaign(database, rated.name, "csv", folder, "test")
+    assert [path.name for path in folder.iterdir()] == ["notes"]
