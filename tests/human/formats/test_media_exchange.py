@@ -1,10 +1,11 @@
-"""Files beside sources go out with a campaign and come back with it, or are counted as lost."""
+"""Files beside sources, and captions of them, go out with a campaign and come back with it, or are counted."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,18 @@ from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.media import store_media
+from creamtea.human.making import campaigns
+from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.media import MAX_CAPTIONS, ItemMedia, check_captions, read_media, store_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.tables import CampaignMedia
+from creamtea.store.tables import Campaign, CampaignMedia
 
-FILES = {"image/png": samples.png(), "audio/wav": samples.wav(0.1)}
+CONTENTS = {"image/png": samples.png(), "audio/wav": samples.wav(0.1), "text/vtt": samples.CAPTIONS}
+DIGESTS = {media: hashlib.sha256(content).hexdigest() for media, content in CONTENTS.items()}
+PICTURE = {"digest": DIGESTS["image/png"], "type": "image/png", "description": "<b>A cup</b>"}
+SOUND = {"digest": DIGESTS["audio/wav"], "type": "audio/wav", "description": "A voice"}
+SOUND |= {"captions": DIGESTS["text/vtt"]}
 
 
 @pytest.fixture
@@ -35,22 +42,26 @@ def elsewhere(tmp_path: Path) -> ArtefactStore:
     return ArtefactStore(tmp_path / "other-artefacts")
 
 
-def with_files(
-    database: Database, store: ArtefactStore, folder: Path, protocol: str = "da"
-) -> list[dict[str, Any]]:
-    """A rated campaign: the first source has a picture, the second both files. Their entries."""
-    entries = []
-    for media, content in FILES.items():
-        path = folder / media.replace("/", ".")
+@pytest.fixture
+def out(database: Database, store: ArtefactStore, tmp_path: Path) -> Callable[[str], Path]:
+    """Exports a rated campaign: one source has a picture, another also a sound with captions."""
+    for media, content in CONTENTS.items():
+        path = tmp_path / media.replace("/", ".")
         path.write_bytes(content)
-        entries.append({"digest": store.put_file(path), "type": media, "description": f"<b>{media}</b>"})
-    items = [{"media": entries[:1]}, {"media": entries}, {}]
-    number = make_campaign(database, items, protocol=protocol, baseline="plain", delta=2.0)
-    sizes = {entry["digest"]: len(FILES[entry["type"]]) for entry in entries}
+        store.put_file(path)
+    items = [{"media": [PICTURE]}, {"media": [PICTURE, SOUND]}, {}]
+    number = make_campaign(database, items, protocol="da", baseline="plain", delta=2.0)
+    sizes = {DIGESTS[media]: len(content) for media, content in CONTENTS.items()}
     with database.transaction() as session:
-        store_media(session, number, entries, sizes)
+        store_media(session, number, [PICTURE, SOUND], sizes)
     rate_all(database, add_rater(database))
-    return entries
+
+    def export(kind: str) -> Path:
+        done = export_campaign(database, "c", kind, tmp_path / "out", "test", store)
+        assert "files beside sources" not in {part.what for part in done.not_kept}
+        return tmp_path / "out"
+
+    return export
 
 
 def noted(database: Database) -> set[tuple[str, str, int]]:
@@ -58,113 +69,95 @@ def noted(database: Database) -> set[tuple[str, str, int]]:
         return {(row.digest, row.type, row.size) for row in session.scalars(select(CampaignMedia))}
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def media_of(database: Database, name: str = "c") -> list[list[dict[str, Any]]]:
+    return [list(item.media) for item in collect(database, name).items]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "pearmut"])
 def test_files_survive(
     database: Database,
     other: Database,
-    tmp_path: Path,
-    store: ArtefactStore,
+    out: Callable[[str], Path],
     elsewhere: ArtefactStore,
+    tmp_path: Path,
     kind: str,
 ) -> None:
-    entries = with_files(database, store, tmp_path)
-    path = tmp_path / "out"
-    done = export_campaign(database, "c", kind, path, "test", store)
-    assert done.not_kept == ()
-    assert {file.read_bytes() for file in (path / "media").iterdir()} == set(FILES.values())
+    path = out(kind)
+    assert {file.read_bytes() for file in (path / "media").iterdir()} == set(CONTENTS.values())
     tried = import_campaign(other, path, kind, ImportFacts("c"), "test", dry_run=True)
     assert tried.items == 3
     assert not Path(elsewhere.root).exists()
     import_campaign(other, path, kind, ImportFacts("c"), "test", store=elsewhere)
-    assert [list(item.media) for item in collect(other, "c").items] == [entries[:1], entries, []]
+    assert media_of(other) == [[PICTURE], [PICTURE, SOUND], []]
     assert noted(other) == noted(database)
-    assert {elsewhere.read(entry["digest"]) for entry in entries} == set(FILES.values())
+    assert {elsewhere.read(digest) for digest in DIGESTS.values()} == set(CONTENTS.values())
+    if kind == "pearmut":
+        return
     export_campaign(other, "c", kind, tmp_path / "again", "test", elsewhere)
     for file in ("items.jsonl", f"ratings.{kind}"):
         assert (path / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
 
 
-def test_files_survive_pearmut(
-    database: Database, other: Database, tmp_path: Path, store: ArtefactStore, elsewhere: ArtefactStore
+def test_pearmut_shows_files_by_tags(
+    other: Database, tmp_path: Path, out: Callable[[str], Path], elsewhere: ArtefactStore
 ) -> None:
-    entries = with_files(database, store, tmp_path)
-    path = tmp_path / "out"
-    done = export_campaign(database, "c", "pearmut", path, "test", store)
-    assert "files beside sources" not in {part.what for part in done.not_kept}
+    path = out("pearmut")
     campaign = json.loads((path / "campaign.json").read_text())
     folder = campaign["info"]["assets"]
     assert (folder["source"], folder["destination"][:16]) == ("media", "assets/creamtea-")
     sources = [item["src"] for task in campaign["data"] for document in task for item in document]
-    first = (
-        f'<img src="{folder["destination"]}/{entries[0]["digest"]}.png" alt="&lt;b&gt;image/png&lt;/b&gt;"'
-    )
-    assert sources[0].startswith(first)
+    picture = f'<img src="{folder["destination"]}/{PICTURE["digest"]}.png" alt="&lt;b&gt;A cup&lt;/b&gt;"'
+    assert sources[0].startswith(picture)
     assert sources[0].endswith("<br>source 0")
     assert "<br><audio controls src=" in sources[1]
+    assert '<track kind="captions" label="Captions" src=' in sources[1]
     assert sources[2] == "source 2"
-    for source in sources[:2]:
+    for source in sources:
         assert all((path / "media" / name).is_file() for name in re.findall(r"[0-9a-f]{64}[.]\w+", source))
-    import_campaign(other, path, "pearmut", ImportFacts("c"), "test", store=elsewhere)
-    found = [(item.source, list(item.media)) for item in collect(other, "c").items]
-    assert found == [("source 0", entries[:1]), ("source 1", entries), ("source 2", [])]
-    assert noted(other) == noted(database)
-    again = ImportFacts("again", campaign_file=path / "campaign.json")
     (tmp_path / "answers.jsonl").write_bytes((path / "annotations.jsonl").read_bytes())
-    import_campaign(other, tmp_path / "answers.jsonl", "pearmut", again, "test", store=elsewhere)
-    assert [list(item.media) for item in collect(other, "again").items] == [entries[:1], entries, []]
+    beside = ImportFacts("beside", campaign_file=path / "campaign.json")
+    import_campaign(other, tmp_path / "answers.jsonl", "pearmut", beside, "test", store=elsewhere)
+    assert media_of(other, "beside") == [[PICTURE], [PICTURE, SOUND], []]
     alone = ImportFacts("alone", protocol="da")
     left = import_campaign(other, tmp_path / "answers.jsonl", "pearmut", alone, "test").not_kept
     assert NotKept(2, "texts that show files (their tags stay in the text)") in left
 
 
-def test_tags_of_other_peoples_pearmut_stay_and_are_counted(tmp_path: Path, other: Database) -> None:
-    source = '<img src="https://example.org/x.jpg"/>'
-    item = {"item_id": "a", "src": source, "tgt": {"A": "Bild"}}
-    line = {"annotation": [{"A": {"score": 70}}], "item": [item], "user_id": "ann", "item_i": 0}
-    (tmp_path / "x.jsonl").write_text(json.dumps(line))
-    done = import_campaign(other, tmp_path / "x.jsonl", "pearmut", ImportFacts("x", protocol="da"), "test")
-    counted = {part.what: part.count for part in done.not_kept}
-    assert counted["texts that show files (their tags stay in the text)"] == 1
-    assert collect(other, "x").items[0].source == source
-
-
-def test_formats_without_files_count_them(database: Database, tmp_path: Path, store: ArtefactStore) -> None:
-    with_files(database, store, tmp_path)
-    done = export_campaign(database, "c", "appraise", tmp_path / "out", "test", store)
+def test_formats_without_files_count_them(
+    database: Database, tmp_path: Path, store: ArtefactStore, out: Callable[[str], Path]
+) -> None:
+    done = export_campaign(database, "c", "appraise", tmp_path / "appraise", "test", store)
     assert {part.what: part.count for part in done.not_kept}["files beside sources"] == 3
-    assert not (tmp_path / "out" / "media").exists()
+    assert not (tmp_path / "appraise" / "media").exists()
 
 
-def changed(path: Path, how: str) -> None:
-    file = next(path.glob("*.png"))
-    if how == "missing":
-        file.unlink()
-    else:
-        file.write_bytes({"changed": samples.png(9, 9), "markup": samples.SVG}[how])
+# ---------------------------------------------------------------- files that an import refuses
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("ending", "content", "message"),
     [
-        ("missing", "missing, and an item names it"),
-        ("changed", "not the file that was exported"),
-        ("markup", "is none of png"),
+        ("png", None, "missing, and an item names it"),
+        ("png", samples.png(9, 9), "not the file that was exported"),
+        ("png", samples.SVG, "is none of png"),
+        ("vtt", b"WEBVTT\n\n00:00.000 --> 00:01.500\nx", "not the file that was exported"),
     ],
 )
 def test_an_import_looks_at_each_file(
-    database: Database,
     other: Database,
-    tmp_path: Path,
-    store: ArtefactStore,
+    out: Callable[[str], Path],
     elsewhere: ArtefactStore,
-    how: str,
+    ending: str,
+    content: bytes | None,
     message: str,
 ) -> None:
-    with_files(database, store, tmp_path)
-    export_campaign(database, "c", "csv", tmp_path / "out", "test", store)
-    changed(tmp_path / "out" / "media", how)
+    path = out("csv")
+    (file,) = (path / "media").glob(f"*.{ending}")
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        import_campaign(other, tmp_path / "out", "csv", ImportFacts("c"), "test", store=elsewhere)
+        import_campaign(other, path, "csv", ImportFacts("c"), "test", store=elsewhere)
     assert not Path(elsewhere.root).exists()
     assert noted(other) == set()
 
@@ -179,11 +172,9 @@ def test_an_import_looks_at_each_file(
     ],
 )
 def test_an_items_entries_are_checked(
-    database: Database, other: Database, tmp_path: Path, store: ArtefactStore, entry: Any, message: str
+    other: Database, out: Callable[[str], Path], store: ArtefactStore, entry: Any, message: str
 ) -> None:
-    with_files(database, store, tmp_path)
-    path = tmp_path / "out"
-    export_campaign(database, "c", "csv", path, "test", store)
+    path = out("csv")
     lines = [json.loads(line) for line in (path / "items.jsonl").read_text().splitlines()]
     lines[0]["media"] = [entry]
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
@@ -195,10 +186,98 @@ def test_an_items_entries_are_checked(
         import_campaign(other, path, "csv", ImportFacts("c"), "test", store=store)
 
 
-def test_a_file_that_is_gone_is_named(database: Database, tmp_path: Path, store: ArtefactStore) -> None:
-    entries = with_files(database, store, tmp_path)
-    digest = entries[1]["digest"]
+@pytest.mark.parametrize("media", ["audio/wav", "text/vtt"])
+def test_a_file_that_is_gone_is_named(
+    tmp_path: Path, store: ArtefactStore, out: Callable[[str], Path], media: str
+) -> None:
+    digest = DIGESTS[media]
     (Path(store.root) / "objects" / digest[:2] / digest).unlink()
-    with pytest.raises(InputError, match=rf"audio/wav.* is not in .*put it back there as objects/.*{digest}"):
-        export_campaign(database, "c", "csv", tmp_path / "out", "test", store)
+    with pytest.raises(InputError, match=rf"{media}.* is not in .*put it back there as objects/.*{digest}"):
+        out("csv")
     assert not (tmp_path / "out").exists()
+
+
+# ---------------------------------------------------------------- captions
+
+
+def listed(folder: Path, **contents: bytes) -> Path:
+    """A list with a sound and a picture beside segment 1, and these files beside it: `a_vtt` is `a.vtt`."""
+    beside = {"a_wav": CONTENTS["audio/wav"], "b_png": CONTENTS["image/png"], **contents}
+    for name, content in beside.items():
+        (folder / name.replace("_", ".")).write_bytes(content)
+    lines = [{"segment": 1, "file": "a.wav", "description": "A voice"}, {"segment": 1, "file": "b.png"}]
+    path = folder / "media.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+CUE = b"WEBVTT\n\n00:00.000 --> 00:01.500\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (CUE + b"Tea\n", None),
+        (
+            b"\xef\xbb\xbfWEBVTT - a\r\n\r\nNOTE x\r\n\r\n100:00:00.000 --> 100:00:01.000 align:start\r\nT",
+            None,
+        ),
+        (b"WEBVTT\r\r00:00.000\t-->\t00:00.001\rT", None),
+        (b"1\n00:00:00,000 --> 00:00:01,500\nTea\n", "list: a.vtt, line 1: found '1'; allowed: WEBVTT"),
+        (b"", "line 1: found ''; allowed: WEBVTT"),
+        (b"WEBVTTX\n\n00:00.000 --> 00:01.500\n", "allowed: WEBVTT"),
+        (b"WEBVTT\n\n00:00:00,000 --> 00:00:01,500\nT", "line 3: found .* a point before the milliseconds"),
+        (b"WEBVTT\n\n00:00.000-->00:01.500\nTea\n", "line 3: found"),
+        (b"WEBVTT\n\n00:00.000 --> 00:61.500\nTea\n", "line 3: found"),
+        (b"WEBVTT\n\nTea\n", "no captions "),
+        (CUE + b"T\xe9e\n", "line 4: not UTF-8"),
+        (b"WEBVTT\n" + b"x" * MAX_CAPTIONS, "more than 2,000,000 bytes"),
+    ],
+)
+def test_captions_as_the_format_has_them(tmp_path: Path, content: bytes, message: str | None) -> None:
+    (tmp_path / "a.vtt").write_bytes(content)
+    if message is None:
+        assert check_captions(tmp_path / "a.vtt", "list").size == len(content)
+        return
+    with pytest.raises(InputError, match=message):
+        check_captions(tmp_path / "a.vtt", "list")
+
+
+def test_captions_are_checked_at_creation(tmp_path: Path, store: ArtefactStore) -> None:
+    with pytest.raises(InputError, match=r"media.jsonl, line 1: a.vtt"):
+        read_media(listed(tmp_path, a_vtt=b""), store)
+    (tmp_path / "list").mkdir()
+    (tmp_path / "secret").write_bytes(samples.CAPTIONS)
+    path = listed(tmp_path / "list")
+    (tmp_path / "list" / "a.vtt").symlink_to(tmp_path / "secret")
+    with pytest.raises(InputError, match="in the folder or below it"):
+        read_media(path, store)
+    assert not Path(store.root).exists()
+    (tmp_path / "images").mkdir()
+    given = read_media(listed(tmp_path / "images", b_vtt=samples.CAPTIONS), store)
+    assert [each.media.captions for each in given] == [None, None], "images have no captions"
+    with pytest.raises(ValueError, match="captions of an image"):
+        ItemMedia(digest="0" * 64, type="image/png", captions="0" * 64)
+
+
+def test_captions_reach_the_items_of_a_campaign(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    request = campaigns.CampaignRequest(
+        study="jam",
+        test_set="test",
+        systems=["plain", "beam"],
+        protocol="da",
+        settings=CampaignSettings(bad_references=0, repeats=0, items=1, select="all"),
+        media=read_media(listed(tmp_path, a_vtt=samples.CAPTIONS), store),
+    )
+    campaigns.create_campaign(study_database, "c", request)
+    with study_database.transaction() as session:
+        session.query(Campaign).update({"state": "closed"})
+    captions = DIGESTS["text/vtt"]
+    assert {entry.get("captions") for entries in media_of(study_database) for entry in entries} == {
+        captions,
+        None,
+    }
+    assert store.read(captions) == samples.CAPTIONS
+    assert (captions, "text/vtt", len(samples.CAPTIONS)) in noted(study_database)

@@ -1,5 +1,5 @@
-"""Out into each format and in again: every part of a campaign comes back as it was, or the table of losses names
-what does not. Then through the database: export, import, and export again."""
+"""Out into each format and in again: what does not come back, the table of losses names.
+Then through the database: export, import, and export again."""
 
 from __future__ import annotations
 
