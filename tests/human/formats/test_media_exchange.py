@@ -1,4 +1,4 @@
-"""Files beside sources, and captions of them, go out with a campaign and come back with it, or are counted."""
+"""Files beside sources and their captions go out with a campaign and come back, or are counted as lost."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import evalset
 import pytest
-from rated import Rated, everything
-from sqlalchemy import delete, select, update
+from rated import Rated
+from sqlalchemy import Delete, Update, delete, select, update
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.formats.storing import collect
 from creamtea.store.database import Database
 from creamtea.store.tables import (
     Campaign,
@@ -181,6 +180,13 @@ def test_the_export_of_an_export_has_the_same_scores(
         assert again.human["contrastive-da", level] == direct.human["contrastive-da", level]
 
 
+def in_documents(database: Database, names: str) -> Rated:
+    rated = Rated(database, "da", systems=["a"])
+    for name in names:
+        rated.item({0: "x"}, document=name)
+    return rated
+
+
 def one_item(database: Database, systems: list[str], **fields: str) -> Rated:
     rated = Rated(database, "da", systems=systems)
     output = fields.pop("output", "x")
@@ -203,6 +209,7 @@ def one_item(database: Database, systems: list[str], **fields: str) -> Rated:
         (lambda db: one_item(db, ["a b", "a/b"]), "the systems 'a b' and 'a/b' are both called 'a_b'"),
         (lambda db: one_item(db, ["ref", "refA", "refB", "refC"]), "no name is left for the reference"),
         (lambda db: Rated(db, "da"), "no items that tell of systems: nothing to export"),
+        (lambda db: in_documents(db, "aba"), "document 'a': found in two places of the test set"),
     ],
 )
 def test_what_the_format_cannot_hold_is_refused(
@@ -213,28 +220,6 @@ def test_what_the_format_cannot_hold_is_refused(
         export_campaign(database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
     assert message in str(error.value)
     assert not (tmp_path / "out").exists()
-
-
-def test_documents_in_two_places_are_refused(database: Database, tmp_path: Path) -> None:
-    rated = Rated(database, "da", systems=["a"])
-    for document in "aba":
-        rated.item({0: "x"}, document=document)
-    with pytest.raises(InputError, match="document 'a': found in two places of the test set"):
-        export_campaign(database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
-
-
-def test_a_line_separator_of_unicode_ends_no_line(database: Database, tmp_path: Path) -> None:
-    rated = one_item(database, ["a"], output="one\u2028line\x85\x0b.")
-    assert exported(database, rated, tmp_path).outputs["a"] == ["one\u2028line\x85\x0b."]
-
-
-def test_texts_are_written_as_they_are_and_read_without_white_space_at_their_end(
-    database: Database, tmp_path: Path
-) -> None:
-    rated = one_item(database, ["a"], output="\t a  b\u3000 ")
-    assert exported(database, rated, tmp_path).outputs["a"] == ["\t a  b"]
-    written = (tmp_path / "jam-test" / "system-outputs" / "en-de" / "a.txt").read_bytes()
-    assert written == "\t a  b\u3000 \n".encode()
 
 
 @pytest.mark.parametrize(
@@ -255,38 +240,41 @@ def test_a_reference_called_as_a_system_gets_another_name(database: Database, tm
     assert set(exported(database, one_item(database, ["ref"]), tmp_path).references) == {"refA"}
 
 
-def test_outputs_of_another_run_are_refused(study_database: Database, tmp_path: Path) -> None:
-    rated = study_campaign(study_database)
-    with study_database.transaction() as session:
-        session.execute(
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
             update(Hypothesis)
             .where(Hypothesis.step_key == "jam/beam/7", Hypothesis.index == 3)
-            .values(text="anders")
-        )
-    with pytest.raises(InputError, match="item 1: the study's output of system 'beam' for segment 3 is not"):
-        export_campaign(study_database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
-
-
-def test_references_with_a_line_end_are_refused(study_database: Database, tmp_path: Path) -> None:
+            .values(text="anders"),
+            "item 1: the study's output of system 'beam' for segment 3 is not",
+        ),
+        (
+            update(Segment).where(Segment.index == 2).values(reference="a\nb"),
+            "segment 3, reference: found a line end",
+        ),
+        (delete(StudyStep).where(StudyStep.node == "jam/beam/7"), "beam"),
+    ],
+)
+def test_outputs_that_are_not_the_studys_any_more(
+    study_database: Database, tmp_path: Path, change: Update | Delete, message: str
+) -> None:
     rated = study_campaign(study_database)
     with study_database.transaction() as session:
-        session.execute(update(Segment).where(Segment.index == 2).values(reference="a\nb"))
-    with pytest.raises(InputError, match="segment 3, reference: found a line end"):
+        session.execute(change)
+    with pytest.raises(InputError, match=message):
         export_campaign(study_database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
 
 
-@pytest.mark.parametrize("protocol", ["contrastive-da", "da", "da-sqm", "preference"])
-def test_every_kind_of_item_fits(database: Database, tmp_path: Path, protocol: str) -> None:
-    rated = everything(database, protocol)
-    found = exported(database, rated, tmp_path)
-    assert set(found.outputs) == {"plain", "beam_4", "=SUM(A1)"}
-    assert len(found.source) == 2  # rated and random; no controls
-    assert len(collect(database, rated.name).items) == 5
-
-
-def test_missing_outputs_are_said(study_database: Database, tmp_path: Path) -> None:
-    rated = study_campaign(study_database)
-    with study_database.transaction() as session:
-        session.execute(delete(StudyStep).where(StudyStep.node == "jam/beam/7"))
-    with pytest.raises(InputError, match="beam"):
-        export_campaign(study_database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
+@pytest.mark.parametrize(
+    ("output", "read"),
+    [
+        ("one\u2028line\x85\x0b.", "one\u2028line\x85\x0b."),  # none of these ends a line
+        ("\t a  b\u3000 ", "\t a  b"),  # readers drop white space at the end
+    ],
+)
+def test_texts_are_written_as_they_are(database: Database, tmp_path: Path, output: str, read: str) -> None:
+    rated = one_item(database, ["a"], output=output)
+    assert exported(database, rated, tmp_path).outputs["a"] == [read]
+    written = (tmp_path / "jam-test" / "system-outputs" / "en-de" / "a.txt").read_bytes()
+    assert written == f"{output}\n".encode()
