@@ -27,18 +27,20 @@ from typing import BinaryIO, cast
 from creamtea.errors import InputError
 from creamtea.printable import is_utf8
 
-HEAD = 262  # bytes, by which a file is told from a text
+HEAD = 265  # bytes, by which a file is told from a text
 _SHEET = "unpack it, or save the sheet as CSV"
 _UNPACK = "unpack it first"
 _OTHERS = (  # place and first bytes, what the file is, what to do
     (0, b"\x1f\x8b", "a gzip file", "unpack it first, with gunzip"),
     (0, b"PK\x03\x04", "a ZIP file, as .xlsx and .ods are", _SHEET),
     (0, b"PK\x05\x06", "an empty ZIP file", "choose another"),
-    (0, b"BZh", "a bzip2 file", _UNPACK),
+    (4, b"1AY&SY", "a bzip2 file", _UNPACK),
     (0, b"\xfd7zXZ\x00", "an xz file", _UNPACK),
     (0, b"\x28\xb5\x2f\xfd", "a Zstandard file", _UNPACK),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip file", _UNPACK),
-    (257, b"ustar", "a tar archive", _UNPACK),
+    # with its NUL: the five letters may stand there in a text ("me gustaría")
+    (257, b"ustar\0", "a tar archive", _UNPACK),
+    (257, b"ustar  \0", "a tar archive", _UNPACK),
     (0, b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (0, b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
     (0, b"%PDF-", "a PDF file", "give a text file"),
@@ -119,7 +121,7 @@ def unpacked(file: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
 
 
-MAX_NAME = 100  # characters of the file's own name: many file systems allow 255 bytes
+MAX_NAME = 60  # characters of the file's own name, of up to four bytes: many file systems allow 255 bytes
 
 
 @contextmanager
@@ -217,11 +219,12 @@ def host_id() -> str:
 
 
 def is_running(pid: int) -> bool:
+    """Return True if a process of any user has this number. On Windows the call would end it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # another user's
+    except OSError:  # it may not be signalled
         return True
     return True
 

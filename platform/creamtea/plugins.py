@@ -73,7 +73,7 @@ def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any
                 raise ValueError(f"it comes from {' and '.join(owners)}: uninstall all but one")
             added.kinds[point.name] = checked(point.name, point.load())
             added.plugins[point.name] = plugin
-        except Exception as error:  # whatever a plug-in's import raises must not stop creamtea
+        except (Exception, SystemExit) as error:  # a plug-in's import must not stop creamtea
             added.broken.append(BrokenPlugin(point.name, plugin, f"{type(error).__name__}: {error}"))
     return added
 

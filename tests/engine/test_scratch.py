@@ -1,4 +1,4 @@
-"""Temporary folders of killed processes are cleared away; those of living ones stay."""
+"""Temporary folders of killed processes are cleared away; those of living ones stay. Files are replaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.files import clear_abandoned, host_id, scratch_folder
+from creamtea.files import clear_abandoned, host_id, replacing, scratch_folder
 
 MAKE = """
 import sys
@@ -39,6 +39,14 @@ def test_a_killed_process_leaves_nothing_for_long() -> None:
     assert folder.exists()  # as kill -9 leaves it
     clear_abandoned()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["x", "字" * 84])  # 252 bytes, and file systems allow 255
+def test_a_file_of_any_name_is_replaced_whole(tmp_path: Path, name: str) -> None:
+    for text in ("first", "second"):
+        with replacing(tmp_path / name) as partial:
+            partial.write_text(text)
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, text)]
 
 
 def test_others_folders_stay(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_kind_of_a_plugin_that_is_missing_is_a_mistake(lab: Path, tmp_path: Pa
 @pytest.mark.slow
 def test_a_plugin_that_cannot_be_loaded_is_named(lab: Path, tmp_path: Path) -> None:
     spec = lab / "creamtea_lab" / "spec.py"
-    spec.write_text("raise RuntimeError('half installed')\n")
+    spec.write_text("raise SystemExit('half installed')\n")
     done = creamtea(lab, tmp_path / "home", "validate", str(lab / "study.yaml"), "--no-files")
     assert done.returncode == 2
     assert "creamtea-lab 1.0" in done.stderr

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import hashlib
+import io
+import lzma
 import os
+import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -69,6 +74,15 @@ def test_scan_equals_reading_whole(
     assert facts.digest == hashlib.sha256(content).hexdigest()
 
 
+def archived(content: bytes, format: int) -> bytes:
+    """Pack a text as a tar archive."""
+    packed, member = io.BytesIO(), tarfile.TarInfo("text")
+    member.size = len(content)
+    with tarfile.open(fileobj=packed, mode="w", format=format) as archive:
+        archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
 def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("a\u0085b\u2028c\x0bd\re\n", encoding="utf-8")
     assert scan(tmp_path / "x").lines == 1
@@ -82,6 +96,35 @@ def test_a_gzip_of_several_members(tmp_path: Path) -> None:
 def test_a_damaged_gzip(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(gzip.compress(b"some text\n" * 100)[:-9])
     with pytest.raises(UnreadableFile, match="a damaged gzip file"):
+        scan(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{'x' * 253} me gustaría un té\n",  # as in the head of a tar archive, but without its NUL
+        "BZh was a code of the post\n",
+    ],
+)
+def test_a_text_with_letters_of_another_format_is_a_text(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text, encoding="utf-8")
+    assert scan(tmp_path / "x").lines == 1
+
+
+@pytest.mark.parametrize(
+    ("pack", "what"),
+    [
+        (bz2.compress, "a bzip2 file"),
+        (lzma.compress, "an xz file"),
+        *(
+            (partial(archived, format=kind), "a tar archive")
+            for kind in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+        ),
+    ],
+)
+def test_packed_text_is_told_from_text(tmp_path: Path, pack: Callable[[bytes], bytes], what: str) -> None:
+    (tmp_path / "x").write_bytes(pack(b"some text\n" * 100))
+    with pytest.raises(UnreadableFile, match=what):
         scan(tmp_path / "x")
 
 

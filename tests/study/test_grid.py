@@ -123,6 +123,21 @@ def test_a_grid_too_large_is_one_mistake() -> None:
     assert [mistake.found for mistake in result.mistakes] == ["a grid of 1,600"]
 
 
+def test_a_long_list_is_searched_once_for_values_that_stand_twice() -> None:
+    class Compared(str):
+        times = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Compared.times += 1
+            return str(self) == other
+
+    values = [*(Compared(number) for number in range(1000)), True, 1, Compared(7)]
+    result = expand({"systems": {"s": {"precision": values}}})
+    assert [mistake.found for mistake in result.mistakes] == ['"7" twice in a list']
+    assert Compared.times < 100
+
+
 def test_a_study_with_grids(write: Write) -> None:
     path = write(
         ("alpha: 0.5", "alpha: [0.2, 0.5]"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import select
 
+from creamtea.files import is_running
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
 
@@ -39,7 +40,7 @@ def is_alive(row: Controller, now: datetime) -> bool:
         if (owner["boot"], owner["namespace"]) != (boot(), namespace()):
             return True
         since = ticks(pid)
-        return exists(pid) if since is None else since == owner["ticks"]
+        return is_running(pid) if since is None else since == owner["ticks"]
     started = started_at(pid)
     # correcting the clock can move the reported start time by a second
     return started is not None and abs(started - int(owner["start"])) <= 2
@@ -84,17 +85,6 @@ def ticks(pid: int) -> str | None:
         return "" if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
     except (OSError, IndexError):
         return None
-
-
-def exists(pid: int) -> bool:
-    """Return True if a process of any user has this number. On Windows the call would end it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it may not be signalled
-        return True
-    return True
 
 
 def boot() -> str:

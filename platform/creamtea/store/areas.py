@@ -50,7 +50,7 @@ AREAS = {
     "room": Area("offers of more workers", Kept.UNFINISHED, "progress"),
     # live/<key>.json: what a running step shows of itself
     "live": Area("curves and examples of trainings", Kept.STEP, "progress"),
-    # logs/<key>/: the logs of its attempts (`store.logs`)
+    # logs/<key>/: the logs of its attempts
     "logs": Area("logs", Kept.STEP, "logs"),
     # controller/waiting.json: why the controller does not start steps now
     "controller": Area("what a controller waits for", Kept.ALWAYS),

@@ -41,10 +41,7 @@ def check_text(text: str) -> str:
 
 
 def check_address(text: str) -> str:
-    """Return the text if it is empty or an address with https:
-
-    ; else ValueError.
-    """
+    """Return the text if it is empty or an address that begins with https; else ValueError."""
     if text and not (len(text) <= 500 and text.isprintable() and re.fullmatch(r"https://[^\s/?#]+\S*", text)):
         raise ValueError("not an address with https://")
     return text

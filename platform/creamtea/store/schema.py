@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlalchemy import (
     Column,
@@ -32,9 +31,6 @@ from sqlalchemy.engine import URL
 from creamtea.errors import CreamteaError, InputError
 from creamtea.store.engines import check_reachable, describe, make_engine, missing_file, parse_url, writers
 from creamtea.store.tables import Base
-
-if TYPE_CHECKING:
-    pass
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201

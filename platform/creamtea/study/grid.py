@@ -159,12 +159,15 @@ def _axis_mistake(entry: KeyPath, axis: Axis) -> Mistake | None:
     path = (*entry, *axis.path)
     if not axis.values:
         return Mistake(path, "an empty list", "one value, or a list of values", settled=True)
-    for index, value in enumerate(axis.values):
+    seen = set()
+    for value in axis.values:
         if isinstance(value, (dict, list)):
             allowed = "single values in a list; write one entry for each block"
             return Mistake(path, f"{shown(value)} in a list", allowed, settled=True)
-        if any(value == other and type(value) is type(other) for other in axis.values[:index]):
+        typed = (type(value), value)  # True is not 1
+        if typed in seen:
             return Mistake(path, f"{shown(value)} twice in a list", "each value once")
+        seen.add(typed)
     return None
 
 
