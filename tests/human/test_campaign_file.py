@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from creamtea.document.document import Document
+from creamtea.document.document import YamlDocument
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns
@@ -153,12 +153,12 @@ def test_mistakes_of_a_named_file_have_its_lines(folder: Path) -> None:
 def test_uploads_are_the_only_files_of_a_page(folder: Path, name: str) -> None:
     data: dict[str, Any] = {"name": "a", "study": "jam", "test_set": "test", "systems": ["a", "b"]}
     inside = Folder(folder, {"read.md"})
-    document = Document("the form", {**data, "raters": {"instructions": "read.md"}})
+    document = YamlDocument("the form", {**data, "raters": {"instructions": "read.md"}})
     assert check_campaign(document, inside).campaign.raters.instructions == "Read *both*."
     for key in ("raters.instructions", "practice", "documents"):
         value = name if key != "practice" else name.replace(".md", ".yaml")
         with pytest.raises(InputError, match=r"is not here: upload it") as refused:
-            check_campaign(Document("the form", dict(data)), inside, [f"{key}={value}"])
+            check_campaign(YamlDocument("the form", dict(data)), inside, [f"{key}={value}"])
         assert refused.value.about == key
 
 

@@ -20,7 +20,7 @@ from organiser_app import (
 )
 
 from creamtea.access import audit
-from creamtea.document.document import Document
+from creamtea.document.document import YamlDocument
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of, load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
@@ -289,7 +289,7 @@ def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database,
     request = from_row(CampaignRequest, row, study="quagga", settings=settings, **files)
     document = document_of("scones", request)
     expected = CampaignDocument.model_validate(written)
-    again = check_campaign(Document("again", yaml.safe_load(as_yaml(document))), Folder(Path(), ()))
+    again = check_campaign(YamlDocument("again", yaml.safe_load(as_yaml(document))), Folder(Path(), ()))
     assert again.campaign.sample == expected.sample
     assert again.campaign.raters == expected.raters
     assert again.campaign.tutorial == expected.tutorial

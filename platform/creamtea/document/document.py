@@ -40,7 +40,7 @@ TAG = "tag:yaml.org,2002:"
 
 
 @dataclass
-class Document:
+class YamlDocument:
     """A parsed file: its values, and the place of each.
 
     `places` has the place of every value of `data`, by its path. `begun` lists the blocks that are not in the
@@ -69,12 +69,12 @@ class Document:
                 allowed = one_of(others, name, what=f"an entry of {section}, or a new one with all it needs")
                 yield Mistake(path, f"{shown(name)}, not in the study", allowed, settled=True)
 
-    def part(self, path: KeyPath, data: dict[str, Any]) -> Document:
+    def part(self, path: KeyPath, data: dict[str, Any]) -> YamlDocument:
         """Return the block at `path` as a document of its own. `data`: what it says, and what it inherits."""
         inside = {
             place[len(path) :]: where for place, where in self.places.items() if place[: len(path)] == path
         }
-        return Document(self.name, data, inside)
+        return YamlDocument(self.name, data, inside)
 
     def place(self, path: KeyPath) -> Place:
         """Return the place of a value, or of the innermost block around it that the file has."""
@@ -106,11 +106,11 @@ for _tag, _pattern, _first in (
 
 def read_document(
     path: Path, keys: str = "name, languages, corpora, …", name: str = "", kind: str = "a study (.yaml)"
-) -> Document:
+) -> YamlDocument:
     """Read and parse a YAML file.
 
     `name`: what messages call the file instead of its path. `kind`: what messages say the file should be.
-    Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
+    Mistakes that leave the rest readable (a key written twice) are collected in `YamlDocument.mistakes`.
 
     Raises InputError if the file cannot be read, StudyErrors if it is not YAML.
     """
@@ -135,10 +135,10 @@ def read_document(
         )
         raise StudyErrors([mistake.line()], name)
     builder = _Builder(place_of, name)
-    return Document(name, builder.build(root, ()), builder.places, builder.mistakes)
+    return YamlDocument(name, builder.build(root, ()), builder.places, builder.mistakes)
 
 
-def apply_override(document: Document, text: str, order: int) -> None:
+def apply_override(document: YamlDocument, text: str, order: int) -> None:
     """Set one `key=value` in the document: a dotted path into the file, a value in YAML.
 
     A path that the file lacks is added; the validation decides whether it may exist. `order` counts the

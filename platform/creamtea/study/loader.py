@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from creamtea.document.document import Document, apply_override, read_document
+from creamtea.document.document import YamlDocument, apply_override, read_document
 from creamtea.document.mistakes import (
     KeyPath,
     Mistake,
@@ -31,7 +31,7 @@ class LoadedStudy:
     spec: dict[str, Any]  # the study as plain JSON values: grids expanded, defaults filled in
     path: Path
     config_hash: str  # sha256 of the canonical spec
-    document: Document
+    document: YamlDocument
     expansion: Expansion
 
     def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
@@ -79,7 +79,7 @@ def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mista
     return [replace(mistake, path=expansion.origin(mistake.path)) for mistake in mistakes]
 
 
-def _errors(document: Document, mistakes: Sequence[Mistake]) -> StudyErrors:
+def _errors(document: YamlDocument, mistakes: Sequence[Mistake]) -> StudyErrors:
     """Order mistakes as in the file; list once what the members of a grid share."""
 
     def place(mistake: Mistake) -> Place:

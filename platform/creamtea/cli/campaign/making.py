@@ -18,7 +18,7 @@ from creamtea.cli.workplace import (
     load_campaigns,
     opened_database,
 )
-from creamtea.document.document import Document, read_document
+from creamtea.document.document import YamlDocument, read_document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns
@@ -210,7 +210,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
     """Load the campaign of a file, those of a study's file, or the campaign of options alone."""
     path = Path(campaign)
     if path.suffix not in (".yaml", ".yml", ".json"):
-        document = Document("the options", {"name": campaign})
+        document = YamlDocument("the options", {"name": campaign})
         return [check_campaign(document, Folder(Path()), [*short, *overrides])]
     if not isinstance(read_document(path, kind="a campaign (.yaml)").data.get("systems"), dict):
         return [load_campaign(path, [*short, *overrides])]

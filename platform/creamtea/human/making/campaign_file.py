@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from creamtea.access import audit
-from creamtea.document.document import Document, apply_override, read_document
+from creamtea.document.document import YamlDocument, apply_override, read_document
 from creamtea.document.mistakes import (
     REQUIRED,
     KeyPath,
@@ -84,7 +84,7 @@ class Folder:
 @dataclass(frozen=True)
 class LoadedCampaign:
     campaign: CampaignDocument
-    document: Document
+    document: YamlDocument
     folder: Folder
     direction: str = ""  # of a programme
 
@@ -186,7 +186,7 @@ def load_campaign(path: Path, overrides: Sequence[str] = ()) -> LoadedCampaign:
     return check_campaign(document, Folder(path.parent), overrides)
 
 
-def check_campaign(document: Document, folder: Folder, overrides: Sequence[str] = ()) -> LoadedCampaign:
+def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[str] = ()) -> LoadedCampaign:
     """Override and check a document, as `load_campaign` does."""
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
@@ -233,7 +233,7 @@ def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]
                 yield Mistake(("texts",), shown(name), "a file that is uploaded, too")
 
 
-def _line(mistake: Mistake, document: Document) -> str:
+def _line(mistake: Mistake, document: YamlDocument) -> str:
     """A mistake with its place in a file, or on a page with the title of its field."""
     if document.name:
         return mistake.line(document.place(mistake.path))

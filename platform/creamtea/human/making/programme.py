@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.document.document import Document, apply_override, read_document
+from creamtea.document.document import YamlDocument, apply_override, read_document
 from creamtea.document.mistakes import REQUIRED, Mistake, StudyErrors, one_of, shown
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError, NotInDatabase
@@ -87,7 +87,7 @@ def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
     return Programme(data["name"], loaded)
 
 
-def _direction(document: Document, direction: str) -> Document:
+def _direction(document: YamlDocument, direction: str) -> YamlDocument:
     """Return a direction's campaign file: the shared keys with its own above them, each with its place."""
     own = document.data[DIRECTIONS][direction] or {}
     data = copy.deepcopy({key: value for key, value in document.data.items() if key != DIRECTIONS})

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin
 import streamlit as st
 
 from creamtea.access import rights
-from creamtea.document.document import Document, read_document
+from creamtea.document.document import YamlDocument, read_document
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, wrong
 from creamtea.human.making import campaigns
@@ -153,7 +153,7 @@ def _fill(database: Database, actor: str) -> str:
     """Begin the form anew with an uploaded file. Files that it names are uploaded in their fields."""
     file = st.session_state["campaign-file"]
 
-    def read(path: Path) -> Document:
+    def read(path: Path) -> YamlDocument:
         return read_document(path, KEYS, kind="a campaign (.yaml)")
 
     document = read_uploaded("campaign-file", file, read)
@@ -205,7 +205,7 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
         for place, file in uploads.items():
             (Path(folder) / place).parent.mkdir(exist_ok=True)
             (Path(folder) / place).write_bytes(file.getvalue())
-        loaded = check_campaign(Document("", values), Folder(Path(folder), {*uploads, "outputs"}))
+        loaded = check_campaign(YamlDocument("", values), Folder(Path(folder), {*uploads, "outputs"}))
         create_campaigns(database, [loaded], session.artefacts(), replace=bool(draft), actor=actor)
     made = campaigns.summary(database, name)
     return Made(f"The draft has {counted(made.items, 'item')}.", {MADE: made.id})
