@@ -12,7 +12,7 @@ from command_line import Run, runner
 from sacrebleu.metrics import BLEU, CHRF
 from sqlalchemy import select
 
-from creamtea.engine import pairing
+from creamtea.engine import compare_outputs
 from creamtea.errors import InputError
 from creamtea.report.across_studies import common_test_sets, compared_systems
 from creamtea.store.artefacts import ArtefactStore
@@ -124,7 +124,7 @@ def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path
         )
     baseline = "compare-src: gpt"
     comparisons = compared.comparisons(baseline)
-    found = {place: pairing.compared(database, store, **one) for place, one in comparisons.items()}
+    found = {place: compare_outputs.compared(database, store, **one) for place, one in comparisons.items()}
     database.close()
     columns = {column.title: column.key for column in compared.table.columns}
     bleu = columns["BLEU"]

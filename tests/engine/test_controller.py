@@ -50,7 +50,7 @@ def test_a_study_runs_to_its_end_and_a_second_time_reuses_all(
     study.add("second", before=["first"])
     study.add("third", before=["first", "second"])
     events = run_study(study, database)
-    assert [event.node for event in events if isinstance(event, StepSucceeded)] == list(study.keys)
+    assert [event.name for event in events if isinstance(event, StepSucceeded)] == list(study.keys)
     row = study.rows(database)["third"]
     assert row.facts is not None
     assert row.facts["said"] == "first;first;second;third;"
@@ -90,7 +90,7 @@ def test_failures_leave_the_rest_of_the_study_to_run(
     study.add("model", "unavailable")
     study.add("good")
     events = run_study(study, sqlite)
-    failed = {event.node: (event.kind, event.error) for event in events if isinstance(event, StepFailed)}
+    failed = {event.name: (event.kind, event.error) for event in events if isinstance(event, StepFailed)}
     assert failed == {
         "bad": ("deterministic", "the loss is NaN"),
         "behind": ("upstream", "did not run, because bad failed"),
@@ -134,7 +134,7 @@ def test_a_worker_that_reports_nothing_for_too_long_is_stopped_and_tried_again(
 
     threading.Thread(target=enough).start()
     [retried] = [event for event in run_study(study, sqlite) if isinstance(event, StepRetried)]
-    assert retried.node == "hung"
+    assert retried.name == "hung"
     assert "reported nothing for 0.01 minutes" in retried.error
     assert "resources.toy.silent_minutes" in retried.error
     assert set(study.states(sqlite).values()) == {"succeeded"}
@@ -221,7 +221,7 @@ def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
             submissions.append(study.submit(database, store).study_id)
 
     def see(event: EngineEvent) -> None:
-        if isinstance(event, StepStarted | StepStopped) and event.node == "long":
+        if isinstance(event, StepStarted | StepStopped) and event.name == "long":
             seen.append(type(event))
 
     monkeypatch.setattr(Controller, "_report_progress", change)
@@ -293,7 +293,7 @@ def test_a_controller_of_all_studies_serves_those_that_come_later(
     first.submit(sqlite, store)
 
     def emit(event: EngineEvent) -> None:
-        if isinstance(event, StepSucceeded) and event.node == "one":
+        if isinstance(event, StepSucceeded) and event.name == "one":
             second.submit(sqlite, store)
 
     Controller(sqlite, store, InlineExecutor(), emit).run(until_idle=True)

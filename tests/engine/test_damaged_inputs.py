@@ -48,7 +48,7 @@ def test_a_damaged_input_is_made_again_in_the_same_run(
     new = study.add("new", before=["first"])
     study.add("last", before=["new"])
     events = run_study(study, database)
-    assert [event.node for event in events if isinstance(event, StepReset)] == ["first"]
+    assert [event.name for event in events if isinstance(event, StepReset)] == ["first"]
     assert said(study, database) == {
         "first": "first;",
         "old": "first;old;",
@@ -89,5 +89,5 @@ def test_a_disk_that_damages_all_it_gets_ends_the_study(
     monkeypatch.setattr(ArtefactStore, "_publish", damaging)
     events = run_study(study, database)
     [failed] = [event for event in events if isinstance(event, StepFailed)]
-    assert (failed.node, failed.kind) == ("second", "infrastructure")
+    assert (failed.name, failed.kind) == ("second", "infrastructure")
     assert "is damaged: its content does not match its name" in failed.error

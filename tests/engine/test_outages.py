@@ -134,7 +134,7 @@ def survive(
     assert study_state(database, submission.study_id) == "succeeded"
     assert attempts(study.log) == ["long", "later"], "the first went on while the database was away"
     assert happenings(database, key) == ["started", "succeeded"]
-    assert [event.node for event in events if isinstance(event, StepSucceeded)] == ["long", "later"]
+    assert [event.name for event in events if isinstance(event, StepSucceeded)] == ["long", "later"]
     return events
 
 

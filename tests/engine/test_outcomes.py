@@ -157,7 +157,7 @@ def test_a_result_that_the_database_refuses_fails_its_step_alone(
     finish = state.finish
 
     def refuse_one(database: Database, store: ArtefactStore, task: StepTask, *rest: Any) -> list[str] | None:
-        if task.node == "large":
+        if task.name == "large":
             raise DBAPIError(
                 "INSERT", {}, ProgramLimitExceeded("string too long to represent as jsonb string")
             )

@@ -191,7 +191,7 @@ def test_the_queue_agrees_with_sql_after_every_event(
         if choice is None:
             break
         [task] = state.claim(database, lease, [choice.key], "").values()
-        if kind := outcomes[int(task.node)]:
+        if kind := outcomes[int(task.name)]:
             failure = state.fail(database, task, kind, "because")
             assert failure is not None
             ended = queue.remove([task.key, *(step.key for step in failure.blocked)])

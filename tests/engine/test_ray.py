@@ -75,10 +75,10 @@ def test_a_study_on_local_ray(
     }
     assert events[0] == Notice("starting Ray on this machine", trouble=False)
     [retried] = [event for event in events if isinstance(event, StepRetried)]
-    assert retried.node == "killed"
+    assert retried.name == "killed"
     assert retried.error.startswith("the worker process or its node was lost (WorkerCrashedError)")
     assert happenings(sqlite, killed) == ["started", "retry", "started", "succeeded"]
-    failed = {event.node: event.error for event in events if isinstance(event, StepFailed)}
+    failed = {event.name: event.error for event in events if isinstance(event, StepFailed)}
     assert failed["broken"].startswith("ValueError: the toy is broken")
     assert "asks for cpus=1000" in failed["huge"]
     assert rows["second"].facts is not None

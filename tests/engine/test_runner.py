@@ -23,7 +23,7 @@ def task(store: ArtefactStore, log: Path, do: str = "text", **changes: Any) -> S
     values: dict[str, Any] = {
         "key": "k" * 64,
         "fence": 1,
-        "node": "toy/1",
+        "name": "toy/1",
         "kind": "toy",
         "version": 1,
         "params": {"name": "step", "log": str(log), "do": do},

@@ -53,13 +53,13 @@ def test_steps_run_in_the_order_of_their_inputs_with_their_files(
     submission = study.submit(database, store)
     settle(database)
     first = claimed(database, lease)
-    assert (first.node, first.attempt, first.fence, first.inputs) == ("first", 1, 1, {})
+    assert (first.name, first.attempt, first.fence, first.inputs) == ("first", 1, 1, {})
     assert claim(database, lease) is None
     assert finish(database, store, first, tmp_path / "out")
     settle(database)
     second = claimed(database, lease)
     [[file]] = second.inputs["before"]
-    assert (second.node, file.name, store.read(file.digest)) == ("second", "out.txt", b"first")
+    assert (second.name, file.name, store.read(file.digest)) == ("second", "out.txt", b"first")
     assert study_state(database, submission.study_id) == "running"
     finish(database, store, second, tmp_path / "out")
     settle(database)
@@ -99,7 +99,7 @@ def test_priority_then_place_in_the_study(
     low.submit(database, store)
     high.submit(database, store, priority=1)
     settle(database)
-    assert [claimed(database, lease).node for _ in range(3)] == ["high1", "high2", "low1"]
+    assert [claimed(database, lease).name for _ in range(3)] == ["high1", "high2", "low1"]
 
 
 def test_an_exclusive_step_waits_until_nothing_runs(
@@ -110,10 +110,10 @@ def test_an_exclusive_step_waits_until_nothing_runs(
     study.submit(database, store)
     settle(database)
     other = claimed(database, lease)
-    assert other.node == "other"
+    assert other.name == "other"
     assert claim(database, lease, machine(other)) is None
     alone = claimed(database, lease, machine())
-    assert alone.node == "alone"
+    assert alone.name == "alone"
     assert machine(alone).nodes["node"].free == NOTHING
 
 
@@ -127,10 +127,10 @@ def test_a_step_is_claimed_where_it_fits_or_never_can(
     study.submit(database, store)
     settle(database)
     three_left = Capacity({"node": MACHINE}, [(["node"], Need.of(Resources(cpus=1, gpus=1.0)))])
-    names = [claimed(database, lease, three_left).node for _ in range(3)]
+    names = [claimed(database, lease, three_left).name for _ in range(3)]
     assert names == ["small", "huge", "memory"]
     assert claim(database, lease, three_left) is None
-    assert claimed(database, lease).node == "large"
+    assert claimed(database, lease).name == "large"
 
 
 def test_a_late_result_and_a_late_failure_are_thrown_away(
@@ -214,7 +214,7 @@ def test_other_failures_are_final(
     settle(database)
     for _ in range(3):
         task = claimed(database, lease)
-        assert state.fail(database, task, task.node, "because") == FAILED
+        assert state.fail(database, task, task.name, "because") == FAILED
     assert {row.error_kind for row in study.rows(database).values()} == set(study.keys)
 
 
@@ -232,9 +232,9 @@ def test_what_stands_behind_a_failed_step_fails_with_its_name(
     blocked = failure.blocked
     assert settle(database) == []
     message = "did not run, because culprit failed"
-    assert [(one.node, one.error) for one in blocked] == [("child", message), ("grandchild", message)]
+    assert [(one.name, one.error) for one in blocked] == [("child", message), ("grandchild", message)]
     assert study_state(database, submission.study_id) == "running"
-    assert claimed(database, lease).node == "bystander"
+    assert claimed(database, lease).name == "bystander"
 
 
 def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
@@ -342,7 +342,7 @@ def test_a_controller_of_one_study_claims_nothing_else(
     submission = two.submit(database, store)
     lease = leases.acquire(database, "", submission.study_id)
     settle(database)
-    assert claimed(database, lease).node == "step2"
+    assert claimed(database, lease).name == "step2"
     assert claim(database, lease) is None
 
 

@@ -28,7 +28,7 @@ def test_succeeded_steps_are_reused_by_any_study(
     submission = second.submit(database, store)
     assert submission.reused == 1
     settle(database)
-    assert claimed(database, lease).node == "own"
+    assert claimed(database, lease).name == "own"
     assert happenings(database, key)[-1] == "reused"
 
 

@@ -106,7 +106,7 @@ class LiveLines:
         self._counts.count(event)
         match event:
             case events.StepStarted():
-                name = escape(event.node) + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
+                name = escape(event.name) + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
                 self._tasks[event.key] = self._progress.add_task(name, total=None, message="", left="")
             case events.StepProgressed() if event.key in self._tasks:
                 task = self._tasks[event.key]
@@ -153,7 +153,7 @@ class PlainLines:
             self._next[event.key] = now + pause, pause
             share = describe_progress(event.done, event.total, event.message)
             left = time_left(event.seconds_left)
-            self._print(", ".join(filter(None, [f"{event.node}: {share}", left])))
+            self._print(", ".join(filter(None, [f"{event.name}: {share}", left])))
             return
         text = line(event)
         if text:
@@ -174,21 +174,21 @@ def line(event: events.EngineEvent) -> str:
     """Format an event as a line of a log; empty for progress, which each display shows in its own way."""
     match event:
         case events.StepStarted():
-            return f"started   {event.node}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
+            return f"started   {event.name}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
         case events.StepSucceeded():
-            return f"done      {event.node} in {event.seconds:.1f} s"
+            return f"done      {event.name} in {event.seconds:.1f} s"
         case events.StepRetried():
-            return f"retry     {event.node} in {event.pause:g} s: {first_line(event.error)}"
+            return f"retry     {event.name} in {event.pause:g} s: {first_line(event.error)}"
         case events.StepFailed(kind="upstream"):
-            return f"not run   {event.node}: {first_line(event.error)}"
+            return f"not run   {event.name}: {first_line(event.error)}"
         case events.StepFailed(kind="unavailable"):
-            return f"unavailable {event.node}: {first_line(event.error)}"
+            return f"unavailable {event.name}: {first_line(event.error)}"
         case events.StepFailed():
-            return f"FAILED    {event.node}: {first_line(event.error)}"
+            return f"FAILED    {event.name}: {first_line(event.error)}"
         case events.StepStopped():
-            return f"stopped   {event.node}" + (f": {event.reason}" if event.reason else "")
+            return f"stopped   {event.name}" + (f": {event.reason}" if event.reason else "")
         case events.StepReset():
-            return f"again     {event.node}" + (f": {event.reason}" if event.reason else "")
+            return f"again     {event.name}" + (f": {event.reason}" if event.reason else "")
         case events.Notice():
             return event.message
     return ""

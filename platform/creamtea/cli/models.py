@@ -112,7 +112,7 @@ def translate(
         opened_system = lines.OpenSystem.of_step(context)
         prompt = sys.stdin.isatty()
         if prompt:
-            say(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
+            say(f"{task.name}: one sentence per line, Ctrl-D to end", err=True)
         number, doubts = 0, Doubts(opened_system.example)
 
         def show_prompt() -> None:

@@ -295,7 +295,7 @@ def _build_paper(database: Database, paper: str, table: int | None, figure: int 
 
 
 def _build_comparison(database: Database, names: Sequence[str], baseline: str | None) -> Document:
-    from creamtea.engine.pairing import compared  # likewise
+    from creamtea.engine.compare_outputs import compared  # likewise
     from creamtea.report.across_studies import comparison_report
 
     store, tests = workplace.artefact_store(), 0

@@ -53,7 +53,7 @@ def compared(
     task = StepTask(
         key=step_key(COMPARE.name, COMPARE.version, params, inputs),
         fence=0,
-        node=COMPARE.name,
+        name=COMPARE.name,
         kind=COMPARE.name,
         version=COMPARE.version,
         params=dict(params),

@@ -112,7 +112,7 @@ class Controller:
                 self._release(lease)
             self._tracking.close()
             for running in self._running.values():
-                self._emit(events.StepStopped(running.task.key, running.task.node))
+                self._emit(events.StepStopped(running.task.key, running.task.name))
 
     def _emit(self, event: events.EngineEvent) -> None:
         self._show(event)
@@ -165,7 +165,7 @@ class Controller:
         tasks = [running.task for running in self._running.values()]
         for task in self._wait_out(lambda: state.renew(self._database, tasks)):
             self._stop(task)
-            self._emit(events.StepStopped(task.key, task.node))
+            self._emit(events.StepStopped(task.key, task.name))
         for task in [running.task for running in self._running.values() if running.overdue()]:
             why = f"ran longer than {task.resources.timeout_minutes:g} minutes, its limit"
             self._give_up(task, "timeout", why, "timeout_minutes")
@@ -222,7 +222,7 @@ class Controller:
             if task is None:  # others have changed it: the next load of the queue shows how
                 continue
             if choice.nodes:
-                self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
+                self._emit(events.StepStarted(task.key, task.name, task.kind, task.attempt))
                 self._running[task.key] = _Running(task, len(choice.nodes))
                 self._executor.start(task, choice.nodes)
             else:
@@ -251,7 +251,7 @@ class Controller:
         if outcome.error_kind == GAVE_WAY:
             if self._wait_out(lambda: state.give_way(self._database, task, outcome.error)):
                 self._queue.add(task.key, time.monotonic())
-            self._emit(events.StepStopped(task.key, task.node, outcome.error))
+            self._emit(events.StepStopped(task.key, task.name, outcome.error))
             return
         if outcome.error_kind == DAMAGED:
             self._remake_inputs(task, outcome.error)
@@ -272,9 +272,9 @@ class Controller:
             self._fail(task, "deterministic", f"the database refuses its result: {reason_of(error)}")
             return
         if ready is None:
-            self._emit(events.StepStopped(task.key, task.node))
+            self._emit(events.StepStopped(task.key, task.name))
             return
-        self._emit(events.StepSucceeded(task.key, task.node, float(outcome.result.facts["seconds"])))
+        self._emit(events.StepSucceeded(task.key, task.name, float(outcome.result.facts["seconds"])))
         self._end(self._queue.succeeded(task.key))
         for key in ready:
             self._queue.add(key, time.monotonic())
@@ -291,7 +291,7 @@ class Controller:
             self._fail(task, "infrastructure", why)
             return
         again = self._wait_out(lambda: state.remake(self._database, task, damaged, why))
-        self._emit(events.StepStopped(task.key, task.node, why))
+        self._emit(events.StepStopped(task.key, task.name, why))
         for key, name in (again or {}).items():
             self._emit(events.StepReset(key, name, "a file of it was damaged"))
         self._next_check = self._next_load = 0.0  # the queue does not know them
@@ -317,18 +317,18 @@ class Controller:
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
         failure = self._wait_out(lambda: state.fail(self._database, task, kind, error))
         if failure is None:
-            self._emit(events.StepStopped(task.key, task.node))
+            self._emit(events.StepStopped(task.key, task.name))
         elif failure.pause is not None:
-            self._emit(events.StepRetried(task.key, task.node, task.attempt, error, failure.pause))
+            self._emit(events.StepRetried(task.key, task.name, task.attempt, error, failure.pause))
             self._queue.add(task.key, time.monotonic(), failure.pause)
         else:
-            self._emit(events.StepFailed(task.key, task.node, kind, error))
+            self._emit(events.StepFailed(task.key, task.name, kind, error))
             self._report_blocked(failure.blocked)
             self._end(self._queue.remove([task.key, *(step.key for step in failure.blocked)]))
 
     def _report_blocked(self, blocked: list[state.Blocked]) -> None:
         for step in blocked:
-            self._emit(events.StepFailed(step.key, step.node, step.kind, step.error))
+            self._emit(events.StepFailed(step.key, step.name, step.kind, step.error))
 
     def _end(self, studies: list[int]) -> None:
         """End the studies of which the queue has no step left."""
@@ -374,4 +374,4 @@ class Controller:
         progress = self._store.read_progress(task.key, task.fence)
         if progress is not None and progress != running.progress:
             running.progress, running.heard = progress, time.monotonic()
-            self._emit(events.StepProgressed(task.key, task.node, **vars(progress)))
+            self._emit(events.StepProgressed(task.key, task.name, **vars(progress)))

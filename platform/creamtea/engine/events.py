@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class StepEvent:
     key: str
-    node: str
+    name: str
 
 
 @dataclass(frozen=True)

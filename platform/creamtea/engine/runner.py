@@ -88,7 +88,7 @@ def captured(store: ArtefactStore, task: StepTask, worker: int, own_process: boo
     with scratch_folder("log") as folder:
         log = AttemptLog(store, task, worker, Path(folder) / "log")
         log.line(
-            f"{time.strftime('%Y-%m-%d %Z')}: {task.node}, attempt {task.attempt}"
+            f"{time.strftime('%Y-%m-%d %Z')}: {task.name}, attempt {task.attempt}"
             f"{f', worker {worker}' if worker else ''}, on {socket.gethostname()}, process {os.getpid()}"
         )
         done = threading.Event()

@@ -44,7 +44,7 @@ class Blocked:
     """A step that cannot run because an earlier one failed."""
 
     key: str
-    node: str
+    name: str
     kind: str  # "upstream" or "unavailable"
     error: str
 
@@ -375,7 +375,7 @@ def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, art
     return StepTask(
         key=row.key,
         fence=row.fence,
-        node=names_of(session, [row.key], study_id)[row.key],
+        name=names_of(session, [row.key], study_id)[row.key],
         kind=row.kind,
         version=row.version,
         params=row.params,

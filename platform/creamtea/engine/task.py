@@ -17,7 +17,7 @@ class StepTask:
 
     key: str
     fence: int
-    node: str  # its place in the study, for people
+    name: str  # its place in the study, for people
     kind: str
     version: int
     params: dict[str, Any]

@@ -88,7 +88,7 @@ class Tested:
 
 
 class CompareRequest(TypedDict):
-    """A step of kind `compare` that no study has, as JSON (`creamtea.engine.pairing`)."""
+    """A step of kind `compare` that no study has, as JSON (`creamtea.engine.compare_outputs`)."""
 
     params: dict[str, Any]
     inputs: dict[str, list[str]]  # keys of steps, by role

@@ -46,6 +46,6 @@ def settle(database: Database) -> list[state.Blocked]:
 def finish(database: Database, store: ArtefactStore, task: StepTask, folder: Path) -> bool:
     """Succeed with one file, as the runner would."""
     folder.mkdir(exist_ok=True)
-    folder.joinpath("out.txt").write_text(task.node)
+    folder.joinpath("out.txt").write_text(task.name)
     outcome = StepOutcome(StepResult(), store.put_folder(folder))
     return state.finish(database, store, task, outcome) is not None

@@ -28,7 +28,7 @@ class Prompt:
     def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         succeeded = StepOutcome()
         succeeded.result.facts["seconds"] = 0.0
-        self._ended.append(FinishedAttempt(task, self._outcomes.get(task.node, succeeded)))
+        self._ended.append(FinishedAttempt(task, self._outcomes.get(task.name, succeeded)))
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         ended, self._ended = self._ended, []

@@ -1,7 +1,7 @@
 """Several studies on one page: their systems on a test set that they have in common, and the outputs.
 
 The address has their numbers: `?compare=3,7`. Differences are tested when a reader asks for it, by a process
-beside the web app (`creamtea.engine.pairing`).
+beside the web app (`creamtea.engine.compare_outputs`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from creamtea_webapp.pages import blocks, outputs
 
 TEMPLATE = "compare.html"
 CHOSEN = "compare-studies"
-COMMAND = [sys.executable, "-m", "creamtea.engine.pairing"]
+COMMAND = [sys.executable, "-m", "creamtea.engine.compare_outputs"]
 SECONDS = 300.0  # for all tests together
 MAX_TESTS = 100
 

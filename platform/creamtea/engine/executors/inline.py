@@ -27,7 +27,7 @@ STOP_WAIT = 5.0  # seconds that shutdown waits for a cancelled step
 
 class _Attempt(threading.Thread):
     def __init__(self, task: StepTask, finished: queue.Queue[_Attempt]) -> None:
-        super().__init__(daemon=True, name=task.node)
+        super().__init__(daemon=True, name=task.name)
         self.task, self.cancelled = task, threading.Event()
         self.finished = finished
 

@@ -274,7 +274,7 @@ class RayExecutor:
             # there or nowhere: a step that waits inside Ray would run into its time limit
             "scheduling_strategy": NodeAffinitySchedulingStrategy(nodes[0], soft=False),
         }
-        name = f"{task.kind}:{task.node}"
+        name = f"{task.kind}:{task.name}"
         if resources.memory_gb is not None and not several:
             options["memory"] = int(resources.memory_gb * (1 << 30))
         plain = TASKS.dump_python(task)
