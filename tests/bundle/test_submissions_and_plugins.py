@@ -57,6 +57,30 @@ def test_ratings_made_for_another_submission_go_along_if_the_outputs_are_the_sam
 
 
 @pytest.mark.slow
+def test_secrets_of_campaigns_in_the_studys_file_stay_out(home, tmp_path: Path) -> None:
+    """A digest that covers them cannot be recomputed; everything else can."""
+    raters = {"contact": "jo@example.org", "completion_code": "PROLIFIC-8R", "questions": ["contact?"]}
+    written = {"later": {"raters": raters, "attention": {"failing_code": "F4D5"}}}
+    with home.database.transaction() as session:
+        study = session.scalars(select(StudyRow)).one()
+        before = study.spec
+        study.spec = {**before, "campaigns": written}
+    try:
+        files = pack(home.database, home.store, "tea")
+    finally:
+        with home.database.transaction() as session:
+            study = session.scalars(select(StudyRow)).one()
+            study.spec = before
+    secrets = (b"jo@example.org", b"PROLIFIC-8R", b"F4D5")
+    assert [name for name, text in files.items() if any(secret in text for secret in secrets)] == []
+    write_archive(files, tmp_path / "tea.zip")
+    checked = verify(tmp_path / "tea.zip")
+    assert checked.differences == ()
+    (left,) = (each for each in checked.not_recomputed if each.what == "digests of the study")
+    assert "study 1: campaigns.later.raters.contact" in left.reason
+
+
+@pytest.mark.slow
 def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(changed, home) -> None:
     """A step's resources also name the plug-ins of what it reads; its key names its own alone."""
 

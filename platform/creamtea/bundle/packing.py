@@ -109,11 +109,11 @@ def pack(
         row = find_study(session, study)
         if row.state in ("queued", "running"):
             raise InputError(f"study {row.name!r} is {row.state}: bundle it once it has ended")
-        report = report_of(session, row, alone=True)
         rows = _rows(session, row)
         if not with_checks:
             _check_no_check_is_open(rows[Campaign], rows[Item])
-        left_out = _without_secrets(session, rows[Campaign])
+        left_out = _without_secrets(session, rows[StudyRow], rows[Campaign])
+        report = report_of(session, row, alone=True)  # which shows the study's file, too
         files = {
             README: ABOUT.encode(),
             REPORT: json_bytes(to_values(report)),
@@ -229,21 +229,45 @@ def place_of(node: str, name: str) -> str:
     )
 
 
-def _without_secrets(session: Session, campaigns: list[Campaign]) -> list[str]:
-    """Empty the secret settings of campaigns; return which were set."""
+def _without_secrets(session: Session, studies: list[StudyRow], campaigns: list[Campaign]) -> list[str]:
+    """Empty the secret settings of campaigns, and of those in a study's file; return which were set."""
     left_out = []
+    for study in studies:
+        written, given = _emptied(study.spec.get("campaigns", {}), "campaigns")
+        if given:
+            session.expunge(study)
+            study.spec = study.spec | {"campaigns": written}
+            left_out += [f"{study_place(study)}: {name}" for name in given]
     for campaign in campaigns:
-        given = [name for name in SECRET_SETTINGS if campaign.settings.get(name)]
-        if not given:
-            continue
-        session.expunge(campaign)
-        empty = dict.fromkeys(given, "")
-        campaign.settings = campaign.settings | empty
-        if campaign.registered is not None:
-            settings = campaign.registered.get("settings", {})
-            campaign.registered = campaign.registered | {"settings": settings | empty}
-        left_out += [f"campaign {campaign.name}: {name}" for name in given]
+        settings, given = _emptied(campaign.settings)
+        if given:
+            session.expunge(campaign)
+            campaign.settings = settings
+            if campaign.registered is not None:
+                campaign.registered = _emptied(campaign.registered)[0]
+            left_out += [f"campaign {campaign.name}: {name}" for name in given]
     return left_out
+
+
+def _emptied(value: Any, place: str = "") -> tuple[Any, list[str]]:
+    """Return the value with empty secret settings, and the places of those that were set."""
+    if not isinstance(value, dict):
+        return value, []
+    kept, given = {}, []
+    for name, part in value.items():
+        inner = f"{place}.{name}".lstrip(".")
+        if name in SECRET_SETTINGS:
+            kept[name] = "" if part else part
+            given += [inner] if part else []
+        else:
+            kept[name], others = _emptied(part, inner)
+            given += others
+    return kept, given
+
+
+def study_place(study: StudyRow) -> str:
+    """Name a study in messages about a bundle, which may have several submissions of it."""
+    return f"study {study.id}"
 
 
 Row = TypeVar("Row", bound=Base)
