@@ -25,7 +25,7 @@ def test_the_log_of_a_failed_step_has_its_reason(creamtea, study: Path) -> None:
     assert "failed (deterministic)" in done.stderr
     assert creamtea("logs", "tiny", TRAIN, "--follow").stdout == done.stdout  # it has ended
     blocked = creamtea("logs", "tiny", "decode/softmax-greedy/1/test")
-    assert (blocked.returncode, "it is failed" in blocked.stderr) == (2, True)
+    assert (blocked.returncode, "it did not run, because train" in blocked.stderr) == (2, True)
 
 
 def test_a_worker_that_a_step_did_not_have(creamtea, study: Path) -> None:

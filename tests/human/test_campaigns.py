@@ -239,7 +239,7 @@ def test_the_values_of_an_error_metric_are_read_with_higher_as_better(study_data
         (
             "chrf",
             "failed",
-            r"has no values of 'chrf' on 'test' \(its step is failed, no model\): see `creamtea status jam`",
+            r"has no values of 'chrf' on 'test' \(its step failed: no model\): see `creamtea status jam`",
         ),
         ("chrf", "succeeded", "metric 'chrf' has no segment values of system 'plain' on 'test'"),
     ],

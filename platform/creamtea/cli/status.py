@@ -268,7 +268,7 @@ def _no_log(others: list[LogName], node: Node, worker: int) -> str:
     if others:
         workers = ", ".join(map(str, sorted({log.worker for log in others})))
         return f"--worker {worker}: step {node.name} has no log of that worker; it has those of {workers}"
-    return f"step {node.name} has no log: it is {node.state}"
+    return f"step {node.name} has no log: it {node.predicate}"
 
 
 def _follow(

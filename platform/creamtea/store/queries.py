@@ -154,6 +154,15 @@ class Node:
         """The state, or for a failed step `outcome_word`."""
         return outcome_word(self.error_kind) if self.state == "failed" else self.state
 
+    @property
+    def predicate(self) -> str:
+        """What a sentence says of the step: "is pending", "did not run, because …", "failed: …"."""
+        if self.state != "failed":
+            return f"is {self.state}"
+        if self.error_kind == "upstream":
+            return self.error or "did not run"
+        return ": ".join(filter(None, ("failed", self.error)))
+
 
 def outcome_word(error_kind: str | None) -> str:
     """Name the outcome of a step in the state "failed": unavailable, not run, or failed."""

@@ -249,10 +249,9 @@ def succeeded_key(nodes: Sequence[Node], study: StudyRow, what: str, **labels: s
     if node is None:
         raise InputError(f"study {study.name!r} never makes {what} with system {labels['system']!r}")
     if node.state != "succeeded":
-        reason = f", {node.error}" if node.error else ""
         yet, remedy = (" yet", "run the study first, ") if node.state != "failed" else ("", "")
         raise InputError(
-            f"system {labels['system']!r} has no {what}{yet} (its step is {node.outcome}{reason}): "
+            f"system {labels['system']!r} has no {what}{yet} (its step {node.predicate}): "
             f"{remedy}see `creamtea status {study.name}`"
         )
     return node.key
