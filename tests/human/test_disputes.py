@@ -149,6 +149,27 @@ def test_a_page_of_a_document_is_given_whole(database: Database) -> None:
     assert [segment.source for segment in work.segments] == [f"source {at}" for at in range(3)]
 
 
+def test_who_rated_an_output_on_another_item_gives_no_third_rating_of_it(database: Database) -> None:
+    items = side_by_side(FAR[1:2])
+    items[0] |= {"segment_index": 1, "systems": [0, 1]}
+    others = {"carl": [1, 2], "dora": [0, 2], "emil": [2, 3]}
+    for name, systems in others.items():
+        items.append({"segment_index": 1, "systems": systems, "steps": {name: [3, 4]}})
+    campaign = rated_campaign(
+        database,
+        items,
+        systems=("plain", "beam", "scones", "entmax"),
+        raters=("anna", "ben", *others),
+    )
+    assert ask_for_third_ratings(database, "tasting", "test") == 1
+    finished = {person.pseudonym: person.finished for person in raters.overview(database, campaign)}
+    assert finished == {"anna": True, "ben": True, "carl": True, "dora": True, "emil": False}
+    with database.session() as session:
+        ids = dict(session.execute(select(Rater.pseudonym, Rater.id)).all())
+    assert [assignment.next_item(database, ids[name]) for name in ("carl", "dora")] == [None, None]
+    assert work_for(database, ids["emil"]).source == "source 0"
+
+
 def test_a_new_rater_rates_what_is_planned_first(database: Database) -> None:
     items = [*side_by_side(FAR), {"steps": {"anna": [1, 2]}}]
     rated_campaign(database, items, ratings_per_item=2)

@@ -4,7 +4,7 @@ A rated or random item has k places (`Campaign.ratings_per_item`). A place is ta
 was submitted or has a running lease, is not skipped, and whose rater is not excluded. So excluding a rater
 frees the places for others, and including the rater again makes the ratings count again as they were: an
 item that somebody else has rated meanwhile then has more than k counted ratings, never fewer.
-A third rating has one place, for a rater who never had its original.
+A third rating has one place, for a rater who never had one of its outputs on any item (of pairs: the pair).
 Tutorial items, attention checks and controls (repeats, bad references) have no places: every rater gets each
 tutorial item, an attention check after every so many answers, and each control whose original the rater has
 rated.
@@ -28,10 +28,11 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from creamtea.human.making.settings import MAX_PER_PAGE
+from creamtea.human.protocols import find_protocol
 from creamtea.human.rating.orders import Order, joint_order
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.store.tables import (
@@ -76,7 +77,7 @@ class Outlook:
     tutorial: list[int]
     due: list[int]  # controls that lie far enough behind their originals, and attention checks
     shortlist: list[int]  # the first open items
-    third: list[int]  # third ratings that nobody gives yet, of items that this rater never had
+    third: list[int]  # third ratings that nobody gives yet, of outputs that this rater never had
     later: list[int]  # controls that come when nothing else is left
     at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
     items_at_start: int  # the same at the beginning, as if nobody else rated
@@ -162,8 +163,8 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
     past = _past(session, rater_id)
     shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
     due, later, their_items = _controls(session, campaign, rater_id, past)
-    thirds = session.execute(_open_thirds(), {"campaign": campaign.id, "rater": rater_id, "now": now}).all()
-    to_come = open_items + their_items + sum(row[1] for row in thirds)
+    thirds = _open_thirds(session, campaign, rater_id, now)
+    to_come = open_items + their_items + sum(page.items for page in thirds)
     attention = _attention(session, campaign, rater_id, past)
     every = attention_every(campaign)
     if attention and _answers(past) // every > _checks_had(past):
@@ -174,7 +175,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
         tutorial=list(tutorial),
         due=due,
         shortlist=shortlist,
-        third=[row[0] for row in thirds],
+        third=[page.id for page in thirds],
         later=later,
         at_most=to_come + min(len(attention), to_come // every),
         items_at_start=items_in_all(session, campaign),
@@ -187,18 +188,21 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
 
     It says of all raters at once what `load_outlook` says of one.
     """
-    own = select(Item.id, Item.kind, Item.original_id).where(
+    own = select(Item.id, Item.kind, Item.original_id, Item.full).where(
         Item.campaign_id == campaign.id, is_first_of_page(), Item.drawn.is_not(False)
     )
     items = session.execute(own).all()
-    counts = select(Assignment.item_id, func.count()).where(takes_place()).group_by(Assignment.item_id)
-    values = {"campaign": campaign.id, "now": now}
-    taken = {row[0]: row[1] for row in session.execute(counts, values)}
+    unsure = select(Item.id).where(Item.campaign_id == campaign.id, Item.full.is_(False))
+    counts = (
+        select(Assignment.item_id, func.count())
+        .where(Assignment.item_id.in_(unsure), takes_place())
+        .group_by(Assignment.item_id)
+    )
+    taken = {row[0]: row[1] for row in session.execute(counts, {"campaign": campaign.id, "now": now})}
     k = campaign.ratings_per_item
-    free = {row.id for row in items if row.kind in SYSTEM_KINDS and taken.get(row.id, 0) < k}
-    thirds = [
-        (row.id, row.original_id) for row in items if row.kind == ItemKind.THIRD and row.id not in taken
-    ]
+    free = {row.id for row in items if row.kind in SYSTEM_KINDS and not row.full and taken.get(row.id, 0) < k}
+    thirds = _free_thirds(session, campaign, now)
+    outputs_had = _outputs_had(session, campaign) if thirds else {}
     tutorial, checks = (
         {row.id for row in items if row.kind == kind} for kind in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
     )
@@ -225,7 +229,7 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
             or any(row.submitted_at is None and row.skipped_at is None for row in rows)
             or tutorial - had
             or free - had
-            or any(not had & {third, original} for third, original in thirds)
+            or any(not page.outputs & outputs_had.get(rater_id, set()) for page in thirds)
             or any(original in held and control not in had for control, original in controls)
             or (checks - had and answers // every > checks_had)
         ):
@@ -569,23 +573,66 @@ def _begun_documents() -> Select[str, int]:
     )
 
 
+@dataclass(frozen=True)
+class ThirdPage:
+    """A page for a third rating: the id of its first item, its number of items, and what it shows."""
+
+    id: int
+    items: int
+    outputs: frozenset[Any]  # (segment, system); of pairs (segment, both systems)
+
+
+def _free_thirds(session: Session, campaign: Campaign, now: datetime) -> list[ThirdPage]:
+    """The third ratings that nobody gives yet, by position."""
+    pages: dict[int, list[Row[Any]]] = {}
+    for row in session.execute(_thirds(), {"campaign": campaign.id, "now": now}):
+        pages.setdefault(row.position if row.page is None else row.page, []).append(row)
+    return [
+        ThirdPage(rows[0].id, len(rows), frozenset().union(*(_outputs_of(campaign, row) for row in rows)))
+        for rows in pages.values()
+    ]
+
+
+def _outputs_of(campaign: Campaign, item: Row[Any]) -> frozenset[Any]:
+    shown = shown_of(item.systems, item.output_drawn)
+    if find_protocol(campaign.protocol, campaign.settings).relative:
+        return frozenset([(item.segment_index, frozenset(shown))])
+    return frozenset((item.segment_index, system) for system in shown)
+
+
+def _outputs_had(session: Session, campaign: Campaign, rater_id: int | None = None) -> dict[int, set[Any]]:
+    """By rater, of all or of one, the outputs that they were given on any item, skipped ones included, of the
+    segments that have a third rating."""
+    rows = select(Assignment.rater_id, Item.segment_index, Item.systems, Item.output_drawn)
+    rows = rows.join(Item, Item.id == Assignment.item_id).where(
+        Item.campaign_id == campaign.id,
+        Item.kind.in_((*SYSTEM_KINDS, ItemKind.THIRD)),
+        Item.segment_index.in_(
+            select(Item.segment_index).where(Item.campaign_id == campaign.id, Item.kind == ItemKind.THIRD)
+        ),
+    )
+    if rater_id is not None:
+        rows = rows.where(Assignment.rater_id == rater_id)
+    had: dict[int, set[Any]] = {}
+    for row in session.execute(rows):
+        had.setdefault(row.rater_id, set()).update(_outputs_of(campaign, row))
+    return had
+
+
+def _open_thirds(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> list[ThirdPage]:
+    """The third ratings that nobody gives yet and this rater can give."""
+    free = _free_thirds(session, campaign, now)
+    had = _outputs_had(session, campaign, rater_id).get(rater_id, set()) if free else set()
+    return [page for page in free if not page.outputs & had]
+
+
 @cache
-def _open_thirds() -> Select[int, int]:
-    """The third ratings that a rater can give: the first item of each page, and how many items it has."""
-    other = aliased(Item)
-    same = (other.campaign_id == Item.campaign_id) & (other.page == Item.page)
-    size = select(func.count()).select_from(other).where(same).scalar_subquery()
+def _thirds() -> Select[Any]:
+    columns = (Item.id, Item.position, Item.page, Item.segment_index, Item.systems, Item.output_drawn)
     taken = select(Assignment.id).where(Assignment.item_id == Item.id, takes_place())
     return (
-        select(Item.id, case((Item.page.is_(None), 1), else_=size))
-        .where(
-            Item.campaign_id == bindparam("campaign"),
-            Item.kind == ItemKind.THIRD,
-            is_first_of_page(),
-            ~taken.exists(),
-            Item.id.not_in(_mine()),
-            Item.original_id.not_in(_mine()),
-        )
+        select(*columns)
+        .where(Item.campaign_id == bindparam("campaign"), Item.kind == ItemKind.THIRD, ~taken.exists())
         .order_by(Item.position)
     )
 
