@@ -21,7 +21,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from false_alarms import Result, Setting, aimed, draw, over_documents, over_documents_and_raters
+from false_alarms import Result, Setting, draw, over_documents, over_documents_and_raters
 from numpy.typing import NDArray
 
 from creamtea.methods.metrics import Bleu, Chrf
@@ -323,24 +323,16 @@ def marks(rng: Rng, segments: int, p: float) -> Once:
 
 def documents_drawn(rng: Rng, documents: int) -> Once:
     setting = Setting(documents=documents, raters=documents, views=0.0)
-    return _of_campaign(over_documents(draw(rng, setting), rng)[0])
+    return _of_campaign(over_documents(draw(rng, setting)))
 
 
 def documents_and_raters_drawn(rng: Rng, raters: int, each: int) -> Once:
     """Documents, of which there are 30, and raters are drawn."""
-    return _of_campaign(over_documents_and_raters(draw(rng, Setting(raters=raters, each=each)), rng)[0])
+    return _of_campaign(over_documents_and_raters(draw(rng, Setting(raters=raters, each=each))))
 
 
 def _of_campaign(found: Result) -> Once:
     return Once(within(found.low, found.high, 0.0), found.p is not None and found.p < 0.05)
-
-
-def aiming(rng: Rng, documents: int) -> Once:
-    """The repeated intervals up to the verdict, all of them."""
-    found = aimed(draw(rng, Setting(documents=documents, raters=documents, views=0.0)), rng)[0]
-    assert found.covers is not None
-    assert found.p is not None
-    return Once(found.covers(0.0), found.p < 0.05)
 
 
 def paired_items(rng: Rng, items: int, test: str) -> Once:
@@ -492,8 +484,6 @@ def cases() -> Iterator[Case]:
     name, told = "human scores, items and raters drawn", "40 items, {raters} raters, {each} on each"
     for raters, each in ((2, 2), (3, 1), (4, 2), (8, 2)):
         yield from family(name, crossed, told, SLOW, raters=[raters], each=[each])
-    name = "campaigns that aim, repeated intervals up to the verdict"
-    yield from family(name, aiming, "{documents} documents", SLOW, documents=(60, 200))
     for test in ("paired t", "signed-rank", "sign flip"):
         yield from family(
             f"human scores, {test}", paired_items, "{items} items", SLOW, items=(5, 10, 40), test=[test]

@@ -336,8 +336,8 @@ def weights_at_the_end(probabilities: Array) -> Array:
     Weights 1/q make means unbiased, and so noisy where q is small that their t intervals fail; weights 1
     are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
     martingale central limit theorem holds (Hadad, Hirshberg, Zhan, Wager and Athey 2021, "Confidence
-    intervals for policy evaluation in adaptive experiments", PNAS 118), and a small part of the bias:
-    bench/false_alarms.py measures both.
+    intervals for policy evaluation in adaptive experiments", PNAS 118), and a small part of the bias.
+    bench/some_systems.py measures adaptive designs, which use them.
     """
     return np.sqrt(probabilities)
 
