@@ -111,13 +111,6 @@ def test_a_campaign_of_version_1_1_5_counts_line_feeds(tmp_path: Path) -> None:
     assert not_kept == {}
 
 
-def test_a_protocol_that_the_answers_contradict(tmp_path: Path) -> None:
-    scored = json.dumps(line([{"A": response(50, (0, 1, "minor"))}]))
-    (tmp_path / "answers.jsonl").write_text(scored + "\n")
-    with pytest.raises(InputError, match=r"mqm: .* contradicts it: it has 1 score above 0.*; esa fits"):
-        find_format("pearmut").read(tmp_path / "answers.jsonl", ImportFacts("fox", "mqm"), NOW)
-
-
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
 def test_every_place_comes_back(text: str) -> None:
     units = Units(text)
@@ -128,22 +121,6 @@ def test_every_place_comes_back(text: str) -> None:
             assert units.characters(*units.of_span(span)) == (start, end)
     assert units.of_span(Span(severity="minor")) == (len(units), len(units))
     assert units.characters(len(units), len(units)) is None
-
-
-def test_what_is_submitted_again_is_a_revision_and_a_reset_takes_back(tmp_path: Path) -> None:
-    again = [line([{"A": response(score, textfield=text)}]) for score, text in ((10, "ja"), (20, "nein"))]
-    found, not_kept = read(tmp_path, *again, line([{"A": response(30)}], user_id="bob"))
-    assert [(row.rater, row.value, row.revision, row.counts, row.comment) for row in found] == [
-        ("ann", "10", 1, False, "nein"),
-        ("ann", "20", 2, True, "nein"),
-        ("bob", "30", 1, True, ""),
-    ]
-    assert not_kept == {"earlier texts of text fields": 1}
-    for where in ({"item_i": 0}, {}):  # of the document, and since version 1.1.6 of the user
-        reset = {"user_id": "ann", "annotation": "__RESET__", **where}
-        found, not_kept = read(tmp_path, *again, reset, line([{"B": response(40)}]))
-        assert [(row.system, row.value, row.revision) for row in found] == [("B", "40", 1)]
-        assert not_kept == {"submitted documents before a reset": 2}
 
 
 def test_practice_checks_and_forms_are_no_ratings_and_counted(tmp_path: Path) -> None:
@@ -187,35 +164,6 @@ def test_a_check_that_expects_an_error_behind_the_text_is_counted(tmp_path: Path
     assert not_kept == {"expected errors of checks": 1}
 
 
-def test_segments_are_shared_by_systems_and_documents_have_numbers(tmp_path: Path) -> None:
-    def of(system: str, numbers: tuple[int, ...], user: str) -> dict[str, Any]:
-        items = [item(number, tgt={system: f"{system}{number}"}) for number in numbers]
-        return line([{system: response(number)} for number in numbers], items, user_id=user)
-
-    found, _ = read(tmp_path, of("A", (1, 2), "ann"), of("B", (2, 1), "bob"), of("A", (3,), "ann"))
-    assert [(row.system, row.segment, row.document, row.value) for row in found] == [
-        ("A", 0, "1", "1"),
-        ("A", 1, "1", "2"),
-        ("B", 1, "1", "2"),
-        ("B", 0, "1", "1"),
-        ("A", 2, "2", "3"),
-    ]
-
-
-def test_mqm_and_da(tmp_path: Path) -> None:
-    error = {"start_i": 0, "end_i": 1, "severity": "Major", "category": "Accuracy/Omission"}
-    answer = response(50, sliders={"Fluency": 3}) | {"error_spans": [error]}
-    found, not_kept = read(tmp_path, line([{"A": answer, "B": response(None)}]), protocol="mqm")
-    assert {(row.system, row.value) for row in found} == {("A", "-5.0"), ("B", "0.0")}
-    assert not_kept == {
-        "scores beside errors of MQM, from which its score follows": 1,
-        "values of other scales (sliders)": 1,
-    }
-    found, not_kept = read(tmp_path, line([{"A": answer}]), protocol="da-sqm")
-    assert (found[0].protocol, found[0].value, found[0].payload) == ("da-sqm", "50", None)
-    assert not_kept["marked errors"] == 1
-
-
 def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) -> None:
     campaign = {"info": {"protocol": "DA", "assignment": "task-based"}, "campaign_id": "fox"}
     campaign["data"] = {"bob": [[item(5)]], "ann": [[item()], [item(2), item(3)]]}
@@ -231,69 +179,6 @@ def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) 
     campaign["data"] = [[item()], [item(2), item(3)]]
     for_all, _ = read(tmp_path, bare, campaign=campaign, protocol=None)
     assert [(row.source, row.value) for row in for_all] == [(row.source, row.value) for row in found]
-
-
-def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
-    lines = [line([{"A": response(1)}]), line([{"A": response(2)}], user_id="bob")]
-    assert read(tmp_path, {"fox": lines}) == read(tmp_path, *lines)
-    with pytest.raises(InputError, match="allowed: a line for each submitted"):
-        read(tmp_path, {"fox": lines, "hen": []})
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["x"], "line 1: the line: "),
-        ([line("no")], "line 1: annotation: found 'no'"),
-        ([line([{}, {}])], "line 1: found 2 annotations of 1 segment;"),
-        ([line([[]])], "line 1: annotation 0: allowed: an object"),
-        ([line([{"C": response()}])], "line 1: annotation 0: the item has no output of 'C'"),
-        ([line([{"A": {"score": "70"}}])], "line 1: annotation 0.A.score"),
-        ([line([{"A": response(101)}])], "line 1: score: found 101"),
-        ([line([{"A": response(1, (3, 2, "minor"))}])], "line 1: A: an error from 3 to 2"),
-        ([line([{"A": response(1, (0, 1, "awful"))}])], "line 1: errors of unknown severities: .awful. .1.;"),
-        ([line([{"A": response()}], user_id=" ")], "line 1: the line.user_id: .*blank"),
-        ([line([{"A": response()}], [item(tgt={})])], "line 1: item 0.tgt"),
-        ([line([{"A": response()}], [item(src="\0")])], "line 1: item 0.src: .*NUL"),
-        ([line([{"A": response()}], [item(ref="\ud800")])], "line 1: item 0.ref: .*surrogate"),
-        (
-            [line([{"A": response() | {"error_spans": [MARK | {"severity": "minor", "category": "a\0"}]}}])],
-            "line 1: annotation 0.A.error_spans.0.category: .*NUL",
-        ),
-        ([line([{"A": response()}]) | {"item": None}], "line 1: it has no items"),
-        ([line([{"A": response()}], actions=[action(1e300, "load")])], "line 1: actions: found the time"),
-        (
-            [line([{"A": response()}], actions=[action(0, "load"), action(float("nan"), "score", 0, "A")])],
-            "line 1: not JSON: NaN",
-        ),
-        (
-            [line([{"A": response(1)}], [item(error_spans={"A": [{"start_i": 3, "end_i": 2}]})])],
-            "line 1: A: an error from 3 to 2",
-        ),
-        (
-            [line([{"A": response(1)}], [item(error_spans={"A": [MARK | {"severity": "awful"}]})])],
-            "line 1, column proposals: found .*awful.*; allowed: lists of marked errors",
-        ),
-        (
-            [line([{"A": response()}]), line([{"A": response()}], [item(tgt={"A": "x"})])],
-            "line 2: the segment 'fox-1 The fox runs 1.' has another text than in .*line 1",
-        ),
-        ([line([{"A": response(None)}])], "no ratings of systems in it; found outputs without a score"),
-    ],
-)
-def test_lines_that_cannot_be_read(tmp_path: Path, lines: list[Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read(tmp_path, *lines)
-
-
-def test_a_protocol_is_needed_and_one_of_pearmuts(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="give the campaign with --campaign-file, or --protocol"):
-        read(tmp_path, line([{"A": response()}]), protocol=None)
-    with pytest.raises(InputError, match="protocol preference: answers given in Pearmut are of da, esa"):
-        read(tmp_path, line([{"A": response()}]), protocol="preference")
-    campaign = {"info": {"protocol": "XSTS"}, "data": []}
-    with pytest.raises(InputError, match="protocol XSTS: answers"):
-        read(tmp_path, line([{"A": response()}]), campaign=campaign, protocol=None)
 
 
 def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
@@ -378,16 +263,3 @@ def test_a_check_that_no_whole_score_passes_is_left_out(tmp_path: Path) -> None:
     left, guidance = checked([3.2, 3.8], 1, tmp_path / "p.jsonl")
     assert guidance == []
     assert "accepted scores of checks, between which no whole number lies (1)" in left
-
-
-def test_scores_of_a_segment_that_is_not_whole_are_counted(tmp_path: Path) -> None:
-    """Where all systems stand side by side, one score alone cannot be stored."""
-    half = [{"A": response(10), "B": response(None)}]
-    whole = [{"A": response(1), "B": response(2)}]
-    other = [item(2)]
-    found, not_kept = read(
-        tmp_path, line(whole), line(half, other), line([{"A": response(3)}], [item(3)]), protocol="cesa"
-    )
-    assert [(row.system, row.value) for row in found] == [("B", "2"), ("A", "1")]
-    assert not_kept["scores of segments on which another output has none"] == 2
-    assert not_kept["outputs without a score"] == 1

@@ -142,7 +142,7 @@ def test_in_an_export_to_pearmut(tmp_path: Path) -> None:
         assert_told(lambda: find_format("pearmut").read(tmp_path, ImportFacts("all"), START))
 
 
-@pytest.mark.parametrize("folder", ["1.1.6-esa", "1.1.6-cesa", "1.1.6-da"])
+@pytest.mark.parametrize("folder", ["1.1.6-cesa", "1.1.6-da"])
 def test_in_files_of_pearmut(tmp_path: Path, folder: str) -> None:
     told = json.loads((RECORDED / folder / "campaign.json").read_text())
     [(name, entries)] = json.loads((RECORDED / folder / "annotations.json").read_text()).items()
@@ -152,20 +152,3 @@ def test_in_files_of_pearmut(tmp_path: Path, folder: str) -> None:
         beside.write_text(json.dumps(changed[0]))
         answers.write_text(json.dumps({name: changed[1]}))
         assert_told(lambda: find_format("pearmut").read(answers, facts, START))
-
-
-def test_lists_of_version_0_are_refused_and_marks_where_no_output_is_counted(tmp_path: Path) -> None:
-    mark = {"start_i": 0, "end_i": 1, "severity": "minor"}
-    path = tmp_path / "answers.jsonl"
-
-    def read(errors: Any) -> set[str]:
-        item = {"src": "b", "tgt": {"A": "text"}, "error_spans": errors}
-        answer = {"A": {"score": 5, "error_spans": []}}
-        line = {"user_id": "ann", "item_i": 0, "annotation": [answer], "item": [item]}
-        path.write_text(json.dumps(line))
-        return set(map(str, find_format("pearmut").read(path, ImportFacts("all", "esa"), START)[1]))
-
-    assert read([]) == set()
-    assert read({"A": [mark], "B": [mark, mark]}) == {"pre-filled errors (2)"}
-    with pytest.raises(InputError, match=r"line 1: item 0\.error_spans"):
-        read([mark])

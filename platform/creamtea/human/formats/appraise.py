@@ -71,7 +71,7 @@ from creamtea.human.formats.columns import (
     text_lines,
 )
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.rating_rows import Evidence, GivenRating, Numbering, made_elsewhere
+from creamtea.human.formats.rating_rows import FileEvidence, GivenRating, Numbering, made_elsewhere
 from creamtea.human.formats.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -188,10 +188,11 @@ def milliseconds(start: datetime, end: datetime) -> int | None:
 
 
 def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None = None) -> AppraiseFile:
-    """The scores in the file. InputError with file, line, field, what was found and what is allowed.
+    """Read the scores in the file.
 
-    Where documents are called DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from
-    1. `statistics`: of the raters, by whose means and deviations the file's scores were standardised (z).
+    InputError with file, line, field, what was found and what is allowed. Where documents are called
+    DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from 1. `statistics`: of the
+    raters, by whose means and deviations the file's scores were standardised (z).
     """
     ratings: list[Rated] = []
     sent_twice: list[int] = []
@@ -219,7 +220,10 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None =
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
-    """(line, names of the fields, fields): Appraise's are parted by commas, MTurk's by tabs and blanks."""
+    """Yield (line, names of the fields, fields).
+
+    Appraise's fields are separated by commas, MTurk's by tabs and blanks.
+    """
     records = csv_records(path)
     first = next(records, None)
     if first is None:
@@ -242,7 +246,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
 
 
 def _layout(file: str, line: int, cells: list[str]) -> tuple[str, ...]:
-    """The names of the fields."""
+    """Return the names of the fields."""
     fitting = [layout for layout in LAYOUTS if len(layout) == len(cells)]
     if not fitting:
         if (wrong := other_separator(cells, {len(layout) for layout in LAYOUTS})) is not None:
@@ -263,7 +267,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _fields(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    """A line's; the crowd's files may have the document within the segment."""
+    """Return a line's fields; those of the crowd may have the document in the segment."""
     fields = dict(zip(names, cells, strict=True))
     place = MTURK_PLACE.fullmatch(fields["segment"]) if "HIT" in fields else None
     return fields if place is None else {**fields, **place.groupdict()}
@@ -281,7 +285,7 @@ class _Reading:
         return self.cells["source language"], self.cells["target language"]
 
     def left_out(self) -> str | None:
-        """What the line is that no campaign keeps; None for a score of an output."""
+        """Say what the line is if no campaign keeps it; None for a score of an output."""
         document = self.cells.get("document", "")
         if "is document" in self.cells and self.field("is document", TRUTH.__getitem__, "True or False"):
             return "scores of whole documents"
@@ -299,7 +303,7 @@ class _Reading:
             raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 
     def with_raw_score(self, statistics: Mapping[str, RaterStatistics]) -> _Reading:
-        """With the score that was given, z · s + μ, instead of z."""
+        """Return the reading with the score that was given, z · s + μ, instead of z."""
         rater = self.cells["user"]
         if rater not in statistics:
             rater = meant(rater, statistics)
@@ -344,8 +348,11 @@ class _Reading:
         )
 
     def _errors(self, left: Counter[str]) -> list[dict[str, Any]]:
-        """The marked errors as spans, with places as Appraise counts; `prefilled` says that an error was
-        marked beforehand. `left` counts what is not kept of them."""
+        """Return the marked errors as spans, with places as Appraise counts.
+
+        `prefilled` says that an error was marked beforehand. `left` counts what is not kept of
+        errors.
+        """
         written = self.cells.get("errors", "").strip()
         try:
             marked = json.loads(written) if written else []
@@ -363,7 +370,7 @@ _NO_TYPE: Any = object()
 
 
 def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any = _NO_TYPE) -> dict[str, Any]:
-    """ValueError for places that no error has."""
+    """Return an error as a span; ValueError for places that no error has."""
     place = {}
     if not start_i == end_i == MISSING:
         if not (type(start_i) is int and type(end_i) is int and 0 <= start_i <= end_i):
@@ -435,7 +442,10 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
 
 
 def _of_system(rating: Rated) -> bool:
-    """DOCUMENT#SYSTEM; the system may have a prefix beside it (wmt23.SYSTEM)."""
+    """Return True for a document called DOCUMENT#SYSTEM.
+
+    The system may have a prefix beside it (wmt23.SYSTEM).
+    """
     parts = rating.document.split(PART)
     return len(parts) > 1 and bool(parts[1]) and rating.system.endswith(parts[1])
 
@@ -456,8 +466,11 @@ class RaterStatistics:
 
 
 def read_statistics(path: Path) -> dict[str, RaterStatistics]:
-    """By the rater. Each has three values, as R prints them ([1] "name", [1] mean, [1] deviation, a line
-    each) or side by side (name, mean, deviation). InputError with the file and what was found."""
+    """Read the statistics of raters.
+
+    Each rater has three values, as R prints them ([1] "name", [1] mean, [1] deviation, a line each) or
+    side by side (name, mean, deviation). InputError with the file and what was found.
+    """
     text = re.sub(r"^\[1\] ", "", read_text(path), flags=re.MULTILINE)
     words = [word.strip('"') for word in re.split(r"[\s,]+", text) if word]
     found: dict[str, RaterStatistics] = {}
@@ -499,7 +512,10 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
 
 
 def _keyed(ratings: Sequence[Rated]) -> Iterator[tuple[Rated, Key]]:
-    """Each score with the item that it is of: a rater's second score of an output is of another item."""
+    """Yield each score with the key of its item.
+
+    A rater's second score of an output is of another item.
+    """
     seen: Counter[tuple[Any, ...]] = Counter()
     for rating in ratings:
         output = (rating.kind, rating.document, rating.segment, rating.system)
@@ -512,7 +528,10 @@ def _original(key: Key) -> Key:
 
 
 def _positions(keys: list[Key]) -> dict[Key, int]:
-    """Items in their order of appearance. The original of a control is an item, rated in the file or not."""
+    """Number items in their order of appearance.
+
+    The original of a control is an item, whether it is rated in the file or not.
+    """
     wanted: dict[Key, None] = {}
     for key in keys:
         if key[0].is_control:
@@ -575,7 +594,7 @@ class _Errors:
         span["end"] = units.character(min(span["end"], len(units) - 1))
 
     def _proposal(self, item: ItemContent, span: dict[str, Any], taken: set[int]) -> int:
-        """The number of the item's proposal at the place of an error, which may be a new one."""
+        """Return the number of the item's proposal at the place of an error, new or not."""
         known = self.proposals.setdefault(item.position, {}).setdefault(item.systems[0], [])
         place = (span.get("start"), span.get("end"))
         for number, proposal in enumerate(known):
@@ -638,7 +657,7 @@ class _Texts:
             self._lines = {name: lines for name, lines in kept.items() if lines}
 
     def _rated_lines(self, path: Path, size: int) -> set[int]:
-        """The lines of the test set with a score of any system."""
+        """Return the lines of the test set that have a score of any system."""
         rated: set[int] = set()
         seen: Counter[str] = Counter()
         for number, line in enumerate(text_lines(path), start=1):
@@ -693,7 +712,10 @@ class _Texts:
         return self._by_document(by_number.first)
 
     def _anew(self) -> Numbering[Segment]:
-        """Without a file that says what lines a document has: a document after the other, as they appear."""
+        """Number segments document after document, in their order of appearance.
+
+        That is for files that count segments within documents, without a file of documents.
+        """
         documents = first_places(rating.document for rating in self._file.ratings)
         ordered = sorted(self._segments, key=lambda key: (documents[key[0]], key[1]))
         many = len({name for name, _ in ordered}) > 1
@@ -706,7 +728,10 @@ class _Texts:
         return Numbering({key: at for at, key in enumerate(ordered)}, renumbered=len(ordered) if many else 0)
 
     def _by_document(self, first: int) -> Numbering[Segment]:
-        """Each document's segments are its lines, in their order. InputError unless they are as many."""
+        """Take each document's lines as its segments, in their order.
+
+        InputError unless a document has as many segments as lines.
+        """
         assert self._lines is not None
         longest: dict[str, int] = {}
         for document, segment in self._segments:
@@ -732,7 +757,7 @@ class _Texts:
         return Numbering({key: self._lines[key[0]][key[1] - first] for key in self._segments})
 
     def _check_inside(self) -> None:
-        """InputError for a segment that no line is of."""
+        """Raise InputError for a segment without a line in the test set."""
         name, size = self._size or ("", max(self.numbering.indices.values()) + 1)
         test_set = f"the test set, of which {name} has {counted(size, 'line')}" if name else "the test set"
         for (document, segment), index in self.numbering.indices.items():
@@ -770,7 +795,10 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
 
 
 def _error(span: Span, output: str) -> dict[str, Any]:
-    """Places count as Appraise's page does; those of a text that nobody has are such already."""
+    """Return an error as Appraise writes it.
+
+    Places count as Appraise's page does; those in a text that nobody has do so already.
+    """
     places: tuple[int | str, int | str] = MISSING, MISSING
     if span.start is not None and span.end is not None and not span.in_source:
         counted = (
@@ -786,8 +814,11 @@ def _error(span: Span, output: str) -> dict[str, Any]:
 
 
 def _times(answer: AnswerContent) -> tuple[str, str]:
-    """Start and end; the start is when the item was given if that tells how long the rater was on it, else so
-    long before the end."""
+    """Return the start and the end of a rating.
+
+    The start is when the item was given if that tells how long the rater was on it, else that long before
+    the end.
+    """
     start, end = answer.assigned_at, answer.submitted_at or answer.assigned_at
     if milliseconds(start, end) != answer.active_ms:
         start = end - timedelta(milliseconds=answer.active_ms or 0)
@@ -809,12 +840,12 @@ class Appraise(Format):
         return first.split()[:1] == [MTURK_HEADER] or is_layout or cells[0] in HEADERS
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """The campaign that the scores of one language pair make, and what is not kept. Moments that the file
-        lacks are `now`.
+        """Read the campaign that the scores of one language pair make.
 
-        `facts.protocol` is one that `reads_appraise`: the files do not tell them apart. Segments keep their
-        numbers; where these are counted within documents (one number in two documents), the segments are
-        numbered anew, document after document. Raises InputError for facts that do not fit.
+        Moments that the file lacks are `now`. `facts.protocol` is one that `reads_appraise`: the
+        files do not tell them apart. Segments keep their numbers; where these are counted within
+        documents (one number in two documents), the segments are numbered anew, document after
+        document. InputError for facts that do not fit.
         """
         protocol = facts.protocol or USUAL_PROTOCOL
         found = find_protocol(protocol)
@@ -829,7 +860,7 @@ class Appraise(Format):
         scores = sum(rating.score > 0 for rating in ratings)
         errors = [error for rating in ratings for error in rating.errors]
         categories = sum(bool(error["category"]) for error in errors)
-        Evidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
+        FileEvidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file, ratings)
         keyed = list(_keyed(ratings))

@@ -50,7 +50,7 @@ def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
 def known_keys(
     written: Mapping[str, Any], known: Collection[str], where: str, left: Counter[str]
 ) -> dict[str, Any]:
-    """The values of the known keys; `left` counts the others by name."""
+    """Return the values of the known keys; `left` counts the others by name."""
     left.update(f"values of {str(key)[:60]!r} in {where}" for key in written if key not in known)
     return {key: value for key, value in written.items() if key in known}
 
@@ -61,7 +61,7 @@ def first_places(names: Iterable[str]) -> dict[str, int]:
 
 
 def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
-    """Lines that are there again by accident, and are kept once; `said`: what they repeat."""
+    """Count lines that repeat an earlier one by accident; `said`: what they repeat."""
     if not lines:
         return ()
     where = "line " if len(lines) == 1 else "lines "
@@ -201,7 +201,10 @@ class ImportFacts:
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """Source and target language; None where neither is given, InputError for one alone."""
+        """Return source and target language; None if neither is given.
+
+        InputError if only one is given.
+        """
         if self.source_language and self.target_language:
             return self.source_language, self.target_language
         if self.source_language or self.target_language:
@@ -228,7 +231,10 @@ class ImportFacts:
         return replace(self, baseline=baseline, output_of=outputs, leave_out=leave_out)
 
     def find_protocol(self, name: str) -> Protocol:
-        """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
+        """Find the protocol of this name, with the taxonomy.
+
+        InputError if there is a taxonomy and the protocol's raters mark no errors.
+        """
         found = find_protocol(name)
         if self.taxonomy is None:
             return found

@@ -56,7 +56,7 @@ def checked_name(value: Any) -> str:
 
 
 def checked_whole(cell: str) -> int:
-    """A whole number as other tools write it: digits."""
+    """Parse a whole number as other tools write it: digits."""
     if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
         raise ValueError
     return int(cell)
@@ -90,7 +90,7 @@ def _moment(value: Any) -> datetime:
         raise ValueError from None
 
 
-def _document(value: Any) -> dict[str, Any]:
+def _json_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError
     check_json(value)
@@ -152,7 +152,9 @@ MediaEntries = Annotated[
     "a list of files beside the source: digest (SHA-256), type, description",
 ]
 
-Document = Annotated[dict[str, Any], PlainValidator(_document), "a JSON object without NUL, NaN or infinity"]
+JsonObject = Annotated[
+    dict[str, Any], PlainValidator(_json_object), "a JSON object without NUL, NaN or infinity"
+]
 
 
 # ---------------------------------------------------------------- columns
@@ -168,7 +170,7 @@ class Column:
         self.allowed = f"{allowed}, or none" if self._optional else allowed
 
     def decode(self, written: Any, place: str) -> Any:
-        """The value of what JSON holds. InputError with `place`, what was found and what is allowed."""
+        """Return the value that JSON holds; InputError with `place`, what was found and is allowed."""
         return self._checked(written, written, place)
 
     def decode_cell(self, cell: str, place: str) -> Any:
@@ -176,7 +178,7 @@ class Column:
         return self._checked(written, cell, place)
 
     def encode(self, value: Any, place: str) -> Any:
-        """What JSON gets. InputError where the value cannot be stored and read back (a NUL, say)."""
+        """Return a value for JSON; InputError if it could not be stored and read back (a NUL, say)."""
         if isinstance(value, datetime):
             value = value.astimezone(UTC).isoformat()
         elif isinstance(value, tuple):
@@ -200,14 +202,14 @@ class Column:
 
 
 def columns_of(rows: type, leave_out: Sequence[str] = ()) -> dict[str, Column]:
-    """A column for each field of a dataclass, in their order."""
+    """Return a column for each field of a dataclass, in their order."""
     hints = get_type_hints(rows, include_extras=True)
     return {name: Column(hint) for name, hint in hints.items() if name not in leave_out}
 
 
 # ---------------------------------------------------------------- cells
 def _to_cell(written: Any) -> str:
-    """The cell of a JSON value."""
+    """Return the cell of a JSON value."""
     match written:
         case None:
             return ""
@@ -221,7 +223,7 @@ def _to_cell(written: Any) -> str:
 
 
 def _from_cell(python: type, cell: str) -> Any:
-    """The JSON value that a cell of this Python type holds; the cell itself where it holds none."""
+    """Return the JSON value of a cell of this Python type; else the cell itself."""
     if python is bool:
         return {"true": True, "false": False}.get(cell, cell)
     if python is int:
@@ -257,7 +259,7 @@ class Place:
         return InputError(f"{self.column(column)}: found {shown}; allowed: {allowed}")
 
     def read(self, model: type[Model], value: Any, what: str) -> Model:
-        """A JSON value as a model has it."""
+        """Parse a JSON value as a model; InputError with the place and the key."""
         try:
             return model.model_validate(value)
         except ValidationError as error:
@@ -277,7 +279,7 @@ class Record:
 
 # ---------------------------------------------------------------- writing
 def csv_text(columns: Mapping[str, Column], rows: Iterable[object], file: str) -> str:
-    """`rows`: with an attribute for each column."""
+    """Return rows, objects with an attribute for each column, as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
@@ -301,7 +303,7 @@ def json_text(columns: Mapping[str, Column], row: object, file: str) -> str:
 
 
 def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str, Any]:
-    """The JSON values of these columns. InputError for what no file can hold."""
+    """Return the JSON values of these columns; InputError for what no file can hold."""
     return {
         name: column.encode(getattr(row, name), f"{place}, column {name}") for name, column in columns.items()
     }
@@ -320,17 +322,17 @@ def read_text(path: Path) -> str:
 
 
 def text_lines(path: Path) -> list[str]:
-    """The lines of a text file without their ends. InputError as `read_text`."""
+    """Return the lines of a text file without their ends; InputError as `read_text`."""
     return lines_of(read_text(path))
 
 
 def read_records(
     path: Path, kind: str, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> list[Record]:
-    """Every record of a file, `kind` csv or jsonl. `required` (all by default) names the columns that must be
-    there.
+    """Read every record of a file; `kind` is csv or jsonl.
 
-    Raises InputError with file, line, column, what was found and what is allowed.
+    `required` names the columns that must be there, all by default. InputError with file, line, column,
+    what was found and what is allowed.
     """
     return (_read_csv if kind == "csv" else _read_jsonl)(path, columns, required)
 
@@ -375,7 +377,7 @@ def other_separator(cells: list[str], allowed: Collection[object]) -> str | None
 
 
 def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The cells of a CSV without the checks of columns: (line, cells); blank lines are left out."""
+    """Yield (line, cells) of a CSV without checking its columns; skip blank lines."""
     csv.field_size_limit(MAX_CELL)
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
@@ -392,7 +394,7 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _not_csv(text: str, error: csv.Error) -> str:
-    """What is wrong with a text, and what to do."""
+    """Say what is wrong with a text that is not CSV, and what to do."""
     if "\r" in text.replace("\r\n", ""):
         return (
             "a carriage return (CR) that ends a line, or stands in a cell without quotes: lines of a CSV end "
@@ -407,7 +409,7 @@ def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """A file that is one JSON object with these keys; InputError as `read_records`."""
+    """Read a file that is one JSON object with these keys; InputError as `read_records`."""
     return _decoded_json(path.name, read_text(path), columns)
 
 
@@ -428,7 +430,7 @@ def decoded(
     columns: Mapping[str, Column],
     required: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """The values of a JSON object with these columns. InputError as `read_records`."""
+    """Return the values of a JSON object with these columns; InputError as `read_records`."""
     _check_names(place, list(values), columns, required)
     return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
 

@@ -34,7 +34,7 @@ from creamtea.human.formats.base import (
     repeats,
 )
 from creamtea.human.formats.columns import (
-    Document,
+    JsonObject,
     Record,
     allowed_values,
     columns_of,
@@ -82,18 +82,18 @@ class Sidecar:
     """campaign.json."""
 
     format: ReadableFormat
-    campaign: Document
-    raters: Annotated[list[Document], "a list of objects"]
-    sha256: Document  # by the file's name
+    campaign: JsonObject
+    raters: Annotated[list[JsonObject], "a list of objects"]
+    sha256: JsonObject  # by the file's name
 
 
 SIDECAR = columns_of(Sidecar)
 
 
 def read_folder(path: Path, kind: str) -> Content:
-    """The campaign in an export's folder.
+    """Read the campaign in an export's folder.
 
-    Raises InputError with file, line, column, what was found and what is allowed.
+    InputError with file, line, column, what was found and what is allowed.
     """
     sidecar = Sidecar(**read_json(path / "campaign.json", SIDECAR))
     content = Content(**decoded("campaign.json, campaign", sidecar.campaign, HEADER))
@@ -158,10 +158,10 @@ REQUIRED = ("rater", "segment", "system")
 def read_ratings(
     path: Path, kind: str, facts: ImportFacts, now: datetime
 ) -> tuple[Content, tuple[NotKept, ...]]:
-    """The campaign that the ratings in a file make, and what is not kept. Moments that the file does not give
-    are `now`.
+    """Read the campaign that the ratings in a file make, and what is not kept.
 
-    Raises InputError with file, line, column, what was found and what is allowed.
+    Moments that the file does not give are `now`. InputError with file, line, column, what was found and
+    what is allowed.
     """
     rows = read_records(path, kind, COLUMNS, REQUIRED)
     different: dict[str, Record] = {}
@@ -188,7 +188,7 @@ def read_ratings(
 
 
 def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int]:
-    """In their order of appearance, where the file does not number the items."""
+    """Yield each row's item; without a column, items are numbered as they appear."""
     numbers: dict[tuple[Any, ...], int] = {}
     documents: dict[int, str] = {}
     for record in records:
@@ -207,7 +207,10 @@ def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int
 
 
 def _rating(record: Record, item: int, now: datetime) -> GivenRating:
-    """A score without a revision is the first; a moment that is missing is the nearest one given."""
+    """Return a row as a rating, with what follows from its columns.
+
+    A score without a revision is the first; a missing moment is the nearest one given.
+    """
     values = record.values
     submitted, rated = values.get("submitted_at"), values.get("rated_at")
     revision = values.get("revision")
@@ -221,7 +224,7 @@ def _rating(record: Record, item: int, now: datetime) -> GivenRating:
 
 
 def _items_of_ratings(ratings: Sequence[GivenRating], systems: Sequence[str]) -> tuple[ItemContent, ...]:
-    """An item as its first row describes it, with every system that any of its rows names."""
+    """Return items as their first rows describe them, with the systems of all rows."""
     firsts: dict[int, GivenRating] = {}
     outputs: dict[int, dict[str, str]] = defaultdict(dict)
     for rating in ratings:
@@ -266,7 +269,7 @@ class CampaignExport(Format):
         return isinstance(record, dict) and bool(set(REQUIRED) & record.keys())
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """An export's folder, or one file of ratings with its columns."""
+        """Read an export's folder, or one file of ratings with its columns."""
         if not path.is_dir():
             return read_ratings(path, self.name, facts, now)
         if facts.protocol or facts.test_set or facts.pair:

@@ -190,7 +190,10 @@ def import_campaign(
 
 
 def _check_names(facts: ImportFacts) -> None:
-    """InputError for a name that no campaign can have: an export of it could not be read."""
+    """Raise InputError for a name that no campaign can have.
+
+    An export of such a campaign could not be read.
+    """
     for name in ("name", "test_set", "source_language", "target_language"):
         value, about = getattr(facts, name), name.replace("_", "-")
         try:
@@ -204,7 +207,7 @@ def _check_names(facts: ImportFacts) -> None:
 
 
 def _check_options(chosen: Format, facts: ImportFacts) -> None:
-    """InputError for options that only other formats read."""
+    """Raise InputError for options that only other formats read."""
     for other in FORMATS.usable().values():
         for name in other.options:
             if name not in chosen.options and getattr(facts, name) not in (None, {}):
@@ -214,12 +217,12 @@ def _check_options(chosen: Format, facts: ImportFacts) -> None:
 
 
 def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
-    """The campaign without these systems, their ratings, the items that showed nothing else, raters who rated
-    nothing else, and practice and checks, whose answers speak of systems by number. Where scores are
-    relative, without every item that showed one: what is preferred to a system that is gone says nothing.
-    Positions and page orders of the rest stay.
+    """Return the campaign without these systems, and what goes with them.
 
-    InputError for a system that the campaign does not have, and where none would be left.
+    Their ratings go, items that showed nothing else, raters who rated nothing else, and practice and
+    checks, whose answers name systems by number. If scores are relative, every item that showed one goes:
+    a preference over a system that is gone says nothing. Positions and page orders of the rest stay.
+    InputError for a system that the campaign does not have, and if none would be left.
     """
     known = ", ".join(content.systems)
     for name in names:
@@ -310,7 +313,7 @@ def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
 
 
 def _block(block: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The same draw, of the systems that stay."""
+    """Return the same draw for the systems that stay."""
     stays = [at for at, system in enumerate(block["systems"]) if system not in names]
     return {
         "systems": [block["systems"][at] for at in stays],

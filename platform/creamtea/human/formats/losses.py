@@ -34,7 +34,7 @@ from creamtea.words import look
 
 
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:
-    """What a campaign has twice, and keeps: it may be meant so."""
+    """Count what a campaign has twice and keeps, as it may be meant so."""
     relative = find_protocol(content.protocol, content.settings).relative
     equal = (Counter(map(repr, spans)).values() for spans in _spans_of_answers(content))
     return counts(
@@ -50,7 +50,7 @@ def repeats_kept(content: Content) -> tuple[NotKept, ...]:
 
 
 def look_alikes(content: Content) -> tuple[NotKept, ...]:
-    """Names that people cannot tell apart: of systems, and of raters."""
+    """Count names of systems and of raters that people cannot tell apart."""
     found = []
     kinds = {"systems": content.systems, "raters": [person.pseudonym for person in content.raters]}
     for what, names in kinds.items():
@@ -76,13 +76,13 @@ class Part:
 
 
 def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
-    """What of this campaign is not in an export of the format."""
+    """Count what of this campaign an export of the format does not hold."""
     found = ((part.count(content), part) for part in PARTS if kind in part.without)
     return tuple(NotKept(count, part.what, part.once) for count, part in found if count)
 
 
 def table() -> str:
-    """The whole table as Markdown."""
+    """Return the whole table as Markdown."""
     lines = [f"| | csv, jsonl | {' | '.join(FOREIGN)} |", f"|---|{'---|' * (len(FOREIGN) + 1)}"]
     for part in PARTS:
         cells = ["no" if kind in part.without else "yes" for kind in FOREIGN]
@@ -91,46 +91,29 @@ def table() -> str:
 
 
 # ---------------------------------------------------------------- how much there is
-def wmt_rule(content: Content) -> str:
-    """The rule of WMT mode (`stats.wmt.RULES`)."""
-    return content.settings.get("wmt") or "usual"
-
-
 def _rule_lost(kind: str) -> Callable[[Content], int]:
-    """Whether an import of such a file takes another rule of WMT mode; `kind`: of the format."""
+    """Count 1 if an import of such a file takes another rule of WMT mode.
+
+    `kind`: the format.
+    """
 
     def count(content: Content) -> int:
         marks = find_protocol(content.protocol).marks_errors
         if kind == MT_METRICS_EVAL:
             marks = content.protocol == "mqm"  # the others come back as scores of segments
         read = "esa" if marks else "da-sqm" if kind == APPRAISE and content.protocol == "da-sqm" else "usual"
-        return int(wmt_rule(content) != read)
+        return int((content.settings.get("wmt") or "usual") != read)
 
     return count
 
 
 def _setting(*names: str) -> Callable[[Content], int]:
-    """Whether the campaign sets one of these."""
+    """Count 1 if the campaign sets one of these."""
     return lambda content: int(any(content.settings.get(name) not in (None, [], {}) for name in names))
 
 
 # settings that parts of their own are for
 _OF_PARTS = ("wmt", "baseline", "delta", "taxonomy", "decimals", "first_segment", "references", "domains")
-
-
-def _other_settings(content: Content) -> int:
-    return int(
-        any(
-            value not in (None, [], {}, "")
-            for name, value in content.settings.items()
-            if name not in _OF_PARTS
-        )
-    )
-
-
-def _references(content: Content) -> int:
-    """Human translations that an import does not know as such: Appraise's are called "reference"."""
-    return sum(name != "reference" for name in content.settings.get("references", ()))
 
 
 def _domains(content: Content) -> int:
@@ -154,7 +137,7 @@ def _items_of(content: Content, kind: ItemKind) -> int:
 
 
 def _unrated(kinds: Collection[str]) -> Callable[[Content], int]:
-    """How many items of systems neither have a rating that counts, nor a control of these kinds with one."""
+    """Count items of systems without a rating that counts, or a control with one."""
 
     def count(content: Content) -> int:
         rated = {counted.item.position for counted in counted_scores(content, kinds)}
@@ -162,21 +145,6 @@ def _unrated(kinds: Collection[str]) -> Callable[[Content], int]:
         return sum(item.position not in kept for item in content.items if item.kind in PLANNED_KINDS)
 
     return count
-
-
-def _equal_outputs(content: Content) -> int:
-    return sum(len(group) - 1 for answer in content.answers for group in answer.order)
-
-
-def _excluded(content: Content) -> int:
-    excluded = content.excluded
-    return sum(len(answer.scores) for answer in content.answers if answer.rater in excluded)
-
-
-def _revised(content: Content) -> int:
-    return sum(
-        score.revision != answer.last_revision for answer in content.answers for score in answer.scores
-    )
 
 
 def _second_opinions(content: Content) -> int:
@@ -188,16 +156,8 @@ def _ratings(content: Content) -> int:
     return sum(1 for _ in counted_scores(content))
 
 
-def _of_documents(content: Content) -> int:
-    return sum(score.document_step is not None for answer in content.answers for score in answer.scores)
-
-
-def _consents(content: Content) -> int:
-    return sum(bool(person.consented_at or person.forgotten_at) for person in content.raters)
-
-
 def _without_ratings(kinds: Collection[str]) -> Callable[[Content], int]:
-    """How many raters have no rating that counts of an item of these kinds."""
+    """Count raters without a rating that counts of an item of these kinds."""
 
     def count(content: Content) -> int:
         rated = {counted.answer.rater for counted in counted_scores(content, kinds)}
@@ -211,14 +171,14 @@ def _times(content: Content) -> int:
 
 
 def _spans_of_answers(content: Content) -> Iterator[list[Span]]:
-    """The errors of each output that a rater marked, controls too."""
+    """Yield the errors of each output that a rater marked, controls too."""
     if find_protocol(content.protocol).marks_errors:
         for counted in counted_scores(content, WITH_CONTROLS):
             yield list(spans_of(counted.score.payload))
 
 
 def _spans(content: Content) -> Iterator[tuple[Span, str]]:
-    """Each marked error with the text that its place is in; those of controls, too."""
+    """Yield each marked error with the text that it is in, controls too."""
     if not find_protocol(content.protocol).marks_errors:
         return
     for counted in counted_scores(content, WITH_CONTROLS):
@@ -226,23 +186,14 @@ def _spans(content: Content) -> Iterator[tuple[Span, str]]:
             yield span, counted.item.source if span.in_source else counted.output
 
 
-def _in_source(content: Content) -> int:
-    return sum(span.in_source for span, _ in _spans(content))
-
-
 def _proposed(content: Content) -> int:
-    """Errors of outputs in which some were marked beforehand: whether they came from these."""
+    """Count errors in outputs with proposals: their origin is lost."""
     marked = find_protocol(content.protocol).marks_errors
     return sum(
         len(list(spans_of(counted.score.payload)))
         for counted in (counted_scores(content, WITH_CONTROLS) if marked else ())
         if (counted.item.proposals or {}).get(counted.score.system)
     )
-
-
-def _off_the_text(content: Content) -> int:
-    """Places that the known text does not have: it was never imported, say."""
-    return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
 
 
 def _in_margins(content: Content) -> int:
@@ -254,23 +205,15 @@ def _in_margins(content: Content) -> int:
 
 
 def _own_costs(content: Content) -> int:
-    """Errors that cost something else than by the weights of an import."""
+    """Count errors that cost something else than by the weights of an import."""
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return 0
     return sum(protocol.written_cost(span) is not None for span, _ in _spans(content))
 
 
-def _slashes(content: Content) -> int:
-    return sum(any("/" in name for name in span.category) for span, _ in _spans(content))
-
-
-def _odd_categories(content: Content) -> int:
-    return sum(category_of(written_category(span.category)) != span.category for span, _ in _spans(content))
-
-
 def _renumbered(content: Content) -> int:
-    """Of ratings made elsewhere: their segments are the whole test set then."""
+    """Count numbers that change if the segments that are known become the test set."""
     segments = sorted({item.segment for item in content.items if ItemKind(item.kind).rates_systems})
     return 0 if content.study else sum(at != segment for at, segment in enumerate(segments))
 
@@ -299,8 +242,12 @@ PARTS = (
          lambda content: int(content.protocol not in ("mqm", "scores")), (MT_METRICS_EVAL,), once=True),
     Part("numbers of segments that begin with 0",
          lambda content: int(content.settings.get("first_segment") == 0), EVERY, once=True),
-    Part("which systems are human translations", _references, EVERY),
-    Part("other settings of the campaign", _other_settings, EVERY, once=True),
+    # an import of Appraise knows the system "reference" as such
+    Part("which systems are human translations",
+         lambda content: sum(name != "reference" for name in content.settings.get("references", ())), EVERY),
+    Part("other settings of the campaign", lambda content: int(any(
+             value not in (None, [], {}, "")
+             for name, value in content.settings.items() if name not in _OF_PARTS)), EVERY, once=True),
     Part("name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT), once=True),
     Part("name of the test set beside domains", lambda content: int(_domains(content) > 0), EVERY, once=True),
     Part("domains of documents", _domains, (APPRAISE, MQM, PEARMUT)),
@@ -334,7 +281,9 @@ PARTS = (
     Part("seed, and how many ratings of an item were asked for", lambda content: 1, EVERY, once=True),
     Part("moments when the campaign began and ended, and its raters came", lambda content: 1, EVERY,
          once=True),
-    Part("consents of raters, and that a name was forgotten", _consents, EVERY),
+    Part("consents of raters, and that a name was forgotten",
+         lambda content: sum(bool(person.consented_at or person.forgotten_at) for person in content.raters),
+         EVERY),
     Part("raters without a rating that counts", _without_ratings(WITH_CONTROLS), (APPRAISE,)),
     Part("raters without a rating of a system's output that counts", _without_ratings(SYSTEM_KINDS),
          (MQM, MT_METRICS_EVAL)),
@@ -342,7 +291,9 @@ PARTS = (
          _without_ratings((*SYSTEM_KINDS, *WRITTEN_KINDS)), (PEARMUT,)),
     Part("wrong answers to attention checks that raters then gave anew",
          lambda content: sum(bool(answer.warned) for answer in content.answers), EVERY),
-    Part("scores of whole documents", _of_documents, EVERY),
+    Part("scores of whole documents", lambda content: sum(
+             score.document_step is not None for answer in content.answers for score in answer.scores),
+         EVERY),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
          EVERY),
     Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),
@@ -353,8 +304,11 @@ PARTS = (
     Part("outputs", lambda content: sum(any(item.outputs) for item in content.items), (APPRAISE,)),
     Part("costs of errors that are not usual, and scores by them", _own_costs,
          (APPRAISE, MQM, PEARMUT)),
-    Part("ratings of excluded raters", _excluded, EVERY),
-    Part("earlier revisions", _revised, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("ratings of excluded raters", lambda content: sum(
+             len(answer.scores) for answer in content.answers if answer.rater in content.excluded), EVERY),
+    Part("earlier revisions", lambda content: sum(
+             score.revision != answer.last_revision for answer in content.answers for score in answer.scores),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL, PEARMUT)),
     Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
     Part("skipped items", lambda content: sum(bool(answer.skipped_at) for answer in content.answers), EVERY),
@@ -362,7 +316,8 @@ PARTS = (
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("orders of outputs on the page", lambda content: sum(len(answer.order) > 1
          for answer in content.answers), (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("equal outputs rated as one", _equal_outputs, EVERY),
+    Part("equal outputs rated as one",
+         lambda content: sum(len(group) - 1 for answer in content.answers for group in answer.order), EVERY),
     Part("times on an item", _times, (MQM, MT_METRICS_EVAL)),
     Part("times on an item beyond a minute (it counts the time between actions)", _times, (PEARMUT,)),
     Part("timestamps of items that were given", lambda content: len(content.answers),
@@ -370,30 +325,45 @@ PARTS = (
     Part("timestamps of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
     Part("timestamps of ratings before the last of their document", _ratings, (PEARMUT,)),
     Part("proposals that errors came from", _proposed, EVERY),
-    Part("positions of errors in the source", _in_source, (APPRAISE, PEARMUT)),
-    Part("positions of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
+    Part("positions of errors in the source",
+         lambda content: sum(span.in_source for span, _ in _spans(content)), (APPRAISE, PEARMUT)),
+    Part("positions of errors in texts that are not known",  # which were never imported, say
+         lambda content: sum(
+             span.end is not None and span.end >= len(text) for span, text in _spans(content)),
+         (MQM, PEARMUT)),
     Part("positions of errors in white space at the ends of a text", _in_margins, (APPRAISE,)),
-    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL)),
+    Part("categories of errors with a slash in their names",
+         lambda content: sum(any("/" in name for name in span.category) for span, _ in _spans(content)),
+         (MQM, MT_METRICS_EVAL)),
     Part("categories of errors with a slash in the first name, or not of one or two different names",
-         _odd_categories, (PEARMUT,)),
+         lambda content: sum(
+             category_of(written_category(span.category)) != span.category for span, _ in _spans(content)),
+         (PEARMUT,)),
 )  # fmt: skip
 
 _NO_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]+|^\.+")
 
 
 def sanitised(name: str) -> str:
-    """A name without white space, slashes and leading dots: names are words of a line and parts of paths."""
+    """Return a name that can be a word of a line and part of a path.
+
+    White space, slashes and leading dots are replaced.
+    """
     return _NO_NAME.sub("_", name)
 
 
 def category_of(written: str | None) -> list[str]:
-    """ "Accuracy/Omission" as names from wide to narrow. A kind may have a slash in its name; a category
-    without kinds is written twice."""
+    """Split "Accuracy/Omission" into names from wide to narrow.
+
+    A kind may have a slash in its name; a category without kinds is written twice.
+    """
     names = written.split("/", 1) if written else []
     return names[:1] if len(set(names)) == 1 else names
 
 
 def written_category(names: Sequence[str]) -> str | None:
-    """As `category_of` reads it; other names come back where there are more than two, where the first has a
-    slash, and where both are the same."""
+    """Join the names of a category as `category_of` reads them.
+
+    Other names come back if there are more than two, if the first has a slash, and if both are the same.
+    """
     return "/".join([*names] * 2 if len(names) == 1 else names) or None

@@ -92,7 +92,7 @@ class _Noticed:
 
 
 def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
-    """The error in the text that is kept, which may lack white space at its end."""
+    """Return the error in the text that is kept, which may lack white space at its end."""
     last = len(known.source if error.get("in_source") else known.target) - 1
     if error.get("end", last) <= last:
         return error
@@ -102,7 +102,7 @@ def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
 
 
 def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
-    """By the numbers over all documents, unless one stands for several segments."""
+    """Number segments over all documents, unless one number stands for several."""
     keys = list(dict.fromkeys(line.key for line in lines))
     parts = dict.fromkeys((document, number) for document, number, _ in keys)
     if len({segment for *_, segment in keys}) == len(keys):
@@ -159,7 +159,7 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
 
 
 def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
-    """The places of the fields. InputError for a header without one of them."""
+    """Return the places of the fields; InputError for a header without one of them."""
     keys = [OTHER_FIELDS.get(name_key(cell), name_key(cell)) for cell in header]
     missing = [name for name in FIELDS if name_key(name) not in keys]
     if missing:
@@ -192,8 +192,11 @@ def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted:
 
 
 def _unquoted(cell: str, noticed: _Noticed) -> str:
-    """The text of a cell that a CSV writer has quoted: quotes around it, and those within it doubled. A text
-    that is just in quotes has no doubled ones."""
+    """Return the text of a cell that a CSV writer has quoted.
+
+    Such a cell has quotes around it, and those within it are doubled. A text that is just in quotes has
+    no doubled ones.
+    """
     inside = cell[1:-1]
     if not (cell.startswith('"') and cell.endswith('"') and '""' in inside):
         return cell
@@ -227,8 +230,10 @@ def _error(
 
 
 def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
-    """The text without marks, and the first and last marked character; None without a mark, or around
-    nothing. A mark that is not closed goes to the end."""
+    """Return the text without marks, and its first and last marked character.
+
+    None without a mark, or if it is around nothing. A mark that is not closed goes to the end.
+    """
     before, begins, rest = checked_text(text).partition(BEGIN)
     marked, _, after = rest.partition(END)
     if not begins and text.count(END) == 1:
@@ -245,7 +250,7 @@ def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
 
 
 def _numbers_within_documents(segments: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """(document, segment) → the segment's number in its document, from 1."""
+    """Number each (document, segment) in its document, from 1."""
     documents: dict[str, set[int]] = defaultdict(set)
     for document, segment in segments:
         documents[document].add(segment)
@@ -295,7 +300,7 @@ class MqmTsv(Format):
         return len(cells) >= len(FIELDS) and cells[3].strip().isdecimal()  # without a header
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """The campaign in the file, whose segments keep their numbers, and what is not kept.
+        """Read the campaign in the file, whose segments keep their numbers.
 
         InputError with file, line and what was found.
         """

@@ -54,7 +54,7 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import Place, checked_name, checked_text, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
-from creamtea.human.formats.rating_rows import Evidence, GivenRating, made_elsewhere
+from creamtea.human.formats.rating_rows import FileEvidence, GivenRating, made_elsewhere
 from creamtea.human.formats.record import (
     Content,
     CountedScore,
@@ -102,7 +102,7 @@ class Folder:
             raise InputError(f"{name}: {error or 'a character that cannot be stored'}") from None
 
     def names(self, folder: str, before: str, after: str) -> list[str]:
-        """What stands between in the names of a folder's files, sorted."""
+        """Return what stands between in the names of a folder's files, sorted."""
         found = (self.path / folder).glob("*") if (self.path / folder).is_dir() else ()
         names = (file.name for file in found if file.name.startswith(before) and file.name.endswith(after))
         return sorted(name[len(before) : len(name) - len(after)] for name in names)
@@ -131,7 +131,7 @@ def _check_length(name: str) -> None:
 
 
 def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
-    """File → text."""
+    """Return the text of each file, by its name."""
     if not whole.lines:
         raise InputError(f"campaign {content.name!r} has no items that tell of systems: nothing to export")
     pair = f"{_language(content.source_language)}-{_language(content.target_language)}"
@@ -185,7 +185,10 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _line(text: str | None, what: str) -> str:
-    """One line of a file. A reader ends lines at LF, CR and CR LF, and takes NO_TEXT for a missing text."""
+    """Return a text as one line of a file.
+
+    A reader ends lines at LF, CR and CR LF, and takes NO_TEXT for a missing text.
+    """
     if text is None:
         return NO_TEXT
     if "\n" in text or "\r" in text:
@@ -201,8 +204,10 @@ def _line(text: str | None, what: str) -> str:
 
 
 def _language(code: str) -> str:
-    """A word for SRC or TGT: the toolkit parts names at . and -, and looks for files by patterns that hold
-    it."""
+    """Return a word for SRC or TGT.
+
+    The toolkit splits names at . and -, and looks for files by patterns that hold the word.
+    """
     return re.sub(r"\W", "_", code) or "und"
 
 
@@ -235,7 +240,7 @@ def _document_names(documents: Sequence[str]) -> list[str]:
 
 
 def _domains(content: Content, whole: WholeTestSet) -> list[str]:
-    """Each line's domain."""
+    """Return each line's domain."""
     known: dict[str, str] = content.settings.get("domains", {})
     domains = [known.get(line.document, content.test_set) for line in whole.lines]
     names = _different(list(dict.fromkeys(domains)), "domain")
@@ -250,7 +255,7 @@ def _human_scores(
     documents: Sequence[str],
     domains: Sequence[str],
 ) -> dict[str, list[str]]:
-    """Level → lines: for each system a block in the order of the test set."""
+    """Return the lines of each level: a block for each system, in the test set's order."""
     units = _units(content, {line.index: at for at, line in enumerate(whole.lines)})
     by_line: dict[int, list[RatedUnit]] = defaultdict(list)
     by_document: dict[str, list[RatedUnit]] = defaultdict(list)
@@ -274,7 +279,7 @@ def _human_scores(
 
 
 def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Rater → lines, where raters mark errors; of each output the first that a rater gave."""
+    """Return each rater's lines of marked errors; of an output its first rating."""
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return {}
@@ -297,7 +302,10 @@ def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, st
 
 
 def _error(span: Span, counted: CountedScore, protocol: MarksErrors) -> dict[str, Any]:
-    """An omission is at the end, of no length. The score of an error of MQM is what it costs."""
+    """Return an error as the format has it.
+
+    An omission is at the end, of no length. The score of an error of MQM is what it costs.
+    """
     length = len(counted.item.source if span.in_source else counted.output)
     return {
         "start": length if span.start is None else span.start,
@@ -310,9 +318,12 @@ def _error(span: Span, counted: CountedScore, protocol: MarksErrors) -> dict[str
 
 
 def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
-    """The means over the raters whose ratings count, each with one rating of an output: the mean of theirs,
-    as in `stats.agreement`, in exact fractions here. Several items of one segment are one unit (outputs shown
-    one at a time); where scores are relative, items are units of their own."""
+    """Return the means over the raters whose ratings count.
+
+    Each rater has one rating of an output, the mean of theirs, as in `stats.agreement`, here in exact
+    fractions. Several items of one segment are one unit (outputs shown one at a time); where scores are
+    relative, items are units of their own.
+    """
     protocol = find_protocol(content.protocol, content.settings)
     values: dict[tuple[int, int], dict[str, dict[str, list[Fraction]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
@@ -337,7 +348,7 @@ def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
 
 
 def _mean(units: Sequence[RatedUnit], system: str) -> str:
-    """The weighted mean of a system as the format writes it; None where nobody rated it."""
+    """Return the weighted mean of a system as it is written; None if nobody rated it."""
     rated = [unit for unit in units if system in unit.means]
     total = sum((unit.weight for unit in rated), Fraction(0))
     if not total:
@@ -360,7 +371,7 @@ class _Score:
     written: str
 
     def exact(self) -> Fraction:
-        """InputError unless it is a number."""
+        """Return the number; InputError if it is not one."""
         try:
             return exact(self.written)
         except ValueError as error:
@@ -399,7 +410,7 @@ def _pair(path: Path, facts: ImportFacts) -> str:
 
 
 def _chosen(folder: Folder, wanted: str | None) -> str:
-    """The scores to read."""
+    """Return the name of the scores to read."""
     names = folder.of_people(SCORES)
     if wanted is None and len(names) == 1:
         return names[0]
@@ -426,7 +437,10 @@ def _system(folder: Folder, name: str) -> str:
 def _blocks(
     folder: Folder, file: str, segments: int, systems: Mapping[str, Any], fields: tuple[int, ...]
 ) -> Iterator[tuple[int, Cell, list[str]]]:
-    """(line, (segment, system), the other fields): a block of lines for each system, one per segment."""
+    """Yield (line, (segment, system), the other fields).
+
+    The file has a block of lines for each system, with one line per segment.
+    """
     seen: dict[str, int] = defaultdict(int)
     for number, line in enumerate(folder.lines(file), start=1):
         words = _words(line)
@@ -449,12 +463,15 @@ def _blocks(
 
 
 def _words(line: str) -> list[str]:
-    """The fields of a line, with white space between; of a line with tabs, blanks are part of a field."""
+    """Return the fields of a line, with white space between.
+
+    If a line has tabs, blanks are part of a field.
+    """
     return re.split(r"\t+", line.strip()) if "\t" in line else line.split()
 
 
 def _scores(folder: Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:
-    """The segment scores that are not None, as they are written. Empty without a file."""
+    """Return the segment scores that are not None, as written; empty without a file."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     if not (folder.path / file).is_file():
         return {}
@@ -466,7 +483,7 @@ def _scores(folder: Folder, name: str, segments: int, systems: Mapping[str, Any]
 
 
 def _order(folder: Folder, name: str) -> list[str]:
-    """The systems as the file of scores has them, so that they come back in their order."""
+    """Return the systems in the order of the file of scores, so that it comes back."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     lines = folder.lines(file) if (folder.path / file).is_file() else []
     return list(dict.fromkeys(_words(line)[0] for line in lines))
@@ -475,8 +492,10 @@ def _order(folder: Folder, name: str) -> list[str]:
 def _marked(
     folder: Folder, name: str, segments: int, systems: Mapping[str, Any], left: Counter[str]
 ) -> dict[Cell, list[_Marked]]:
-    """The errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell; each rater once. `left` counts
-    what is not kept of them."""
+    """Return the errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell.
+
+    Each rater counts once. `left` counts what is not kept of the errors.
+    """
     names = folder.of_people(RATINGS)
     chosen = [name] if name in names else [other for other in names if other.startswith(f"{name}.")]
     found: dict[Cell, list[_Marked]] = defaultdict(list)
@@ -571,7 +590,7 @@ def _ratings(
     all_errors = [error for each in marked.values() for rating in each for error in rating.errors]
     positive = sum(score.exact() > 0 for score in scores.values())
     categories = sum(bool(error["category"]) for error in all_errors)
-    Evidence(positive, len(all_errors), categories).check(found, name)
+    FileEvidence(positive, len(all_errors), categories).check(found, name)
     for cell, each in marked.items():
         own: dict[str, Any] = {}
         if not isinstance(found, Mqm):
@@ -602,7 +621,7 @@ def _whole(score: _Score) -> int:
 
 
 def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Sequence[_Marked]]) -> int:
-    """How many segment scores are not the mean of what their raters' errors cost."""
+    """Count segment scores that are not the mean of what their raters' errors cost."""
     differ = 0
     for cell, ratings in marked.items():
         if cell not in scores:
@@ -617,7 +636,7 @@ def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Se
 
 
 def _beside(folder: Folder, name: str) -> tuple[NotKept, ...]:
-    """What else is in the folder."""
+    """Count what else is in the folder."""
     others = [other for other in folder.of_people(SCORES) if other != name]
     metrics = folder.path / "metric-scores" / folder.pair
     references = [
@@ -673,11 +692,11 @@ class MtMetricsEval(Format):
         return (path / "human-scores").is_dir() or (path / "system-outputs").is_dir()
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """The campaign in the folder, and what is not kept. `facts.scores` says which scores of people, where
-        there are several, and the languages which pair.
+        """Read the campaign in the folder, and what is not kept.
 
-        Without a protocol, scores stay as they are written (`scores`) and errors marked by MQM are `mqm`.
-        InputError with file, line, what was found and what is allowed.
+        `facts.scores` says which scores of people, if there are several, and the languages which
+        pair. Without a protocol, scores stay as they are written (`scores`) and errors marked by MQM
+        are `mqm`. InputError with file, line, what was found and what is allowed.
         """
         folder = Folder(path, _pair(path, facts))
         name = _chosen(folder, facts.scores)
@@ -742,8 +761,10 @@ class MtMetricsEval(Format):
         return made, (*counts(left), *counts(unread), *_beside(folder, name))
 
     def write(self, content: Content, path: Path) -> Written:
-        """Raises InputError for a text with a line end within, for names that become the same or are too
-        long for a file, for documents that are not contiguous, and where there is nothing to write.
+        """Write the folder.
+
+        InputError for a text with a line end within, for names that become the same or are too long
+        for a file, for documents that are not contiguous, and if there is nothing to write.
         """
         texts = _texts(content, content.whole or known_test_set(content))
         for name in texts:

@@ -56,7 +56,7 @@ from creamtea.human.formats.base import (
 from creamtea.human.formats.columns import Place, read_text
 from creamtea.human.formats.losses import category_of, not_held, written_category
 from creamtea.human.formats.pearmut_media import TAGS, Assets, assets, assets_of, shown_source
-from creamtea.human.formats.rating_rows import Evidence, GivenRating, checked_items, made_elsewhere
+from creamtea.human.formats.rating_rows import FileEvidence, GivenRating, checked_items, made_elsewhere
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
@@ -84,7 +84,7 @@ class Pearmut(Format):
     has_media = True
 
     def recognises(self, path: Path, text: str) -> bool:
-        """Answers have a line each, or are one object that may have many lines."""
+        """Recognise answers with a line each, or in one object of many lines."""
         if path.is_dir():
             return (path / ANSWERS).is_file()
         for written in (first_line(text), text):
@@ -124,7 +124,7 @@ class Pearmut(Format):
             )
         if campaign is None:
             seen = read.evidence
-            Evidence(seen["scores"], seen["errors"], seen["categories"]).check(protocol, file.name)
+            FileEvidence(seen["scores"], seen["errors"], seen["categories"]).check(protocol, file.name)
         unread = () if campaign is None else _unread_settings(campaign, protocol)
         systems, items, ratings = read.campaign()
         not_kept = (*counts(left), *counts(read.left), *unread)
@@ -281,7 +281,7 @@ class Campaign(_Loose):
 
     @property
     def parts(self) -> dict[str, list[list[dict[str, Any]]]]:
-        """What is beside the data, as `item_i` names it."""
+        """Return what is beside the data, as `item_i` names it."""
         return {"welcome": self.data_welcome, "goodbye": self.data_goodbye, "random": self.data_random}
 
 
@@ -289,8 +289,10 @@ class Units(CodeUnits):
     """Places in an output as Pearmut counts them, with its special tokens behind the text."""
 
     def characters(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last character of these units; None on a special token behind the text. ValueError for
-        what can be neither."""
+        """Return the first and last character of these units.
+
+        None on a special token behind the text. ValueError for what can be neither.
+        """
         if not 0 <= start <= end:
             raise ValueError(f"an error from {start} to {end}")
         if start >= len(self):
@@ -298,7 +300,10 @@ class Units(CodeUnits):
         return self.character(start), self.character(min(end, len(self) - 1))
 
     def of_span(self, span: Span) -> tuple[int, int]:
-        """First and last unit; `[missing]` for an omission, and for what has no place in the output."""
+        """Return the first and last unit of a span.
+
+        An omission, and what has no place in the output, is on `[missing]`.
+        """
         found = None
         if span.start is not None and span.end is not None and not span.in_source:
             found = self.units(span.start, span.end)
@@ -306,7 +311,10 @@ class Units(CodeUnits):
 
 
 def choices(protocol: MarksErrors) -> dict[str, Any]:
-    """What raters choose from, as `info` has it: severities and, of MQM, categories with their kinds."""
+    """Return what raters choose from, as `info` has it.
+
+    These are severities and, for MQM, categories with their kinds.
+    """
     taxonomy = protocol.taxonomy or protocol.usual_taxonomy
     categories = {category.name: category.kinds for category in taxonomy.categories}
     return {
@@ -345,7 +353,7 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
 
 
 @dataclass(frozen=True)
-class _Document:
+class _GivenDocument:
     """The items of a document of the campaign, or of a `line` of answers.
 
     `part` is "welcome", "random" or "goodbye" for what is beside the data.
@@ -357,8 +365,8 @@ class _Document:
     line: Line | None = None
 
 
-def _of_campaign(campaign: Campaign | None, file: Path | None) -> Iterator[_Document]:
-    """All documents of the campaign, with users and without."""
+def _of_campaign(campaign: Campaign | None, file: Path | None) -> Iterator[_GivenDocument]:
+    """Yield all documents of the campaign, with users and without."""
     if campaign is None or file is None:
         return
     place = Place(file.name, 1)
@@ -370,15 +378,17 @@ def _of_campaign(campaign: Campaign | None, file: Path | None) -> Iterator[_Docu
                 "of items"
             )
         if all(isinstance(item, dict) for item in task):
-            yield _Document(place, "", task)  # of a list of documents for all
+            yield _GivenDocument(place, "", task)  # of a list of documents for all
         else:
-            yield from (_Document(place, "", document) for document in task if isinstance(document, list))
+            yield from (
+                _GivenDocument(place, "", document) for document in task if isinstance(document, list)
+            )
     for part, documents in campaign.parts.items():
-        yield from (_Document(place, part, document) for document in documents)
+        yield from (_GivenDocument(place, part, document) for document in documents)
 
 
-def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> list[_Document]:
-    """The submitted documents, but those that a reset took back."""
+def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> list[_GivenDocument]:
+    """Return the submitted documents, except those that a reset took back."""
     found: list[tuple[Place, Line]] = []
     for place, written in _entries(file):
         if isinstance(written, dict) and isinstance(written.get("annotation"), dict):
@@ -400,7 +410,7 @@ def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> li
         else:
             raise InputError(f"{place}: annotation: found {line.annotation[:60]!r}; allowed: a list")
     return [
-        _Document(
+        _GivenDocument(
             place,
             line.item_i.split("_")[0] if isinstance(line.item_i, str) else "",
             _items_of_line(place, line, campaign),
@@ -411,7 +421,10 @@ def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> li
 
 
 def _entries(path: Path) -> Iterator[tuple[Place, Any]]:
-    """Each line; of a download from the dashboard, one object with a list for each campaign, each entry."""
+    """Yield each line, or each entry of a download from the dashboard.
+
+    Such a download is one object with a list for each campaign.
+    """
     text = read_text(path)
     place = Place(path.name, 1)
     try:
@@ -440,7 +453,7 @@ def _entries(path: Path) -> Iterator[tuple[Place, Any]]:
 
 
 def _items_of_line(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
-    """The items of a line: its own, or the campaign's."""
+    """Return the items of a line: its own, or the campaign's."""
     if line.item is not None:
         return list(line.item)
     data: Any = [] if campaign is None else campaign.data
@@ -472,7 +485,7 @@ class _Import:
     """Items and ratings of documents. `left` counts what is not kept."""
 
     def __init__(
-        self, protocol: Protocol, now: datetime, files: Assets, documents: Sequence[_Document]
+        self, protocol: Protocol, now: datetime, files: Assets, documents: Sequence[_GivenDocument]
     ) -> None:
         self.protocol, self.now, self.files = protocol, now, files
         self.left: Counter[str] = Counter()
@@ -490,7 +503,7 @@ class _Import:
         for document in documents:
             self._add(document)
 
-    def _add(self, document: _Document) -> None:
+    def _add(self, document: _GivenDocument) -> None:
         place, written, line = document.place, document.items, document.line
         if written and isinstance(written[0], dict) and "form" in written[0]:
             self.left["answers to forms" if line else "questions of forms"] += len(
@@ -627,7 +640,7 @@ class _Import:
     # ------------------------------------------------------------ answers
 
     def _responses(self, place: Place, what: str, item: PearmutItem, annotation: Any) -> dict[str, Response]:
-        """By system, in the order on the page; only those that are whole."""
+        """Return the whole answers by system, in the order on the page."""
         if not isinstance(annotation, dict):
             raise InputError(f"{place}: {what}: allowed: an object with an answer for each system")
         read = {
@@ -685,8 +698,10 @@ class _Import:
     def _payload(
         self, place: Place, item: ItemContent, pearmut: PearmutItem, system: str, response: Response
     ) -> dict[str, Any] | None:
-        """With the marked errors, where the protocol has some. A mark at the place of an error that was
-        marked beforehand came from it."""
+        """Return the payload with the marked errors, if the protocol has some.
+
+        A mark at the place of an error that was marked beforehand came from it.
+        """
         if not self.protocol.marks_errors:
             self.left["marked errors"] += len(response.error_spans)
             return None
@@ -717,8 +732,11 @@ class _Import:
     # ------------------------------------------------------------ the campaign
 
     def campaign(self) -> tuple[tuple[str, ...], list[tuple[Place, ItemContent]], list[GivenRating]]:
-        """The campaign's systems, and items and ratings in which its first ones stand for the outputs of
-        practice and checks. Without those that have more outputs than there are systems: counted."""
+        """Return the campaign's systems, items and ratings.
+
+        The first systems stand in for outputs of practice and checks. Those with more outputs than
+        there are systems are counted and left out.
+        """
         rated = [item for _, item in self._items if not ItemKind(item.kind).is_written]
         systems = tuple(dict.fromkeys(name for item in rated for name in item.systems))
         names: dict[int, dict[str, str]] = {}  # what practice and checks call an output → system
@@ -746,7 +764,10 @@ class _Import:
 
 
 def _segment(item: PearmutItem, written: Any) -> str:
-    """Items of one segment have the same: the id and the source, or all but what differs between systems."""
+    """Return what items of one segment have in common.
+
+    That is the id and the source, or all but what differs between systems.
+    """
     if item.item_id is not None:
         return f"{item.item_id} {item.src}"
     same = {name: value for name, value in written.items() if name not in ("tgt", "error_spans")}
@@ -754,7 +775,7 @@ def _segment(item: PearmutItem, written: Any) -> str:
 
 
 def _comment(answers: Mapping[str, Response]) -> str:
-    """The text fields: one as it is, several with their systems."""
+    """Join the text fields: a single one as it is, several with their systems."""
     texts = {system: answer.textfield for system, answer in answers.items() if answer.textfield}
     if len(texts) < 2:
         return "".join(texts.values())
@@ -768,7 +789,7 @@ def guidance_of(
     protocol: Protocol,
     left: Counter[str],
 ) -> dict[str, Any] | None:
-    """What creamtea keeps with an item of these outputs; None where any answer would pass."""
+    """Return the guidance of an item of these outputs; None if any answer would pass."""
     systems = list(outputs)
     steps, spans, above, warnings = {}, {}, [], []
     for at, (system, text) in enumerate(outputs.items()):
@@ -803,7 +824,7 @@ def guidance_of(
 
 
 def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
-    """As creamtea stores it; None for what it cannot say."""
+    """Return an expected error as creamtea stores it; None if it cannot."""
     start, end = (_range(place, len(units)) for place in (written.start_i, written.end_i))
     omission = start[0] >= len(units)
     try:
@@ -819,7 +840,10 @@ def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
 
 
 def _range(written: int | list[int] | None, units: int) -> tuple[int, int]:
-    """The lowest and the highest place, the text's last at most; one behind the text stays there."""
+    """Return the lowest and the highest place.
+
+    A place behind the text stays there as the lowest; the highest is the text's last at most.
+    """
     low, high = (0, units) if written is None else (written, written) if isinstance(written, int) else written
     return max(low, 0), max(min(high, units - 1), 0)
 
@@ -856,7 +880,7 @@ class Times:
                 waiting = 0.0
 
     def of(self, index: int, systems: Sequence[str]) -> Moments:
-        """Of an answer: the first and the last action of the line, and the time on its cells."""
+        """Return an answer's moments: the first and last action of the line, and its time."""
         if not self._ends:
             return Moments(self._now, self._now, None)
         seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
@@ -931,7 +955,7 @@ Document = tuple[ItemContent, ...]
 
 
 def _check(content: Content) -> None:
-    """InputError for what Pearmut would refuse, or show as something else."""
+    """Raise InputError for what Pearmut would refuse, or show as something else."""
     if content.protocol not in NAMES:
         raise InputError(
             f"{option('format')} pearmut: Pearmut has no {content.protocol}, only {', '.join(NAMES)}; export "
@@ -957,7 +981,7 @@ def _check(content: Content) -> None:
 
 
 def _as_shown(item: ItemContent) -> ItemContent:
-    """Without the outputs that a campaign that aims has passed over, where raters saw others."""
+    """Return the item with the outputs that raters saw, if the campaign drew them."""
     shown = item.shown
     if shown in ([], list(item.systems)):
         return item
@@ -967,7 +991,7 @@ def _as_shown(item: ItemContent) -> ItemContent:
 
 
 def _protocol_info(content: Content) -> dict[str, Any]:
-    """The protocol, and of a campaign with marked errors what raters choose from."""
+    """Return the protocol and, for marked errors, what raters choose from."""
     info: dict[str, Any] = {"protocol": NAMES[content.protocol]}
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
@@ -979,7 +1003,7 @@ def _protocol_info(content: Content) -> dict[str, Any]:
 
 
 def _answered(content: Content) -> dict[tuple[str, int], AnswerContent]:
-    """Answers with scores by raters who are not excluded, by rater and item."""
+    """Return answers with scores by raters who are not excluded, by rater and item."""
     excluded = content.excluded
     written = {item.position for item in content.items if item.kind not in CONTROL_KINDS}
     return {
@@ -994,8 +1018,11 @@ def _of_kind(content: Content, kind: ItemKind) -> list[ItemContent]:
 
 
 def _documents(content: Content) -> list[Document]:
-    """Segments of a document with the same systems go together, as on a page of Pearmut; second items of a
-    segment, and segments without a document, are documents of their own."""
+    """Group items into documents as on a page of Pearmut.
+
+    Segments of a document with the same systems go together; second items of a segment, and segments
+    without a document, are documents of their own.
+    """
     found: dict[tuple[Any, ...], list[ItemContent]] = defaultdict(list)
     for item in sorted(content.items, key=lambda item: (item.segment, item.position)):
         if item.kind not in SYSTEM_KINDS:
@@ -1009,8 +1036,11 @@ def _documents(content: Content) -> list[Document]:
 
 
 def _tasks(content: Content, answered: dict[tuple[str, int], AnswerContent]) -> dict[str, list[Document]]:
-    """User → documents: what each rated, and one more user for the rest. Without a rating, as many users as
-    raters were asked for, each with all, and attention checks among them."""
+    """Return the documents of each user: what each rated, and one more user for the rest.
+
+    Without a rating, there are as many users as raters were asked for, each with all documents and
+    attention checks among them.
+    """
     documents = _documents(content)
     raters = dict.fromkeys(rater for rater, _ in answered)
     checks: list[Document] = [(item,) for item in _of_kind(content, ItemKind.ATTENTION)]
@@ -1037,7 +1067,7 @@ def _tasks(content: Content, answered: dict[tuple[str, int], AnswerContent]) -> 
 
 
 def _with_checks(documents: Sequence[Document], checks: Sequence[Document], every: int) -> list[Document]:
-    """One after every so many items, at the end of a document."""
+    """Put a check after every so many items, at the end of a document."""
     mixed: list[Document] = []
     waiting, rated = list(checks), 0
     for document in documents:
@@ -1078,7 +1108,7 @@ def _lines(
     answered: dict[tuple[str, int], AnswerContent],
     files: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """One line for each revision; a segment without one of that number has null there."""
+    """Return one line for each revision, with null for a segment without it."""
     answers = [answered.get((user, item.position)) for item in document]
     revisions = {score.revision for answer in answers if answer for score in answer.scores}
     return [
@@ -1128,7 +1158,7 @@ def _error_span(span: Span, units: Units) -> dict[str, Any]:
 
 
 def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dict[str, Any]]:
-    """The moment of each score, between those when the document was given and submitted."""
+    """Return the moment of each score, between loading and submitting the document."""
     scored = sorted(
         (score.at.timestamp(), index, score.system, score.step)
         for index, answer in enumerate(answers)
@@ -1147,7 +1177,10 @@ def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dic
 
 
 def validation_of(item: ItemContent) -> dict[str, Any]:
-    """By system, as Pearmut checks it. One comparison of an output at most, and no category of an error."""
+    """Return the rules of a check by system, as Pearmut checks them.
+
+    It has one comparison of an output at most, and no category of an error.
+    """
     guidance = item.guidance or {}
     said = guidance.get("explanation") or guidance.get("warning")
     above = {better: item.systems[worse] for better, worse in reversed(guidance.get("above", []))}

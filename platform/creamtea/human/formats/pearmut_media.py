@@ -60,7 +60,7 @@ class Assets:
     _known: dict[str, tuple[str, Entries]] = field(default_factory=dict)
 
     def read(self, written: str) -> tuple[str, Entries]:
-        """A source without the tags of its files, and these; as it is written where that cannot be."""
+        """Split a source into its text and its files; leave it as written if that cannot be."""
         if not written.startswith(TAGS) or self.folder is None:
             return written, ()
         if written not in self._known:
@@ -96,8 +96,7 @@ class Assets:
         )
 
     def _found(self, written: str, check: Callable[[Path, str], CheckedFile]) -> tuple[str, str] | None:
-        """SHA-256 and type of the file at this address, which is noted; None where there is none that may be
-        had."""
+        """Note the file at this address; return its SHA-256 and type, None if it is not allowed."""
         address = unquote(written.removeprefix("./").removeprefix("/"))
         name = address.removeprefix(f"{self.destination.strip('/')}/")
         if self.folder is None or name == address:
@@ -113,7 +112,7 @@ class Assets:
 
 
 def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
-    """`info.assets` of a campaign; its folder must be beside the campaign's file, or below it."""
+    """Find `info.assets` of a campaign, in a folder beside the campaign's file or below."""
     try:
         folder = inside(campaign_file.parent, source, "assets")
     except (InputError, ValueError):
@@ -122,7 +121,7 @@ def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
 
 
 def parse(written: str) -> tuple[list[TaggedFile], str] | None:
-    """The files and the text behind them; None for anything else."""
+    """Split a source into its files and the text behind them; None for anything else."""
     parser = _Parser()
     parser.feed(written)
     parser.close()
@@ -208,7 +207,10 @@ _TRACK = '<track kind="captions" label="Captions" src="{}" default>'  # before t
 
 
 def assets(content: Content) -> dict[str, Any]:
-    """The part of `info`; nothing where no source has a file. Two campaigns may not have one destination."""
+    """Return the assets of `info`; empty if no source has a file.
+
+    Two campaigns may not have one destination.
+    """
     if not named(content):
         return {}
     name = hashlib.sha256(content.name.encode()).hexdigest()[:12]
@@ -216,7 +218,7 @@ def assets(content: Content) -> dict[str, Any]:
 
 
 def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
-    """The source as Pearmut shows it; `given` is what `assets` returned."""
+    """Return the source as Pearmut shows it; `given` is what `assets` returned."""
     if not item.media:
         return item.source
     folder = given["assets"]["destination"]

@@ -26,9 +26,9 @@ from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
 from creamtea.human.formats.columns import (
-    Document,
     Flag,
     Integer,
+    JsonObject,
     KindName,
     Moment,
     Name,
@@ -71,7 +71,7 @@ class RatingRow:
     shown: Integer  # the place on the page, 1 for the first
     step: Integer | None
     value: Name | None  # as the scale writes the step
-    payload: Document | None
+    payload: JsonObject | None
     document_step: Integer | None
     revision: Integer | None
     counts: Flag  # the last revision of a rater who is not excluded
@@ -127,7 +127,7 @@ _GIVEN = {field.name for field in fields(GivenRating)} & COLUMNS.keys()
 
 
 def given_rating(record: Record, **others: Any) -> GivenRating:
-    """Of a line with columns of an export; `others` are those that it lacks."""
+    """Return a line with columns of an export as a rating; `others` are what it lacks."""
     values = {name: value for name, value in record.values.items() if name in _GIVEN} | others
     return GivenRating(place=record.place, columns=record.values, **values)
 
@@ -138,7 +138,7 @@ OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_a
 
 
 def rows_of(content: Content) -> Iterator[RatingRow]:
-    """The rows by item, rater, revision, place on the page and system."""
+    """Yield the rows by item, rater, revision, place on the page and system."""
     items = {item.position: item for item in content.items}
     excluded, scale = content.excluded, find_protocol(content.protocol, content.settings).scale
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
@@ -195,8 +195,10 @@ Revisions = list[dict[str, ScoredRating]]  # in their order; each by system
 def checked_items(
     given: Sequence[tuple[Place, ItemContent]], systems: Sequence[str]
 ) -> tuple[ItemContent, ...]:
-    """The items. `given`: each with the place that it came from. InputError for one that contradicts the
-    campaign."""
+    """Return the items; InputError for one that contradicts the campaign.
+
+    `given`: each with the place that it came from.
+    """
     originals = {None, *(item.position for _, item in given)}
     positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
     pages = {page: position for position, page in reversed(positions)}  # its first item's
@@ -268,9 +270,11 @@ def _are_errors(proposals: Mapping[str, Any]) -> bool:
 
 
 def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
-    """The campaign, whose raters and items are known, with these answers. Raises InputError with
-    file, line, column, what was found and what is allowed: for ratings that contradict the campaign or each
-    other, scores that the scale does not have, and answers without a score for each system.
+    """Return the campaign, whose raters and items are known, with these answers.
+
+    InputError with file, line, column, what was found and what is allowed: for ratings that contradict
+    the campaign or each other, scores that the scale does not have, and answers without a score for each
+    system.
     """
     protocol = find_protocol(content.protocol, content.settings)
     items = {item.position: item for item in content.items}
@@ -302,7 +306,7 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
 
 
 def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
-    """The rating with its answer: of step, value and payload one is enough."""
+    """Return the rating with its answer: of step, value and payload one is enough."""
     step, column = given.step, "value"
     try:
         if given.value is not None:
@@ -337,7 +341,7 @@ def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
 
 
 def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
-    """The rows of one rater's item by revision, each with a row for each of the item's systems.
+    """Return the rows of one rater's item by revision, one for each of its systems.
 
     A skipped item has them once, without a score.
     """
@@ -365,7 +369,7 @@ def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
 
 
 def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: Revisions) -> AnswerContent:
-    """What the first row says of the answer, with the scores of each revision."""
+    """Return what the first row says of the answer, with the scores of each revision."""
     places: dict[tuple[int, str], list[str]] = defaultdict(list)
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     for number, (system, scored) in enumerate(revisions[0].items(), start=1):
@@ -385,7 +389,7 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
 def _scores(
     number: int, revision: dict[str, ScoredRating], order: Sequence[Sequence[str]], protocol: Protocol
 ) -> list[ScoreContent]:
-    """The scores of a revision; systems that share a place share the first one's."""
+    """Return the scores of a revision; systems that share a place share the first one's."""
     answers = [revision[group[0]].answer for group in order]
     given = [answer for answer in answers if answer is not None]
     if not given:
@@ -447,8 +451,11 @@ def made_elsewhere(
     items: Sequence[ItemContent],
     ratings: Sequence[GivenRating],
 ) -> Content:
-    """The campaign of these items and ratings. InputError as `with_answers`, for an item of more or fewer
-    systems than a relative protocol compares, and for errors of an unknown severity."""
+    """Make the campaign of these items and ratings.
+
+    InputError as `with_answers`, for an item of more or fewer systems than a relative protocol compares,
+    and for errors of an unknown severity.
+    """
     _check_compared(find_protocol(protocol), items, ratings)
     ratings = [_without_no_errors(rating) for rating in ratings]
     _check_severities(ratings)
@@ -487,7 +494,7 @@ def made_elsewhere(
 
 
 @dataclass(frozen=True)
-class Evidence:
+class FileEvidence:
     """What a file of another tool has of scores and of marked errors."""
 
     scores: int  # that are not 0
@@ -496,7 +503,7 @@ class Evidence:
     can_mark: bool = True  # whether its lines have a place for marked errors
 
     def check(self, protocol: Protocol, file: str) -> None:
-        """InputError where the file contradicts the protocol, with the one that fits."""
+        """Raise InputError if the file contradicts the protocol, with the one that fits."""
         why = fits = ""
         if protocol.marks_errors and not self.can_mark:
             why, fits = "its lines have no field for marked errors", "da or da-sqm"
@@ -524,8 +531,11 @@ class Numbering(Generic[SegmentKey]):
 
     @classmethod
     def of_numbers(cls, numbers: Mapping[SegmentKey, int], kind: str, told: int | None = None) -> Self:
-        """By numbers over the whole test set. They begin with what is told, else with 0 where there is a 0,
-        else as usual in files of this kind."""
+        """Number segments over the whole test set.
+
+        The first has the number `told`, else 0 if there is a 0, else the usual one of this kind of
+        file.
+        """
         first = 0 if 0 in numbers.values() else FIRST_SEGMENT[kind]
         first = first if told is None else told
         return cls({key: number - first for key, number in numbers.items()}, first=first)
@@ -541,13 +551,13 @@ class Numbering(Generic[SegmentKey]):
 
 
 def _spans_of(rating: GivenRating) -> list[Any]:
-    """The marked errors as the file has them, checked or not."""
+    """Return the marked errors as the file has them, checked or not."""
     spans = (rating.payload or {}).get("spans")
     return spans if isinstance(spans, list) else []
 
 
 def _without_no_errors(rating: GivenRating) -> GivenRating:
-    """The rating without the lines by which some files say that nothing is marked."""
+    """Drop the lines by which some files say that nothing is marked."""
     spans = _spans_of(rating)
     marked = [span for span in spans if not (isinstance(span, dict) and is_no_error(span.get("severity")))]
     if len(marked) == len(spans):
@@ -556,7 +566,7 @@ def _without_no_errors(rating: GivenRating) -> GivenRating:
 
 
 def _check_severities(ratings: Sequence[GivenRating]) -> None:
-    """InputError that counts and names all severities of errors that are not known."""
+    """Raise InputError that counts and names all unknown severities of errors."""
     unknown: Counter[str] = Counter()
     first: Place | None = None
     for rating in ratings:
@@ -574,7 +584,7 @@ def _check_severities(ratings: Sequence[GivenRating]) -> None:
 
 
 def _decimals(ratings: Sequence[GivenRating]) -> int | None:
-    """Decimals that scores of MQM need for the costs that the file gives; None for the usual one."""
+    """Return the decimals that the file's costs of MQM need; None for the usual one."""
     needed = 1
     for rating in ratings:
         for span in _spans_of(rating):
@@ -587,8 +597,10 @@ def _decimals(ratings: Sequence[GivenRating]) -> int | None:
 
 
 def error_notices(content: Content) -> tuple[NotKept, ...]:
-    """What to know of the errors of an import: which cost something else in the file than by the weights,
-    and which categories the weights do not name."""
+    """Count errors of an import whose costs or categories need attention.
+
+    Some cost something else in the file than by the weights; the weights do not name some categories.
+    """
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, Mqm):
         return ()
@@ -628,8 +640,11 @@ def _listed(found: Counter[str]) -> str:
 
 
 def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: Sequence[GivenRating]) -> None:
-    """Pairs of a segment that were rows without an item would be one item, and tell of pairs that nobody
-    compared."""
+    """Raise InputError for an item of more or fewer systems than the protocol compares.
+
+    Pairs of a segment that were rows without an item would be one item, and tell of pairs that nobody
+    compared.
+    """
     if not protocol.relative:
         return
     for item in items:

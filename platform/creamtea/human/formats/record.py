@@ -16,10 +16,10 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.formats.columns import (
-    Document,
     Flag,
     Flags,
     Integer,
+    JsonObject,
     KindName,
     Long,
     MediaEntries,
@@ -77,15 +77,15 @@ class ItemContent:
     output_chances: Weights | None = None  # of each output, where they stood side by side
     output_drawn: Flags | None = None
     # the `systems` that were drawn for the segment or document, and their `chances`, a row for each
-    block: Document | None = None
+    block: JsonObject | None = None
     original: Integer | None = None  # the position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
-    guidance: Document | None = None
-    proposals: Document | None = None  # errors that were marked beforehand, by system
+    guidance: JsonObject | None = None
+    proposals: JsonObject | None = None  # errors that were marked beforehand, by system
 
     @property
     def shown(self) -> list[str]:
-        """The systems whose outputs raters saw."""
+        """Return the systems whose outputs raters saw."""
         return shown_of(self.systems, self.output_drawn)
 
 
@@ -117,7 +117,7 @@ class AnswerContent:
 
     @property
     def last_revision(self) -> int:
-        """The revision that counts; 0 without scores."""
+        """Return the revision that counts; 0 without scores."""
         return max((score.revision for score in self.scores), default=0)
 
 
@@ -135,9 +135,9 @@ class Content:
     ratings_per_item: Integer
     seed: Long = 0
     instructions: Text = ""
-    settings: Document = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
     state: State = "closed"
-    registered: Document | None = None
+    registered: JsonObject | None = None
     created_at: Moment
     launched_at: Moment | None
     closed_at: Moment | None
@@ -149,21 +149,21 @@ class Content:
     files: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     def segment_name(self, index: int) -> str:
-        """What reports call a segment."""
+        """Name a segment as reports do."""
         return self._settings.segment_name(index)
 
     @cached_property
     def _settings(self) -> CampaignSettings:
         return settings_of(self.settings)
 
-    @property
+    @cached_property
     def excluded(self) -> set[str]:
-        """The raters (pseudonyms) whose ratings do not count."""
+        """Return the raters (pseudonyms) whose ratings do not count."""
         return {rater.pseudonym for rater in self.raters if rater.excluded_at is not None}
 
     @property
     def ratings(self) -> int:
-        """How many scores there are, in every revision."""
+        """Count the scores in every revision."""
         return sum(len(answer.scores) for answer in self.answers)
 
 
@@ -184,12 +184,15 @@ class CountedScore:
 
     @property
     def judged(self) -> tuple[str, int, str]:
-        """The rater and what they rated: a second item with the same is a second opinion."""
+        """Return the rater and what they rated; an equal one is a second opinion."""
         return self.answer.rater, self.item.segment, self.score.system
 
 
 def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> Iterator[CountedScore]:
-    """By item, rater and system: last revisions by raters who are not excluded, on items of these kinds."""
+    """Yield the scores that count, by item, rater and system.
+
+    These are last revisions by raters who are not excluded, on items of these kinds.
+    """
     items = {item.position: item for item in content.items if item.kind in kinds}
     excluded = content.excluded
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
@@ -201,7 +204,7 @@ def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> I
 
 
 def first_opinions(content: Content) -> Iterator[CountedScore]:
-    """Of outputs that a rater rated on several items, the first, for formats that hold one of each."""
+    """Yield one score of each rater and output, the first, for formats that hold one."""
     seen: set[tuple[str, int, str]] = set()
     for counted in counted_scores(content):
         if counted.judged not in seen:
@@ -241,12 +244,15 @@ class WholeTestSet:
 
 
 def known_test_set(content: Content) -> WholeTestSet:
-    """The segments that the items have. InputError where a system has two outputs of one."""
+    """Return the segments that the items have.
+
+    InputError if a system has two outputs of one segment.
+    """
     return WholeTestSet(tuple(_known_lines(content)))
 
 
 def rating_items(content: Content) -> list[ItemContent]:
-    """The items whose ratings count in the statistics of systems."""
+    """Return the items whose ratings count in the statistics of systems."""
     return [item for item in content.items if ItemKind(item.kind).rates_systems]
 
 
@@ -300,6 +306,6 @@ FOLDER = "media"
 
 
 def named(content: Content) -> dict[str, str]:
-    """SHA-256 → MIME type of every file that the items name."""
+    """Return the MIME type of every file that the items name, by SHA-256."""
     items = sorted(content.items, key=lambda item: item.position)
     return types_of(entry for item in items for entry in item.media)

@@ -64,16 +64,16 @@ BATCH = 2000  # rows per INSERT
 
 
 def _without(content: Any, *names: str) -> dict[str, Any]:
-    """The fields of a dataclass but these."""
+    """Return the fields of a dataclass except these."""
     found = (field.name for field in fields(content))
     return {name: getattr(content, name) for name in found if name not in names}
 
 
 # ---------------------------------------------------------------- out of the database
 def collect(database: Database, name: str) -> Content:
-    """Everything of a campaign that an export holds, from one snapshot of the database.
+    """Collect everything of a campaign that an export holds, from one snapshot.
 
-    Raises InputError where there is no such campaign.
+    InputError if there is no such campaign.
     """
     with database.session() as session:
         campaign = find_campaign(session, name)
@@ -122,7 +122,7 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
 def _answers(
     session: Session, campaign: Campaign, positions: dict[int, int], pseudonyms: dict[int, str]
 ) -> list[AnswerContent]:
-    """Answered and skipped items; what a rater is still on is nobody's answer yet."""
+    """Return answered and skipped items; what a rater is still on is nobody's answer yet."""
     names = campaign.systems
     scores: dict[int, list[ScoreContent]] = defaultdict(list)
     ratings = (
@@ -175,7 +175,7 @@ class Imported:
 def amounts(
     content: Content, not_kept: tuple[NotKept, ...] = (), notices: tuple[NotKept, ...] = ()
 ) -> Imported:
-    """What storing the campaign would store."""
+    """Count what storing the campaign would store."""
     return Imported(
         campaign=content.name,
         systems=len(content.systems),
@@ -188,13 +188,13 @@ def amounts(
 
 
 def check_free(session: Session, name: str) -> None:
-    """InputError where a campaign of this name exists."""
+    """Raise InputError if a campaign of this name exists."""
     if session.scalar(select(Campaign.id).where(Campaign.name == name)) is not None:
         raise InputError(f"campaign {name!r} already exists: import under another name", about="name")
 
 
 def check_lengths(content: Content) -> None:
-    """InputError where the campaign's name or a rater's pseudonym is too long for an index."""
+    """Raise InputError if the campaign's name or a pseudonym is too long for an index."""
     check_length(content.name)
     for rater in content.raters:
         if len(rater.pseudonym) > MAX_INDEXED:
@@ -245,7 +245,10 @@ def store_campaign(
 
 
 def _store_items(session: Session, content: Content, campaign: Campaign) -> dict[int, Item]:
-    """Items first, then what controls were made from: an original may follow its control."""
+    """Store items first, then what controls were made from.
+
+    An original may follow its control.
+    """
     numbers = {system: number for number, system in enumerate(content.systems)}
     items = {
         item.position: Item(
@@ -273,7 +276,7 @@ def _store_items(session: Session, content: Content, campaign: Campaign) -> dict
 def _store_answers(
     session: Session, content: Content, raters: dict[str, Rater], items: dict[int, Item]
 ) -> int:
-    """How many scores were stored."""
+    """Store the answers; return how many scores there were."""
     numbers = {system: number for number, system in enumerate(content.systems)}
     assignments = [
         Assignment(
@@ -302,7 +305,10 @@ def _store_answers(
 
 
 def whole_test_set(database: Database, content: Content) -> WholeTestSet:
-    """InputError where the study's outputs are not there, or are not those that were rated."""
+    """Read the study's whole test set, or the segments that the items have.
+
+    InputError if the study's outputs are not there, or are not those that were rated.
+    """
     with database.session() as session:
         study_id = find_campaign(session, content.name).study_id
         if study_id is None:
@@ -320,7 +326,10 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
 
 
 def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
-    """The study may have run again since: scores of other texts must not stand beside these."""
+    """Raise InputError if the study's outputs are not those that were rated.
+
+    The study may have run again since: scores of other texts must not stand beside these.
+    """
     by_index = {line.index: line for line in lines}
     for item in rating_items(content):
         line = by_index.get(item.segment)
@@ -336,6 +345,7 @@ def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
 def _metrics(
     session: Session, study_id: int, content: Content, indices: Sequence[int]
 ) -> tuple[list[TestSetMetric], list[str]]:
+    """Return the metrics that every system has, and say which others there are."""
     nodes = study_nodes(session, study_id, "score")
     names = dict.fromkeys(
         str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
@@ -347,36 +357,23 @@ def _metrics(
             for system in content.systems
         ]
         steps = [node for node in firsts if node is not None and node.state == "succeeded"]
-        keys = [step.key for step in steps]
-        if len(keys) < len(firsts):
+        values = metrics_of(session, [step.key for step in steps])
+        totals = [
+            metric.value
+            for step in steps
+            for metric in values.get(step.key, ())
+            if (metric.name, metric.subject) == (step.params["metric"]["kind"], "")
+        ]
+        whole = tuple(value for value in totals if value is not None)
+        if len(whole) < len(content.systems):
             left_out.append(f"metric {name}: not every system has it")
             continue
-        kinds = [str(step.params["metric"]["kind"]) for step in steps]
-        values = metrics_of(session, keys)
-        systems = [
-            next(
-                (
-                    metric.value
-                    for metric in values.get(key, [])
-                    if (metric.name, metric.subject) == (kind, "")
-                ),
-                None,
-            )
-            for key, kind in zip(keys, kinds, strict=True)
-        ]
-        whole = [value for value in systems if value is not None]
-        segments = [_segment_scores(session, key, indices) for key in keys]
-        has_segments = all(scores is not None for scores in segments)
-        if len(whole) < len(systems):
-            left_out.append(f"metric {name}: not every system has a value")
-            continue
-        if not has_segments and any(scores is not None for scores in segments):
+        found = [_segment_scores(session, step.key, indices) for step in steps]
+        segments = tuple(scores for scores in found if scores is not None)
+        if 0 < len(segments) < len(found):
             left_out.append(f"metric {name}, segments: not every system has them")
-        metrics.append(
-            TestSetMetric(
-                name, tuple(whole), tuple(scores for scores in segments if scores) if has_segments else ()
-            )
-        )
+            segments = ()
+        metrics.append(TestSetMetric(name, whole, segments))
     return metrics, left_out
 
 
@@ -392,13 +389,13 @@ def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple
 
 
 def check_kept(content: Content, store: FileStore | None) -> None:
-    """InputError unless the store has the files that the items name."""
+    """Raise InputError unless the store has the files that the items name."""
     for digest, media in named(content).items():
         check_stored(_needed(store), digest, media)
 
 
 def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
-    """The files, into a new folder; none where no item names one."""
+    """Write the files into a new folder; none if no item names one."""
     wanted = named(content)
     if not wanted:
         return []
@@ -417,8 +414,11 @@ def write_media(content: Content, store: FileStore | None, folder: Path) -> list
 def read_media_folder(
     content: Content, folder: Path, elsewhere: Mapping[str, Path]
 ) -> dict[str, CheckedFile]:
-    """The files that the items name; `elsewhere` has those that are called otherwise, by SHA-256. InputError
-    for one that is missing, changed, or not allowed."""
+    """Read the files that the items name.
+
+    `elsewhere` has those that are called otherwise, by SHA-256. InputError for one that is missing,
+    changed, or not allowed.
+    """
     found: dict[str, CheckedFile] = {}
     for digest, media in named(content).items():
         path = elsewhere.get(digest, folder / export_name(digest, media))

@@ -105,7 +105,8 @@ def _row(row: RatingRow) -> str:
     if row.payload and "spans" not in row.payload:
         facts += f" written {row.payload}"
     spans = "" if row.payload is None or "spans" not in row.payload else f": {_spans(row.payload['spans'])}"
-    return f"{facts}{revision}{time}{spans}".replace("\n", "␊")
+    comment = f" comment {row.comment!r}" if row.comment else ""
+    return f"{facts}{revision}{comment}{time}{spans}".replace("\n", "␊")
 
 
 def _spans(spans: list[Mapping[str, Any]]) -> str:
