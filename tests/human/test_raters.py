@@ -285,3 +285,14 @@ def test_a_rater_gets_skipped_items_again_that_have_a_place(database: Database) 
     set_state(database, campaign, "closed")
     with pytest.raises(InputError, match="cannot rate: this evaluation is closed"):
         raters.reopen(database, anna, "test", "again")
+
+
+def test_nobody_takes_part_in_a_closed_campaign(database: Database) -> None:
+    campaign_id = make_campaign(database, 1)
+    rate_all(database, add_rater(database, "anna"))
+    add_rater(database, "ben", consented=False)
+    set_state(database, campaign_id, "closed")
+    assert [person.standing for person in raters.overview(database, campaign_id)] == [
+        "took part",
+        "never started",
+    ]

@@ -83,6 +83,7 @@ class RaterProgress:
     attention: Attention  # checks answered and passed
     last_submit: datetime | None
     finished: bool  # has rated, and nothing is left to rate
+    closed: bool  # the campaign is
 
     @property
     def has_begun(self) -> bool:
@@ -96,6 +97,8 @@ class RaterProgress:
             return "identity deleted" + (", excluded" if self.excluded_at else "")
         if self.excluded_at is not None:
             return "excluded"
+        if self.closed:
+            return "took part" if self.has_begun else "never started"
         return "finished" if self.finished else "taking part" if self.has_begun else "not started"
 
 
@@ -392,6 +395,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
                 attention=attention.get(rater.id, Attention()),
                 last_submit=last,
                 finished=rater.id in finished and rater.excluded_at is None,
+                closed=campaign.state == "closed",
             )
             for rater, submitted, skipped, examples, last in rows
         ]
