@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database, open_database
-from creamtea.store.schema import head, upgrade
+from creamtea.store.schema import downgrade, head, upgrade
 from creamtea.store.tables import Controller, Event, StepRow
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -271,10 +271,11 @@ def test_threads_may_open_a_fresh_database_together(empty_url: str) -> None:
     assert failures == []
 
 
-@pytest.mark.parametrize("first", [None, "0001"], ids=["fresh", "older"])
-def test_processes_may_bring_a_database_to_head_together(empty_url: str, first: str | None) -> None:
-    if first is not None:
-        upgrade(empty_url, first)
+@pytest.mark.parametrize("older", [False, True], ids=["fresh", "older"])
+def test_processes_may_bring_a_database_to_head_together(empty_url: str, older: bool) -> None:
+    if older:
+        upgrade(empty_url)
+        downgrade(empty_url, "-2")
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=upgrade, args=(empty_url,)) for _ in range(3)]
     for process in processes:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from creamtea.cli import upkeep
 from creamtea.errors import InputError
 from creamtea.store.database import open_database
-from creamtea.store.schema import head
+from creamtea.store.schema import head, revisions
 
 app = typer.Typer()
 app.add_typer(upkeep.database_commands, name="db")
@@ -36,13 +36,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_up_down_and_where_it_stands(place: str) -> None:
     assert call("current") == f"{place}: not there; this creamtea needs revision {head()}\n"
-    assert call("upgrade") == f"{place}: no tables yet → revision {head()}\n"
-    assert call("upgrade") == f"{place}: revision {head()} already\n"
-    assert call("check", "--no-files") == f"{place}: revision {head()}, as this creamtea needs it\n"
-    assert call("downgrade", "0001") == f"{place}: revision {head()} → revision 0001\n"
+    assert call("upgrade", "0001") == f"{place}: no tables yet → revision 0001\n"
     assert call("downgrade", "-1") == f"{place}: revision 0001 → revision base\n"
     assert call("current") == f"{place}: revision base; this creamtea needs revision {head()}\n"
     assert call("upgrade", "0001") == f"{place}: revision base → revision 0001\n"
+    Path(place.removeprefix("SQLite file ")).unlink()
+    assert call("upgrade") == f"{place}: no tables yet → revision {head()}\n"
+    assert call("upgrade") == f"{place}: revision {head()} already\n"
+    assert call("check", "--no-files") == f"{place}: revision {head()}, as this creamtea needs it\n"
+    before = revisions()[-2]
+    assert call("downgrade", before) == f"{place}: revision {head()} → revision {before}\n"
 
 
 def test_the_same_as_json(place: str) -> None:
@@ -52,7 +55,8 @@ def test_the_same_as_json(place: str) -> None:
     usable = shown | {"revision": head(), "usable": True}
     assert json.loads(call("check", "--no-files", "--json")) == usable
     assert json.loads(call("check", "--json")).items() >= (usable | {"files": 0, "faults": []}).items()
-    assert json.loads(call("downgrade", "base", "--json")) == shown | {"before": head(), "revision": "base"}
+    before = revisions()[-2]
+    assert json.loads(call("downgrade", "-1", "--json")) == shown | {"before": head(), "revision": before}
 
 
 def test_another_database_can_be_named(place: str, tmp_path: Path) -> None:
@@ -68,6 +72,7 @@ def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
     call("upgrade", "0001")
     with pytest.raises(InputError, match=r"has schema revision 0001, .*; run: creamtea db upgrade"):
         call("check")
+    (tmp_path / "a.db").unlink()
     call("upgrade")
     with open_database(f"sqlite:///{tmp_path}/a.db").transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = 'next'"))

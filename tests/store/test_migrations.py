@@ -215,12 +215,13 @@ def test_third_ratings_go_with_the_schema_that_holds_them(head_url: str) -> None
 
 def test_an_older_database_asks_for_the_upgrade(head_url: str) -> None:
     open_database(head_url)
-    schema.downgrade(head_url, "0001")
+    schema.downgrade(head_url, "-1")
     with pytest.raises(InputError) as error:
         open_database(head_url)
     place = repr(Database(head_url)).removeprefix("Database(").removesuffix(")")
     assert str(error.value) == (
-        f"{place} has schema revision 0001, but this creamtea needs {schema.head()}; run: creamtea db upgrade"
+        f"{place} has schema revision {schema.revisions()[-2]}, but this creamtea needs {schema.head()}; "
+        "run: creamtea db upgrade"
     )
 
 
@@ -292,12 +293,14 @@ def test_a_foreign_key_names_its_parent(database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_threads_may_migrate_two_databases_at_once(tmp_path: Path) -> None:
+def test_threads_may_migrate_two_databases_at_once(tmp_path: Path, sqlite_template: Path) -> None:
     def migrate(url: str) -> None:
-        schema.upgrade(url, "0001")  # an empty database would get all tables at once
+        schema.downgrade(url, "-4")  # an empty database would get all tables at once
         schema.upgrade(url)
 
     urls = [f"sqlite:///{tmp_path}/{number}.db" for number in range(4)]
+    for url in urls:
+        shutil.copyfile(sqlite_template, url.removeprefix("sqlite:///"))
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(migrate, urls))
     assert [schema.current(url) for url in urls] == [schema.head()] * 4
