@@ -190,5 +190,22 @@ def test_twice_as_many_members_take_about_twice_the_work(key: str, values: Calla
     assert calls(200) < 2.5 * calls(100)
 
 
+def test_a_long_row_of_variants_that_start_from_each_other_is_one_mistake() -> None:
+    """Deeper ones would exceed Python's stack where they are planned."""
+    variant = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
+    row = {f"v{n}": variant | ({"start_from": f"v{n - 1}"} if n else {}) for n in range(1000)}
+    study = {
+        "corpora": {"toy": {"kind": "synthetic"}},
+        "subwords": {"bpe": {}},
+        "variants": row,
+        "systems": {"last": {"variant": "v999"}},
+        "test_sets": {"test": {"kind": "synthetic", "corpus": "toy"}},
+        "baseline": "last",
+    }
+    (mistake,) = check(RawStudy(study, {}))
+    assert mistake.path == ("variants", "v100", "start_from")
+    assert mistake.allowed == "at most 100 in a row"
+
+
 def test_an_entry_that_is_no_block_stays_as_it_is() -> None:
     assert expand({"variants": {"plain": 3}}).data["variants"] == {"plain": 3}

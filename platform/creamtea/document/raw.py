@@ -58,8 +58,9 @@ class RawStudy:
         The chain stops at a block without the key, or at the first name that occurs a second time, which is
         then the last of the list.
         """
-        names = [name]
-        while names[-1] not in names[:-1]:
+        names, seen = [name], set[str]()
+        while names[-1] not in seen:
+            seen.add(names[-1])
             then = (self.named(section, names[-1]) or {}).get(key, otherwise)
             if not isinstance(then, str):
                 break

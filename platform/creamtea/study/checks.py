@@ -87,6 +87,7 @@ ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size", "alignment_corpus")
 IN_CTRANSLATE2 = ("fp32", "int8")  # precisions
 TRAINED = ("corpora", "subwords", "variants")
+MAX_IN_A_ROW = 100  # variants of which each starts from the one before
 OF_OWN_SUBWORDS = ("subwords", "architecture")  # keys that a variant of an imported model lacks
 
 
@@ -386,6 +387,9 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
     if chain[-1] in chain[:-1]:
         yield Mistake((*path, "start_from"), f"{shown(start)}, a cycle", "a variant trained before this")
         return
+    if len(chain) == MAX_IN_A_ROW + 1:  # those behind it would only repeat it
+        found = f"the last of {len(chain)} variants of which each starts from another"
+        yield Mistake((*path, "start_from"), found, f"at most {MAX_IN_A_ROW} in a row")
     for key in ("subwords", "architecture"):
         written: list[Any] = [block.get(key) for block in (variant, parent)]
         but = ""

@@ -57,6 +57,7 @@ class Systems(Texts):
 
     def __init__(self, study: Study, files: DataFiles) -> None:
         super().__init__(study, files)
+        self._train: dict[tuple[str, int], str] = {}  # variant, seed
         self.decode: dict[tuple[str, str], list[str]] = {}  # system, test set: those of each seed
         self.score: dict[tuple[str, str, str], list[str]] = {}  # system, test set, metric: likewise
         # digests that pin a metric's model by its content, where it is a file and not a name
@@ -89,6 +90,8 @@ class Systems(Texts):
         return self.seeds(spec.variant)[: 1 if spec.ensemble else None]
 
     def train(self, name: str, seed: int) -> str:
+        if (name, seed) in self._train:
+            return self._train[name, seed]
         variant, imported = self.study.variants[name], self.study.imported_by(name)
         if imported is not None:
             self.subwords_of(name)  # looks at the folder
@@ -113,7 +116,8 @@ class Systems(Texts):
             inputs["initial"] = [self.train(variant.start_from, seed)]
         labels = {"variant": name, "seed": seed, "corpus": variant.corpus}
         labels["subwords"] = variant.subwords if imported is None else imported.marian
-        return self.add(TRAIN, f"{name}/{seed}", params, inputs, labels)
+        self._train[name, seed] = self.add(TRAIN, f"{name}/{seed}", params, inputs, labels)
+        return self._train[name, seed]
 
     def model(self, variant: str, seed: int) -> Inputs:
         return {"subwords": [self.subwords_of(variant)], "train": [self.train(variant, seed)]}
