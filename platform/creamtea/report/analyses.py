@@ -5,7 +5,7 @@ Tables of differences compare each row with a baseline at the same setting, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from creamtea.report.cells import (
     SEEDS_ALLOW,
     WITH_SEEDS,
     Measured,
-    Scores,
     StudyResults,
     absent_cell,
     correct,
@@ -254,7 +253,7 @@ def _column(
             metric = pair.step.find("delta", subject)
             scores = metric.detail.get("scores", {}) if metric is not None else {}
             own_scores, other_scores = (
-                _by_model(models[row.name], scores.get(role, ()))
+                dict(zip(models[row.name], scores[role], strict=True)) if scores.get(role) else {}
                 for row, role in ((pair.row, "system"), (pair.against, "baseline"))
             )
             deltas.append(with_seeds(delta, own_scores, other_scores))
@@ -279,10 +278,6 @@ def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> lis
     steps = results.of(spec.step.name, analysis=name, **{spec.rows: group})
     labels = [step.node.labels for step in steps]
     return [model_of(results, label["variant"], label["seed"]) for label in labels]
-
-
-def _by_model(models: Sequence[str], scores: Sequence[float]) -> Scores:
-    return dict(zip(models, scores, strict=True)) if scores else {}
 
 
 Counts = Callable[[Mapping[str, Any]], tuple[int, int]]
@@ -312,7 +307,10 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
     given = idioms_of(results, spec.test_set).needs
     rows = [
         [
-            (setting, Row(group, _cells(table.measures, setting, seeds), setting.words))
+            (
+                setting,
+                Row(group, {m.column.key: _cell(m, setting, seeds) for m in table.measures}, setting.words),
+            )
             for group, seeds in groups.items()
             for setting in _settings(table, spec, groups)
             if setting.needs in given
@@ -415,10 +413,6 @@ def _analysed(spec: Analysis) -> str:
 
 
 # ---------------------------------------------------------------- cells
-
-
-def _cells(measures: Iterable[Measure], setting: RowSetting, measured: Sequence[Measured]) -> dict[str, Cell]:
-    return {measure.column.key: _cell(measure, setting, measured) for measure in measures}
 
 
 def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -> Cell:

@@ -69,10 +69,12 @@ class Measured:
     metrics: Sequence[MetricValue]
 
     def find(self, name: str, subject: str = "") -> MetricValue | None:
-        for metric in self.metrics:
-            if metric.name == name and metric.subject == subject:
-                return metric
-        return None
+        return self._by_place.get((name, subject))
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str], MetricValue]:
+        """The metrics by name and subject; of two in one place the first."""
+        return {(metric.name, metric.subject): metric for metric in reversed(self.metrics)}
 
 
 class StudyResults:
@@ -86,14 +88,16 @@ class StudyResults:
         self._by_kind: dict[str, list[Measured]] = {}
         for node in self.nodes:
             self._by_kind.setdefault(node.kind, []).append(Measured(node, metrics.get(node.key, [])))
+        # by kind and names of labels, the nodes by these labels' values
+        self._indices: dict[tuple[str, ...], dict[tuple[object, ...], list[Measured]]] = {}
 
     def of(self, kind: str, **labels: object) -> list[Measured]:
         """Return the nodes of a kind with these labels, in the plan's order."""
-        return [
-            step
-            for step in self._by_kind.get(kind, [])
-            if all(step.node.labels.get(name) == value for name, value in labels.items())
-        ]
+        if (kind, *labels) not in self._indices:
+            index = self._indices[kind, *labels] = {}
+            for step in self._by_kind.get(kind, []):
+                index.setdefault(tuple(map(step.node.labels.get, labels)), []).append(step)
+        return list(self._indices[kind, *labels].get(tuple(labels.values()), ()))
 
     @cached_property
     def inputs(self) -> dict[str, list[StepInput]]:
@@ -255,8 +259,10 @@ def read_delta(measured: Measured | None, subject: str | None = None) -> Delta:
     state, note = state_of(measured.node)
     if state != "ok":
         return Delta(state, note)
-    rows = (metric for metric in measured.metrics if subject in (None, metric.subject))
-    row = next((metric for metric in rows if metric.name == "delta"), None)
+    if subject is None:
+        row = next((metric for metric in measured.metrics if metric.name == "delta"), None)
+    else:
+        row = measured.find("delta", subject)
     if row is None or row.value is None:
         return Delta("unavailable", row.note if row else f"no difference ({step_title(measured.node)})")
     return tested_delta(row)

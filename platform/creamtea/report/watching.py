@@ -154,6 +154,7 @@ def _waiting(
     ready = {key: (not_before, resources, error) for key, not_before, resources, error in rows}
     busy = sum(node.state == "running" for node in nodes.values())
     roots = _roots(nodes, inputs)
+    position = {key: place for place, key in enumerate(nodes)}
     for key, node in nodes.items():
         if key in ready:
             reason_of_controller = reasons.get(key) or reasons.get(EVERY_STEP, "")
@@ -163,7 +164,7 @@ def _waiting(
             why = "queued" if controller is not None else NO_CONTROLLER
             waiting[why].append(step_title(node))
         elif node.state == "pending":
-            names = [step_title(nodes[root]) for root in nodes if root in roots[key]]
+            names = [step_title(nodes[root]) for root in sorted(roots[key], key=position.__getitem__)]
             waiting[f"after {_listed(names)}"].append(step_title(node))
     return tuple(WaitingSteps(reason, tuple(titles)) for reason, titles in waiting.items())
 

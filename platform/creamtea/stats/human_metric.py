@@ -54,10 +54,10 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item
 
 
 def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
-    """Return the share of pairs of systems that metric and people put in the same order (Kocmi et al.
+    """Return the share of pairs of systems that metric and people put in the same order.
 
-    2021). Each pair is compared on the items that have all four scores. A pair that both sides call equal
-    agrees; a pair that one side calls equal does not.
+    Source: Kocmi et al. 2021, "To ship or not to ship". Each pair is compared on the items that have all four
+    scores. A pair that both sides call equal agrees; a pair that one side calls equal does not.
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():

@@ -70,12 +70,14 @@ def characteristic_ngrams(
         if p is not None and p < SIGNIFICANT
     ]
     significant.sort(key=lambda entry: (entry.p_corrected, -len(entry.ngram), entry.ngram))
-    listed: list[CharacteristicNGram] = []
+    listed: dict[NGram, CharacteristicNGram] = {}
+    inside_listed: set[NGram] = set()  # every part of a listed n-gram
     for entry in significant:
-        known = (other.ngram for other in listed)
-        if not any(_holds(entry.ngram, ngram) or _holds(ngram, entry.ngram) for ngram in known):
-            listed.append(entry)
-    return listed
+        parts = ngrams_of(entry.ngram)
+        if entry.ngram not in inside_listed and parts.isdisjoint(listed):
+            listed[entry.ngram] = entry
+            inside_listed |= parts
+    return list(listed.values())
 
 
 def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram]) -> list[NGram]:
@@ -91,8 +93,3 @@ def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram]) -> list[NG
         count -= at_least[k]
         k += 1
     return sorted(ngram for ngram, segments in discordant.items() if segments >= k)
-
-
-def _holds(longer: NGram, shorter: NGram) -> bool:
-    size = len(shorter)
-    return any(longer[start : start + size] == shorter for start in range(len(longer) - size + 1))
