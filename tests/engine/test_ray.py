@@ -1,4 +1,4 @@
-"""Local Ray: a study, lost workers, a cancel, a killed Ray.
+"""Local Ray: a study with a lost worker, a Ray that dies, and a cancel.
 
 A killed controller is in tests/e2e/test_whole_study.py.
 """
@@ -36,32 +36,61 @@ def short_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")  # likewise; a Ray of our own overrides it
 
 
+SECRETS = {
+    "CREAMTEA_DATABASE_URL": "postgresql://u:p@h/d",
+    "PGPASSWORD": "p",
+    "CREAMTEA_OIDC_ISSUER": "i",
+}
+
+
+def looked_at() -> tuple[set[str], set[str]]:
+    """Return the addresses on which our Ray listens, and the variables of its processes."""
+    addresses: set[str] = set()
+    variables: set[str] = set()
+    for process in psutil.Process().children(recursive=True):
+        listening = [socket for socket in process.net_connections("tcp") if socket.status == "LISTEN"]
+        addresses.update(str(socket.laddr.ip).removeprefix("::ffff:") for socket in listening)
+        variables.update(process.environ())
+    return addresses, variables
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_a_study_on_local_ray(
+def test_a_study_on_local_ray_which_dies_on_the_way(
     sqlite: Database,
     store: ArtefactStore,
     study: ToyStudy,
     log: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """No process of Ray has the controller's passwords, and no other user may enter its folder."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CREAMTEA_SCORERS", "needed")
     before = signal.getsignal(signal.SIGTERM)
     study.add("first")
     study.add("second", before=["first"])
     killed = study.add("killed", "die", until=1)
     study.add("broken", "error")
     study.add("huge", resources={"cpus": 1000})
-    study.add("long", "sleep")
+    counting = study.add("counting", "count", stop_at=3)
+    study.add("last", "sleep", before=["second", "killed", "counting"])
     submission = study.submit(sqlite, store)
     events: list[EngineEvent] = []
+    looks: list[tuple[set[str], set[str]]] = []
 
     def emit(event: EngineEvent) -> None:
         events.append(event)
-        if isinstance(event, StepProgressed) and event.key == study.keys["long"]:
-            # in the end everything else has run, and the long step is what the study still waits for
-            others = {name: one for name, one in study.states(sqlite).items() if name != "long"}
-            if not set(others.values()) & {"pending", "ready", "running"}:
-                cancel(sqlite, submission.study_id)
+        if not isinstance(event, StepProgressed):
+            return
+        if event.name == "last":
+            cancel(sqlite, submission.study_id)
+        others = {state for name, state in study.states(sqlite).items() if name not in ("counting", "last")}
+        if counts(log) == ["from 0", "at 3"] and others == {"succeeded", "failed"} and not looks:
+            looks.append(looked_at())
+            [raylet] = [one for one in psutil.Process().children(recursive=True) if one.name() == "raylet"]
+            raylet.kill()
 
     Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
     rows = study.rows(sqlite)
@@ -71,70 +100,32 @@ def test_a_study_on_local_ray(
         "killed": "succeeded",
         "broken": "failed",
         "huge": "failed",
-        "long": "cancelled",
+        "counting": "succeeded",
+        "last": "cancelled",
     }
     assert events[0] == Notice("starting Ray on this machine", trouble=False)
-    [retried] = [event for event in events if isinstance(event, StepRetried)]
-    assert retried.name == "killed"
-    assert retried.error.startswith("the worker process or its node was lost (WorkerCrashedError)")
-    assert happenings(sqlite, killed) == ["started", "retry", "started", "succeeded"]
+    lost, died = [event for event in events if isinstance(event, StepRetried)]
+    assert (lost.name, died.name) == ("killed", "counting")
+    assert lost.error.startswith("the worker process or its node was lost (WorkerCrashedError)")
+    assert died.error == "Ray on this machine ended (raylet with code -9); it is started again"
+    for key in (killed, counting):
+        assert happenings(sqlite, key) == ["started", "retry", "started", "succeeded"]
+    assert counts(log) == ["from 0", "at 3", "from 3"]
     failed = {event.name: event.error for event in events if isinstance(event, StepFailed)}
     assert failed["broken"].startswith("ValueError: the toy is broken")
     assert "asks for cpus=1000" in failed["huge"]
     assert rows["second"].facts is not None
     assert rows["second"].facts["said"] == "first;second;"
     assert len(rows["second"].facts["node"]) == 12
+    [(addresses, variables)] = looks
+    assert addresses == {"127.0.0.1"}
+    assert variables & {*SECRETS, "CREAMTEA_SCORERS"} == {"CREAMTEA_SCORERS"}
+    assert os.environ["PGPASSWORD"] == "p", "the controller itself still has it"
+    folder = ray_executor.sessions_folder()
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    assert not list(folder.glob(f"session_*_{os.getpid()}"))
     assert signal.getsignal(signal.SIGTERM) == before
     assert capsys.readouterr().out == "", "what a command prints is its own"
-
-
-@pytest.mark.cluster
-@pytest.mark.slow
-def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
-    sqlite: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    log: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """No process of it has the controller's passwords, and no other user may enter its folder."""
-    secrets = {
-        "CREAMTEA_DATABASE_URL": "postgresql://u:p@h/d",
-        "PGPASSWORD": "p",
-        "CREAMTEA_OIDC_ISSUER": "i",
-    }
-    for name, value in secrets.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("CREAMTEA_SCORERS", "needed")
-    study.add("long", "count", stop_at=3)
-    submission = study.submit(sqlite, store)
-    events: list[EngineEvent] = []
-    ports: set[str] = set()
-    variables: set[str] = set()
-    modes: set[int] = set()
-
-    def emit(event: EngineEvent) -> None:
-        events.append(event)
-        if isinstance(event, StepProgressed) and counts(log) == ["from 0", "at 3"] and not ports:
-            for process in psutil.Process().children(recursive=True):
-                listening = [one for one in process.net_connections("tcp") if one.status == "LISTEN"]
-                ports.update(str(one.laddr.ip).removeprefix("::ffff:") for one in listening)
-                variables.update(process.environ())
-            modes.update(
-                folder.stat().st_mode & 0o777 for folder in ray_executor.sessions_folder().parents[:1]
-            )
-            [raylet] = [one for one in psutil.Process().children(recursive=True) if one.name() == "raylet"]
-            raylet.kill()
-
-    Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
-    [retried] = [event for event in events if isinstance(event, StepRetried)]
-    assert retried.error == "Ray on this machine ended (raylet with code -9); it is started again"
-    assert counts(log) == ["from 0", "at 3", "from 3"]
-    assert ports == {"127.0.0.1"}
-    assert variables & {*secrets, "CREAMTEA_SCORERS"} == {"CREAMTEA_SCORERS"}
-    assert os.environ["PGPASSWORD"] == "p", "the controller itself still has it"
-    assert modes == {0o700}
-    assert not list(ray_executor.sessions_folder().glob(f"session_*_{os.getpid()}"))
 
 
 def test_ray_has_ended_without_either_of_the_processes_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
