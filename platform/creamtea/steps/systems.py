@@ -20,7 +20,7 @@ from creamtea.steps.texts import Digests
 
 
 class ImportModelParams(StepParams):
-    """The path of one of the two kinds of folders. `digest`: of all files in the folder that are read."""
+    """The folder of a model, of one of two kinds. `digest`: of all files in it that are read."""
 
     marian: str | None = Field(default=None, exclude_if=lambda path: path is None)
     ctranslate2: str | None = Field(default=None, exclude_if=lambda path: path is None)
@@ -102,7 +102,10 @@ TRAIN = StepKind(
 
 
 class DecodeParams(InPrecision):
-    """`languages`, `digests` and `scorer` are of the metric by which a search chooses (`ScoreParams`)."""
+    """Parameters of a decoding.
+
+    `languages`, `digests`, `scorer`: as in `ScoreParams`, if a search chooses by a metric.
+    """
 
     selection: Selection
     search: Search
@@ -136,8 +139,10 @@ DECODE = StepKind(
 
 
 class OutputsParams(StepParams):
-    """Either `file` with its digest, or `reference`, counted from 1. `limit`: the test set's, which takes
-    only the first lines of its files."""
+    """Where outputs come from: `file` with its digest, or `reference`, counted from 1.
+
+    `limit`: the number of lines that the test set takes from its files.
+    """
 
     file: str | None = None
     digests: Digests | None = None
@@ -157,9 +162,12 @@ OUTPUTS = StepKind(
 
 
 class ScoreParams(StepParams):
-    """`digests` is of a metric's checkpoint that is a file or a folder, `scorer` of the program of a metric
-    of kind `command`, `without_reference` the number of the reference that is scored against the others.
-    `each_group`: a score of each group of the test set is left, too."""
+    """Parameters of a score.
+
+    `without_reference`: the number of the reference that is scored against the others. `digests`: of a
+    metric's checkpoint, if it is a file or a folder. `scorer`: pins the program of a metric of kind
+    `command`. `each_group`: also score each group of the test set.
+    """
 
     metric: Metric
     languages: Languages
@@ -209,7 +217,7 @@ COMPARE = StepKind(
 
 
 class PairsParams(CompareParams):
-    """`outputs`: how many of the inputs are of each system, a seed or an ensemble each."""
+    """Parameters of comparing every two systems. `outputs`: how many of the inputs each system has."""
 
     outputs: list[int]
 
@@ -251,7 +259,7 @@ AGREEMENT = StepKind(
 
 
 class RecallParams(InPrecision):
-    """`precision`: the model's, for selections that depend on it."""
+    """Parameters of a recall. `precision`: the model's, for selections that depend on it."""
 
     selection: Selection
     sweep: Recall
@@ -285,7 +293,7 @@ RECALL = StepKind(
 
 
 class TimedSystem(StepParams):
-    """`model`: the position of its trained variant among the step's `models`."""
+    """A system of a latency run. `model`: the position of its trained variant among the `models`."""
 
     selection: Selection
     search: Search
@@ -294,7 +302,7 @@ class TimedSystem(StepParams):
 
 
 class LatencyParams(StepParams):
-    """`place`: where it is measured, as the study's `resources` say, unless on any processor."""
+    """Parameters of a latency run. `place`: the machine that the study's `resources` ask for, if any."""
 
     latency: LatencyProtocol
     systems: list[TimedSystem]

@@ -29,7 +29,7 @@ Files are plain UTF-8, one sentence per line, `\\n` only; `.jsonl` files hold on
 
 
 def markdown() -> str:
-    """The page."""
+    """Write the page."""
     sections = (line for kind in STEP_KINDS.values() for line in _section(kind))
     return "\n".join([INTRODUCTION, *sections]) + "\n"
 
@@ -56,7 +56,7 @@ def _rows(part: str, entries: Mapping[str, str], of: str = "") -> Iterator[str]:
 
 
 def _methods(kind: StepKind[Any]) -> Iterator[tuple[str, type[Method]]]:
-    """The built-in methods that may be among a kind's parameters."""
+    """Yield the built-in methods that may be among a kind's parameters, by kind."""
     bases = [field.annotation for field in kind.params.model_fields.values()]
     for family in FAMILIES:
         if family.base in bases:
@@ -64,7 +64,7 @@ def _methods(kind: StepKind[Any]) -> Iterator[tuple[str, type[Method]]]:
 
 
 def _type(annotation: Any) -> str:
-    """As it is written, without modules and what values are held to: "list[HeldOut] | None"."""
+    """Write a type without modules and constraints: "list[HeldOut] | None"."""
     if get_origin(annotation) is Annotated:
         return _type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

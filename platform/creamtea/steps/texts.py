@@ -19,8 +19,11 @@ SEGMENTS = (
 
 
 class CorpusParams(StepParams):
-    """`held_out` is of text files only. `unspaced`: a side is in a language without blanks between words,
-    whose lengths are counted by its characters."""
+    """Parameters of preparing a corpus.
+
+    `held_out`: of corpora of text files only. `unspaced`: one side's language has no blanks between words, so
+    that lengths are counted by characters.
+    """
 
     corpus: Corpus
     languages: Languages
@@ -51,7 +54,7 @@ CORPUS = StepKind(
 
 
 class TestSetParams(StepParams):
-    """`corpus`: the sampled corpus whose sentences these are like."""
+    """Parameters of preparing a test set. `corpus`: the sampled corpus from which it is drawn, if it is."""
 
     __test__ = False
     test_set: TestSet
@@ -78,7 +81,7 @@ TEST_SET = StepKind(
 
 
 class OverlapParams(StepParams):
-    """`symbols`: of words, whether letters and tags are looked for that the training words lack."""
+    """Parameters of a search for test sentences. `symbols`: also look for letters and tags of new words."""
 
     symbols: bool = Field(default=False, exclude_if=lambda value: not value)
 
@@ -122,7 +125,7 @@ SUBWORDS = StepKind(
 
 
 class EncodeParams(StepParams):
-    """None: a function of its inputs."""
+    """No parameters: the encoded text follows from the inputs."""
 
 
 ENCODE = StepKind(
@@ -145,7 +148,7 @@ ENCODE = StepKind(
 
 
 class AlignParams(StepParams):
-    """`digests` is of a table only."""
+    """Parameters of an alignment. `digests`: of an imported table only."""
 
     alignment: Alignment
     digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -169,7 +172,7 @@ ALIGN = StepKind(
 
 
 class ShortlistParams(StepParams):
-    """There is nothing to set: how many of the subwords are used is a setting of the selection."""
+    """No parameters: the selection says how many of the subwords it uses."""
 
 
 SHORTLIST = StepKind(

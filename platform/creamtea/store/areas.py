@@ -85,7 +85,7 @@ class Entry:
 
 
 def entries(store: ArtefactStore) -> Iterator[Entry]:
-    """Every file under the root, in no order."""
+    """Yield every file under the root, in no order."""
     base = store.base
     with store.failures(base):
         files = store.fs.find(base, detail=True)

@@ -240,7 +240,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ checkpoints and progress
 
     def checkpoints(self, step_key: str) -> Checkpoints:
-        """Return what the step saves to resume from; loaded files exist as long as this object."""
+        """Return the checkpoints of a step, from which its next attempt resumes."""
         return StoredCheckpoints(self, checked_name(step_key))
 
     def drop_checkpoints(self, step_key: str) -> None:

@@ -124,8 +124,8 @@ class SegmentLine(Stored):
     source: Text
     reference: Text
     idioms: Annotated[list[Any], AfterValidator(_document)]
-    # read by later steps, not stored: of words the language; the references beyond the first; that Moses'
-    # tokens were undone
+    # later steps read these, and no row has them: the language of words, references beyond the first, and
+    # whether Moses' tokens were undone
     group: Annotated[Text, Field(exclude=True)] = ""
     more_references: Annotated[list[Text], Field(exclude=True)] = []
     detokenised: Annotated[bool, Field(exclude=True)] = False

@@ -740,6 +740,3 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
     elif len(lexica) > 1:
         found = f"systems with {len(lexica)} lexica ({', '.join(sorted(lexica))})"
         yield found, f"systems whose lexica are aligned on one corpus {remedy}"
-
-
-__all__ = ["check"]
