@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
@@ -131,6 +132,7 @@ class Site:
             process.wait()
 
 
+PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 COMMAND = [sys.executable, "-c", "from creamtea.cli.main import main; main()"]
 
@@ -146,25 +148,15 @@ def start(log: Path, environment: dict[str, str], port: int = 0, *options: str) 
         )
 
 
-@pytest.fixture(scope="module")
-def server_settings() -> dict[str, str]:
-    """Settings of the server beside its database, for modules to replace."""
-    return {}
-
-
-@pytest.fixture(scope="module")
-def site(
-    filled_template: Path, tmp_path_factory: pytest.TempPathFactory, server_settings: dict[str, str]
-) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("site")
+@contextmanager
+def serving(filled_template: Path, folder: Path, settings: dict[str, str]) -> Iterator[Site]:
     path = folder / "creamtea.db"
     shutil.copyfile(filled_template, path)
     url = f"sqlite:///{path}"
     database = open_database(url)
     with database.session() as session:
         study = session.scalars(select(StudyRow.id)).one()
-    environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)}
-    environment |= server_settings
+    environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)} | settings
     log = folder / "server.log"
     process = start(log, environment)
     running = None
@@ -183,6 +175,42 @@ def site(
         database.close()
 
 
+@pytest.fixture(scope="session")
+def site(filled_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The server of all modules that need none of their own: a test names its campaigns as no other does.
+
+    It finds a plug-in's protocol as if that were installed.
+    """
+    paths = [str(PLUG_IN), *filter(None, [os.environ.get("PYTHONPATH")])]
+    settings = {"PYTHONPATH": os.pathsep.join(paths)}
+    with serving(filled_template, tmp_path_factory.mktemp("site"), settings) as running:
+        yield running
+
+
+@pytest.fixture
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process finds the plug-in, too."""
+    monkeypatch.syspath_prepend(str(PLUG_IN))
+    importlib.invalidate_caches()
+    yield
+    sys.modules.pop("error_spans", None)
+
+
+@pytest.fixture(scope="module")
+def server_settings() -> dict[str, str]:
+    """Settings of `own_site` beside its database, for modules to replace."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def own_site(
+    filled_template: Path, tmp_path_factory: pytest.TempPathFactory, server_settings: dict[str, str]
+) -> Iterator[Site]:
+    """A server of one module: with its settings, stopped between, or where every row of the database counts."""
+    with serving(filled_template, tmp_path_factory.mktemp("site"), server_settings) as running:
+        yield running
+
+
 @pytest.fixture
 def served_on_postgres(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Database, str]]:
     """A database on PostgreSQL, and the address of a server on it."""
@@ -199,9 +227,9 @@ def served_on_postgres(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Data
 
 
 @pytest.fixture(scope="module")
-def analysed(site: Site) -> str:
+def analysed(own_site: Site) -> str:
     """A second study of the site, with analyses; its name."""
-    fill_study(site.database, HOSTILE + lines(36), ANALYSED)
+    fill_study(own_site.database, HOSTILE + lines(36), ANALYSED)
     return str(ANALYSED["name"])
 
 

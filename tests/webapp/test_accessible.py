@@ -114,6 +114,11 @@ def server_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
+def site(own_site: Any) -> Any:
+    return own_site
+
+
+@pytest.fixture(scope="module")
 def sweep(quiet_page: Any) -> Sweep:
     return Sweep(quiet_page)
 

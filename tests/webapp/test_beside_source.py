@@ -171,8 +171,8 @@ def test_a_withdrawn_link_ends_it(site, tmp_path: Path) -> None:
 
 def test_parts_of_a_file(site, tmp_path: Path) -> None:
     (entry,) = keep(site, tmp_path, "tapir.wav")
-    campaign_with(site, "pangolin-parts", [entry])
-    cookie = cookie_of(exchange(site, site.rater_link("pangolin-parts", "player")[0]))
+    campaign_with(site, "pangolin-ranges", [entry])
+    cookie = cookie_of(exchange(site, site.rater_link("pangolin-ranges", "player")[0]))
     address, size = f"/beside-source/{entry['digest']}", len(SOUND)
     parts = {
         "bytes=0-": (0, size),
@@ -256,39 +256,18 @@ def test_a_picture_and_a_sound_beside_the_source(site, open_page, tmp_path: Path
     assert not [name for name in SECRET_NAMES if name.encode() in everything]
 
 
-def test_a_film_plays(chromium, site, open_page, tmp_path: Path) -> None:
-    studio = chromium.new_page()
-    filmed = base64.b64decode(studio.evaluate(FILMED))
-    studio.close()
-    entry = keep_bytes(site, tmp_path, "tapir.webm", filmed)
-    campaign_with(site, "pangolin-plays", [entry], sizes={entry["digest"]: len(filmed)})
-    link, _ = site.rater_link("pangolin-plays", "watches")
-    page = open_page(link)
-    item_on(page, 1, 2)
-    film = page.locator(".board video")
-    expect(film).to_have_attribute("aria-label", "Video 1 of the source")
-    expect(film).to_have_js_property("videoWidth", 160)
-    expect(film).to_have_js_property("paused", True)
-    film.evaluate("player => { player.muted = true; return player.play(); }")
-    expect(film).to_have_js_property("ended", True)
-    assert film.evaluate("player => player.currentTime") > 0.5
-    assert film.evaluate("player => player.getVideoPlaybackQuality().totalVideoFrames") > 5
-
-
 CUES = "player => Array.from(player.textTracks[0].cues ?? [], (cue) => cue.text).join()"
 
 
-@pytest.mark.parametrize("phone", [False, True])
-def test_captions_of_a_sound_are_text_below_it(site, open_page, tmp_path: Path, phone: bool) -> None:
+def test_captions_of_a_sound_are_text_below_it(site, open_page, tmp_path: Path) -> None:
     """Browsers show them nowhere. They go by the rules of their file."""
     (entry,) = keep(site, tmp_path, "tapir.wav")
     captions = keep_bytes(site, tmp_path, "tapir.vtt", samples.CAPTIONS)["digest"]
-    name = f"pangolin-captions-{phone}"
-    campaign_with(
-        site, name, [{**entry, "captions": captions}], sizes=SIZES | {captions: len(samples.CAPTIONS)}
-    )
+    name = "pangolin-captions"
+    sizes = SIZES | {captions: len(samples.CAPTIONS)}
+    campaign_with(site, name, [{**entry, "captions": captions}], sizes=sizes)
     link, _ = site.rater_link(name, "reads")
-    page = open_page(link, phone=phone)
+    page = open_page(link, phone=True)
     item_on(page, 1, 2)
     player = page.locator(".board audio")
     expect(player.locator("track")).to_have_js_property("readyState", 2)  # HTMLTrackElement.LOADED
@@ -298,19 +277,19 @@ def test_captions_of_a_sound_are_text_below_it(site, open_page, tmp_path: Path, 
     expect(shown).to_have_text("Eine Tasse Tee, bitte")
     player.evaluate("player => { player.currentTime = 16 }")
     expect(shown).to_have_text("")
-    wait_for_width(page, 390 if phone else 1280)
+    wait_for_width(page, 390)
     assert serious(page) == []
     address = f"/beside-source/{captions}"
     cookie = cookie_of(exchange(site, site.rater_link(name, "asks")[0]))
     status, headers, body = answer(site, address, Cookie=cookie)
     assert (status, headers["Content-Type"].split(";")[0], body) == (200, "text/vtt", samples.CAPTIONS)
-    campaign_with(site, f"{name}-other", [])
-    stranger = cookie_of(exchange(site, site.rater_link(f"{name}-other", "curious")[0]))
+    campaign_with(site, "pangolin-captions-other", [])
+    stranger = cookie_of(exchange(site, site.rater_link("pangolin-captions-other", "curious")[0]))
     assert answer(site, address, Cookie=stranger)[0] == 404
     assert answer(site, address)[0] == 401
 
 
-def test_captions_of_a_film_are_on(chromium, site, open_page, tmp_path: Path) -> None:
+def test_a_film_plays_with_its_captions_on(chromium, site, open_page, tmp_path: Path) -> None:
     studio = chromium.new_page()
     filmed = base64.b64decode(studio.evaluate(FILMED))
     studio.close()
@@ -324,8 +303,13 @@ def test_captions_of_a_film_are_on(chromium, site, open_page, tmp_path: Path) ->
     expect(film.locator("track")).to_have_js_property("readyState", 2)
     assert film.evaluate("player => player.textTracks[0].mode") == "showing"
     assert film.evaluate(CUES) == "Eine <b>Tasse</b> Tee, bitte"
+    expect(film).to_have_attribute("aria-label", "Video 1 of the source")
+    expect(film).to_have_js_property("videoWidth", 160)
+    expect(film).to_have_js_property("paused", True)
     film.evaluate("player => { player.muted = true; return player.play(); }")
     expect(film).to_have_js_property("ended", True)
+    assert film.evaluate("player => player.currentTime") > 0.5
+    assert film.evaluate("player => player.getVideoPlaybackQuality().totalVideoFrames") > 5
 
 
 def test_files_on_a_phone(site, open_page, tmp_path: Path) -> None:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("playwright.sync_api")
@@ -16,31 +10,16 @@ from playwright.sync_api import expect
 from rating_board import draft_on, item_on, own_campaign, save
 from sqlalchemy import select
 
-from creamtea.store.tables import Rating
+from creamtea.store.tables import Assignment, Rating
 
 pytestmark = pytest.mark.browser
 
-PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
 ITEMS = [("Tee", ["tea"]), ("Sahne", ["cream"])]
-
-
-@pytest.fixture(scope="module")
-def server_settings() -> dict[str, str]:
-    """The server finds the plug-in as if it were installed."""
-    return {"PYTHONPATH": os.pathsep.join([str(PLUG_IN), *filter(None, [os.environ.get("PYTHONPATH")])])}
-
-
-@pytest.fixture
-def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.syspath_prepend(str(PLUG_IN))
-    importlib.invalidate_caches()
-    yield
-    sys.modules.pop("error_spans", None)
 
 
 def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plug_in) -> None:
     own_campaign(site.database, "pangolin-spans", ITEMS, protocol="error-spans")
-    link, _ = site.rater_link("pangolin-spans", "plugged")
+    link, rater_id = site.rater_link("pangolin-spans", "plugged")
     page = open_page(link)
     item_on(page, 1, 2)
     button = page.get_by_role("button", name="Save", exact=True)
@@ -61,7 +40,8 @@ def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plu
     save(page)
     expect(page.get_by_role("heading", name="All done")).to_have_count(1)
     with site.database.session() as session:
-        rows = session.execute(select(Rating.step, Rating.payload).order_by(Rating.id)).all()
+        query = select(Rating.step, Rating.payload).join(Assignment).where(Assignment.rater_id == rater_id)
+        rows = session.execute(query.order_by(Rating.id)).all()
     assert [(step, payload["fluency"], len(payload["spans"])) for step, payload in rows] == [
         (650, 70, 1),
         (1000, 100, 0),

@@ -126,9 +126,8 @@ def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
     }
 
 
-@pytest.mark.parametrize("language", ["ar", "ja"])
-def test_esa_by_touch(site, open_page, language: str) -> None:
-    name = f"pangolin-esa-touch-{language}"
+def test_esa_by_touch(site, open_page) -> None:
+    language, name = "ar", "pangolin-esa-touch"
     text, _ = TEXTS[language]
     own_campaign(site.database, name, [("tap", [text])], protocol="esa", languages=("en", language))
     link, rater_id = site.rater_link(name, "phone")
@@ -194,7 +193,10 @@ def test_mqm_has_categories_and_overlapping_errors(site, open_page) -> None:
     drag_over(page, "Katzen", "Hunde")
     page.keyboard.press("2")
     expect(page.get_by_label("Category of the error “Katzen und Hunde”")).to_be_focused()
-    page.keyboard.type("Mis")
+    # by arrows: letters typed into a list count as one word only while they come quickly
+    place = "select => [...select.options].findIndex((option) => option.label === 'Mistranslation')"
+    for _ in range(page.locator(".board .error.current select").evaluate(place)):
+        page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.locator(".board .passage")).to_be_focused()
     drag_over(page, "Hunde", "also")

@@ -62,6 +62,11 @@ class Browser(requests.Session):
         return sessions.identify(self.site.database, secret)
 
 
+@pytest.fixture(scope="module")
+def site(own_site: Any) -> Any:
+    return own_site
+
+
 @pytest.fixture
 def browser(site) -> Browser:
     return Browser(site)

@@ -25,6 +25,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from creamtea.access import audit, sessions
+from creamtea.human import rating as assignment
 from creamtea.human.making import campaigns
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
@@ -128,6 +129,28 @@ def test_reports_and_decisions_about_a_rater(ready: Database, visit: Visit) -> N
     press(app, "forget")
     assert raters.overview(ready, made.id)[1].forgotten_at is not None
     assert "new-link" not in {one.key for one in app.button}
+
+
+def test_a_rater_gets_skipped_items_again(ready: Database, visit: Visit) -> None:
+    made = launched_campaign(
+        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
+    )
+    rater = raters.add(ready, "tasting", "test")
+    raters.consent(ready, rater)
+    app = visit(campaign=made.id, view="raters", rater=rater)
+    assert "reopen" not in {one.key for one in app.button}  # nothing is skipped
+    work = assignment.next_item(ready, rater)
+    assert work is not None
+    assignment.skip(ready, rater, work.assignment_id, "too long")
+    app = visit(campaign=made.id, view="raters", rater=rater)
+    press(app, "reopen")
+    assert "give a reason" in shown(app)
+    app.text_area(key="reopen-reason").set_value("she asked")
+    press(app, "reopen")
+    assert "The rater gets 1 skipped page again." in shown(app)
+    assert raters.overview(ready, made.id)[0].skipped == 0
+    assert "reopen" not in {one.key for one in app.button}
+    assert actions(ready)[-1] == ("organiser, session 7", audit.RATER_REOPENED)
 
 
 @pytest.mark.slow

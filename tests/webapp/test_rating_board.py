@@ -13,7 +13,6 @@ from playwright.sync_api import expect
 from rating_board import (
     FOUR,
     at_rest,
-    draft_is,
     draft_on,
     item_on,
     own_campaign,
@@ -30,12 +29,11 @@ from rating_board import (
 )
 from sqlalchemy import select
 
-from creamtea.human import rating as assignment
 from creamtea.store.tables import Assignment, Item, Rating
 
 pytestmark = pytest.mark.browser
 
-TEN = [(f"source {number}", [f"{text} {number}" for text in FOUR]) for number in range(10)]
+THREE = [(f"source {number}", [f"{text} {number}" for text in FOUR]) for number in range(3)]
 LONG = "Donaudampfschifffahrtsgesellschaft " * 28 + "x" * 20  # 1,000 characters
 HOSTILE = [
     ("<script>document.title='owned'</script>", ["<b>fett</b>", "&lt;b&gt;", "<img src=x onerror=x>", "<"]),
@@ -45,8 +43,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_ten_items_by_keyboard_only(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-keys", TEN)
+def test_items_by_keyboard_only(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-keys", THREE)
     link, rater_id = site.rater_link("pangolin-keys", "keyboard")
     page = open_page(link, before=slow_clock)
     ways = [  # keys of a whole item, and what they score; Enter goes to the next output and at the end saves
@@ -54,26 +52,25 @@ def test_ten_items_by_keyboard_only(site, open_page) -> None:
         ("Tab Tab 6 Shift+Digit4 5 Shift+Digit2 2 Shift+Digit3 1 Control+Enter", [25, 5, 0, 20]),
         ("Tab Tab Home Enter End Enter ArrowLeft Enter 2 PageUp ArrowUp Enter", [0, 25, 25, 11]),
     ]
-    for number in range(10):
-        item_on(page, number + 1, 10)
+    for number, (keys, steps) in enumerate(ways):
+        item_on(page, number + 1, 3)
         source, texts = shown_source(page), shown_texts(page)
         wait_for_scores(page, ["–"] * 4)
-        keys, steps = ways[number % 3]
         for key in keys.split():
             page.keyboard.press(key)
-        if number < 9:
-            item_on(page, number + 2, 10)
+        if number < 2:
+            item_on(page, number + 2, 3)
         else:
             expect(page.get_by_role("heading", name="All done")).to_have_count(1)
         assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
 
 
-def test_ten_items_by_touch_on_a_phone(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-touch", TEN)
+def test_items_by_touch_on_a_phone(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-touch", THREE)
     link, rater_id = site.rater_link("pangolin-touch", "phone")
     page = open_page(link, phone=True)
-    for number in range(10):
-        item_on(page, number + 1, 10)
+    for number in range(3):
+        item_on(page, number + 1, 3)
         source, texts = shown_source(page), shown_texts(page)
         if number:
             expect(page.locator(".board .count")).to_be_in_viewport()  # a new item begins at its top
@@ -85,15 +82,15 @@ def test_ten_items_by_touch_on_a_phone(site, open_page) -> None:
         if number == 0:
             wait_for_width(page, 390)
         page.get_by_role("button", name="Save").tap()
-        if number < 9:
-            item_on(page, number + 2, 10)
+        if number < 2:
+            item_on(page, number + 2, 3)
         else:
             expect(page.get_by_role("heading", name="All done")).to_have_count(1)
         assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
 
 
 def test_a_finger_that_scrolls_sets_nothing_and_targets_are_large(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-scroll", TEN[:1])
+    own_campaign(site.database, "pangolin-scroll", THREE[:1])
     link, _ = site.rater_link("pangolin-scroll", "scroll")
     page = open_page(link, phone=True)
     item_on(page, 1)
@@ -344,26 +341,6 @@ def test_the_time_of_an_item_goes_on_after_the_earlier_ones_and_a_reload(site, o
         _, second = session.scalars(own.order_by(Assignment.id)).all()
     assert second.active_ms is not None
     assert second.active_ms >= 1500
-
-
-def test_a_rater_hears_why_an_item_is_replaced(site, open_page) -> None:
-    items = [(f"source {number}", [f"{text} {number}" for text in FOUR]) for number in range(2)]
-    own_campaign(site.database, "quokka-late", items, ratings_per_item=1)
-    link, late = site.rater_link("quokka-late", "late")
-    page: Any = open_page(link)
-    item_on(page, 1)
-    for row in range(3):
-        press_at(page, row, 8)
-    draft_is(site.database, late, page, {"answers": [8] * 3 + [None]})
-    with site.database.transaction() as session:
-        (mine,) = session.scalars(select(Assignment).where(Assignment.rater_id == late))
-        mine.lease_until = mine.created_at
-    _, quick = site.rater_link("quokka-late", "quick")
-    assert assignment.next_item(site.database, quick) is not None
-    press_at(page, 3, 20)
-    # for a moment the page has the board of either item
-    notice = page.locator(".board .notice", has_text="given to someone else")
-    expect(notice).to_have_count(1)
 
 
 # ---------------------------------------------------------------- post-editing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("playwright.sync_api")
@@ -33,6 +35,11 @@ from creamtea.store.tables import Assignment
 pytestmark = pytest.mark.browser
 
 FIVE = [(f"source {number}", [f"{text} {number}" for text in FOUR]) for number in range(5)]
+
+
+@pytest.fixture(scope="module")
+def site(own_site: Any) -> Any:
+    return own_site
 
 
 def test_nothing_that_comes_or_goes_names_a_system(site, open_page) -> None:

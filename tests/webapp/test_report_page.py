@@ -32,6 +32,11 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
+def site(own_site: Any) -> Any:
+    return own_site
+
+
+@pytest.fixture(scope="module")
 def reader(site, quiet_page) -> Any:
     """One page for all tests here: a reader on the study's report."""
     page = quiet_page

@@ -24,6 +24,11 @@ from creamtea_webapp.server import check_address
 SERVE = [sys.executable, "-c", "from creamtea.cli.main import main; main()", "serve"]
 
 
+@pytest.fixture(scope="module")
+def site(own_site: Any) -> Any:
+    return own_site
+
+
 def run(site: Any, *arguments: str) -> Any:
     environment = {"CREAMTEA_DATABASE_URL": site.database.url.render_as_string(hide_password=False)}
     return CliRunner().invoke(app, list(arguments), env=environment)

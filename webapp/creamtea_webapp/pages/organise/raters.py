@@ -216,7 +216,7 @@ def one_rater(campaign_id: int, rater_id: int) -> None:
         _checks(report)
         others = [other for other in reports if other.rater_id != rater_id]
         _plots(report, others, find_protocol(campaign.protocol))
-    _actions(campaign_id, person)
+    _actions(campaign, person)
 
 
 def _checks(report: RaterReport) -> None:
@@ -307,9 +307,9 @@ def _histogram(
 # ---------------------------------------------------------------- actions
 
 
-def _actions(campaign_id: int, person: RaterProgress) -> None:
-    press = partial(on_press, rights.MANAGE_RATERS, campaign_id)
-    manage = partial(act, rights.MANAGE_RATERS, campaign_id, done_at=DECISIONS)
+def _actions(campaign: CampaignSummary, person: RaterProgress) -> None:
+    press = partial(on_press, rights.MANAGE_RATERS, campaign.id)
+    manage = partial(act, rights.MANAGE_RATERS, campaign.id, done_at=DECISIONS)
     st.header("Decisions", anchor=False)
     show_notice(DECISIONS)
     with st.container(horizontal=True):
@@ -324,6 +324,17 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
                 key="withdraw",
                 on_click=partial(manage, partial(_withdraw, person.id), DECISIONS),
             )
+        takes_part = campaign.state == "launched" and not (person.excluded_at or person.forgotten_at)
+        if person.skipped and takes_part:
+            with st.popover("Give skipped items again"):
+                note("The rater gets the skipped items that still need a rating. The log keeps your reason.")
+                st.text_area("Reason", key="reopen-reason")
+                show_notice("reopen")
+                st.button(
+                    "Give them again",
+                    key="reopen",
+                    on_click=press(partial(_reopen, person.id), "reopen", DECISIONS),
+                )
         with st.popover("Include again" if person.excluded_at else "Exclude"):
             effect = (
                 "The rater's ratings will count again."
@@ -359,6 +370,11 @@ def _new_link(rater_id: int, database: Database, actor: str) -> Made:
 def _withdraw(rater_id: int, database: Database, actor: str) -> str:
     withdrawn = sessions.revoke_rater(database, rater_id, actor)
     return f"{counted(withdrawn, 'link')} withdrawn."
+
+
+def _reopen(rater_id: int, database: Database, actor: str) -> Made:
+    pages = raters.reopen(database, rater_id, actor, str(st.session_state.get("reopen-reason", "")))
+    return Made(f"The rater gets {counted(pages, 'skipped page')} again.", {"reopen-reason": ""})
 
 
 def _decide(decide: Any, rater_id: int, database: Database, actor: str) -> str:
