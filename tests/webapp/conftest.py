@@ -206,7 +206,7 @@ def server_settings() -> dict[str, str]:
 def own_site(
     filled_template: Path, tmp_path_factory: pytest.TempPathFactory, server_settings: dict[str, str]
 ) -> Iterator[Site]:
-    """A server of one module: with its settings, stopped between, or where every row of the database counts."""
+    """A server of one module: with its settings, stopped between, or where each row counts."""
     with serving(filled_template, tmp_path_factory.mktemp("site"), server_settings) as running:
         yield running
 
