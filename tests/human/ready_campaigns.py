@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rated_study import SYSTEMS
+
 from creamtea.access import audit
 from creamtea.human.making import campaigns, launching
 from creamtea.human.making.settings import CampaignSettings
@@ -13,17 +15,30 @@ from creamtea.store.database import Database
 PLAIN = CampaignSettings(bad_references=0, repeats=0)  # no controls: every item is rated
 
 
-def launched_campaign(
+def draft_campaign(
     database: Database,
     name: str,
+    request: campaigns.CampaignRequest | None = None,
     *,
-    limit: int | None = None,
-    settings: CampaignSettings = PLAIN,
-    **options: Any,
+    replace: bool = False,
+    **fields: Any,
 ) -> campaigns.CampaignSummary:
-    """Create a campaign (options as for `create_campaign`) of at most `limit` segments, and launch it."""
-    settings = settings.model_copy(update={"items": limit}) if limit is not None else settings
-    campaigns.create_campaign(database, name, campaigns.CampaignRequest(settings=settings, **options))
+    """Make a draft of a request, or of these fields of one: by default of all systems of `rated_study`."""
+    if request is None:
+        usual = {"study": "jam", "test_set": "test", "systems": SYSTEMS, "settings": PLAIN}
+        request = campaigns.CampaignRequest(**{**usual, **fields})
+    with database.transaction() as session:
+        campaigns.store_campaign(session, database, name, request, replace=replace)
+    return campaigns.summary(database, name)
+
+
+def launched_campaign(
+    database: Database, name: str = "c", *, limit: int | None = None, **fields: Any
+) -> campaigns.CampaignSummary:
+    """Make a draft (`draft_campaign`) of at most `limit` segments, and launch it."""
+    if limit is not None:
+        fields["settings"] = fields.get("settings", PLAIN).model_copy(update={"items": limit})
+    draft_campaign(database, name, **fields)
     launching.launch(database, name)
     return campaigns.summary(database, name)
 

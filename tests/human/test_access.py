@@ -20,7 +20,7 @@ def test_a_link_opens_one_session_with_its_role(database: Database) -> None:
 
 
 def test_a_rater_is_bound_to_rater_and_campaign(study_database: Database) -> None:
-    campaign = launched_campaign(study_database, "c", study="jam", test_set="test", systems=["plain", "beam"])
+    campaign = launched_campaign(study_database, systems=["plain", "beam"])
     rater = add_rater(study_database, "c", "anna")
     link = sessions.create_link(study_database, "rater", rater_id=rater)
     identity = sessions.identify(study_database, sessions.exchange(study_database, link).secret)
@@ -72,7 +72,7 @@ def test_an_expired_session_opens_nothing(database: Database) -> None:
 
 
 def test_revoking_a_rater_ends_used_and_unused_links(study_database: Database) -> None:
-    launched_campaign(study_database, "c", study="jam", test_set="test", systems=["plain", "beam"])
+    launched_campaign(study_database, systems=["plain", "beam"])
     rater = add_rater(study_database, "c", "anna")
     used, unused = (sessions.create_link(study_database, "rater", rater_id=rater) for _ in range(2))
     opened = sessions.exchange(study_database, used)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rated_study import fill_study
-from ready_campaigns import PLAIN
+from ready_campaigns import PLAIN, draft_campaign, launched_campaign
 from small_campaigns import add_rater
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -19,7 +19,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.making import campaigns, design, launching
+from creamtea.human.making import design, launching
 from creamtea.human.making.outputs import Documents
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import drawing
@@ -58,15 +58,8 @@ def make(
     """`documents`: of so many segments each."""
     names = Documents(tuple(f"d{at // documents}" for at in range(SEGMENTS))) if documents else None
     given = {"systems_per_page": 3, "design": "adaptive", "unit": "document" if documents else "segment"}
-    request = campaigns.CampaignRequest(
-        study="jam",
-        test_set="test",
-        systems=NAMES,
-        protocol=protocol,
-        settings=PLAIN.model_copy(update={**given, **settings}),
-        documents=names,
-    )
-    campaigns.create_campaign(database, name, request)
+    chosen = PLAIN.model_copy(update={**given, **settings})
+    draft_campaign(database, name, systems=NAMES, protocol=protocol, settings=chosen, documents=names)
 
 
 def system_of(text: str) -> int:
@@ -316,11 +309,7 @@ def test_a_skipped_page_holds_no_look_up(many: Database) -> None:
 
 
 def test_a_campaign_that_aimed_finishes_by_rating_what_is_left(many: Database) -> None:
-    request = campaigns.CampaignRequest(
-        study="jam", test_set="test", systems=NAMES[:3], settings=PLAIN, protocol="contrastive-da"
-    )
-    campaigns.create_campaign(many, "c", request)
-    launching.launch(many, "c")
+    launched_campaign(many, systems=NAMES[:3])
     with many.transaction() as session:
         campaign = find_campaign(session, "c")
         campaign.settings = {**campaign.settings, "aim": True}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from rated_study import fill_study
-from ready_campaigns import PLAIN
+from ready_campaigns import PLAIN, draft_campaign
 from small_campaigns import add_rater
 from sqlalchemy import select
 
@@ -19,7 +19,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign, without_systems
 from creamtea.human.formats.storing import collect
-from creamtea.human.making import campaigns, launching
+from creamtea.human.making import launching
 from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import preview
 from creamtea.human.results.ratings import load_ratings
@@ -47,15 +47,8 @@ def make(
     name: str = "c",
     **settings: Any,
 ) -> list[Item]:
-    request = campaigns.CampaignRequest(
-        study="jam",
-        test_set="test",
-        systems=systems,
-        protocol=protocol,
-        settings=PLAIN.model_copy(update={"systems_per_page": 3, **settings}),
-        documents=documents,
-    )
-    campaigns.create_campaign(database, name, request)
+    chosen = PLAIN.model_copy(update={"systems_per_page": 3, **settings})
+    draft_campaign(database, name, systems=systems, protocol=protocol, settings=chosen, documents=documents)
     with database.session() as session:
         campaign = find_campaign(session, name)
         return list(session.scalars(select(Item).filter_by(campaign_id=campaign.id).order_by(Item.position)))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from ready_campaigns import draft_campaign
 
 from creamtea.document.document import YamlDocument
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
-from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import (
     Folder,
     as_yaml,
@@ -100,7 +100,7 @@ def test_a_file_is_made_into_a_campaign_and_written_again(
     assert request.documents.names == ("x", "x", "x", "y", "y")
     assert request.settings.questions[1].number
     assert request.settings.attention[0].outputs[0].accepted == [0, 10]
-    campaigns.create_campaign(study_database, "first", request)
+    draft_campaign(study_database, "first", request)
     with study_database.session() as session:
         stored = settings_of(find_campaign(session, "first").settings)
     assert (stored.select, stored.strata, stored.attention_every) == ("stratified", ["document"], 5)

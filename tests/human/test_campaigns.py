@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ready_campaigns import PLAIN, add_rater
+from ready_campaigns import PLAIN, add_rater, draft_campaign
 from sqlalchemy import select
 
 from creamtea.access import audit
@@ -20,7 +20,6 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item, Segment, SegmentScore, StepRow, StudyRow, StudyStep
 
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
-GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": SYSTEMS, "settings": PLAIN}
 
 
 def plain(**changes: Any) -> CampaignSettings:
@@ -47,7 +46,7 @@ def give_references(database: Database) -> None:
 
 
 def test_items_are_the_differing_segments_of_the_first_seed(study_database: Database) -> None:
-    summary = campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    summary = draft_campaign(study_database, "c")
     items = items_of(study_database)
     assert (summary.items, summary.wanted, summary.ratings, summary.state) == (4, 4, 0, "draft")
     assert [item.position for item in items] == [0, 1, 2, 3]
@@ -60,9 +59,7 @@ def test_items_are_the_differing_segments_of_the_first_seed(study_database: Data
 
 
 def test_items_have_their_own_text_and_the_order_of_systems_asked_for(study_database: Database) -> None:
-    campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(**{**GOOD, "systems": ["entmax", "plain"]})
-    )
+    draft_campaign(study_database, "c", systems=["entmax", "plain"])
     by_segment = {item.segment_index: item for item in items_of(study_database)}
     assert by_segment[4].source == "source 4"
     assert by_segment[4].outputs == ["vier", "eins"]
@@ -70,7 +67,7 @@ def test_items_have_their_own_text_and_the_order_of_systems_asked_for(study_data
 
 def test_the_seed_decides_items_and_their_order(study_database: Database) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 3)):
-        campaigns.create_campaign(study_database, name, campaigns.CampaignRequest(seed=seed, **GOOD))
+        draft_campaign(study_database, name, seed=seed)
     orders: dict[int, list[int]] = {}
     for item in items_of(study_database):
         orders.setdefault(item.campaign_id, []).append(item.segment_index)
@@ -81,11 +78,7 @@ def test_the_seed_decides_items_and_their_order(study_database: Database) -> Non
 
 
 def test_settings_are_stored_complete(study_database: Database) -> None:
-    campaigns.create_campaign(
-        study_database,
-        "c",
-        campaigns.CampaignRequest(**{**GOOD, "settings": plain(items=3)}, instructions="*Hi*"),
-    )
+    draft_campaign(study_database, "c", settings=plain(items=3), instructions="*Hi*")
     row = row_of(study_database)
     assert row.instructions == "*Hi*"
     assert settings_of(row.settings).model_dump(mode="json") == row.settings
@@ -110,9 +103,7 @@ def test_controls_and_tutorial_items_are_stored_with_their_originals(study_datab
         }
     )
     settings = CampaignSettings(bad_references=1, repeats=1, tutorial=[tutorial], context=1)
-    summary = campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(**{**GOOD, "settings": settings})
-    )
+    summary = draft_campaign(study_database, "c", settings=settings)
     assert summary.kinds == {"bad-reference": 1, "rated": 4, "repeat": 1, "tutorial": 1}
     assert (summary.items, summary.wanted) == (6, 6)
     first, *others = items_of(study_database)
@@ -138,11 +129,7 @@ def test_controls_and_tutorial_items_are_stored_with_their_originals(study_datab
 
 def test_documents_bound_the_context(study_database: Database) -> None:
     documents = Documents(("x", "x", "x", "y", "y"))
-    campaigns.create_campaign(
-        study_database,
-        "c",
-        campaigns.CampaignRequest(**{**GOOD, "settings": plain(context=2)}, documents=documents),
-    )
+    draft_campaign(study_database, "c", settings=plain(context=2), documents=documents)
     found = {item.segment_index: (item.document, item.context) for item in items_of(study_database)}
     assert found == {
         0: ("x", []),
@@ -153,32 +140,23 @@ def test_documents_bound_the_context(study_database: Database) -> None:
     with pytest.raises(
         InputError, match="names 2 documents, and 'test' has 5 segments: one line per segment"
     ):
-        campaigns.create_campaign(
-            study_database, "d", campaigns.CampaignRequest(**GOOD, documents=Documents(("x", "y")))
-        )
+        draft_campaign(study_database, "d", documents=Documents(("x", "y")))
     settings = plain(select="stratified", strata=["document"])
     with pytest.raises(InputError, match=r"sample.strata document needs documents"):
-        campaigns.create_campaign(
-            study_database, "d", campaigns.CampaignRequest(**{**GOOD, "settings": settings})
-        )
+        draft_campaign(study_database, "d", settings=settings)
 
 
 @pytest.mark.parametrize(
     ("protocol", "items"), [("contrastive-da", 4), ("da", 1 + 3 + 4 + 3 + 4), ("preference", 5 + 6 + 5 + 6)]
 )
 def test_every_protocol_makes_its_items(study_database: Database, protocol: str, items: int) -> None:
-    assert (
-        campaigns.create_campaign(
-            study_database, "c", campaigns.CampaignRequest(**GOOD, protocol=protocol)
-        ).items
-        == items
-    )
+    assert draft_campaign(study_database, "c", protocol=protocol).items == items
     assert {len(item.systems) == len(item.outputs) for item in items_of(study_database)} == {True}
 
 
 def test_items_can_be_limited_to_where_two_systems_differ(study_database: Database) -> None:
-    request = {**GOOD, "settings": plain(differ_between=["beam", "scones"])}
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**request))
+    request = {"settings": plain(differ_between=["beam", "scones"])}
+    draft_campaign(study_database, "c", **request)
     items = items_of(study_database)
     assert sorted(item.segment_index for item in items) == [0, 1, 4]
     assert all(len(item.outputs) == 4 for item in items)  # the others are rated beside them
@@ -216,8 +194,8 @@ def score(
 def test_disagreement_reads_the_stored_values(study_database: Database) -> None:
     score(study_database, "bleu", {"plain": [0, 0, 0, 0, 0], "beam": [1, 1, 1, 1, 50]})
     settings = plain(select="disagreement", metrics=["bleu"], items=2, random_share=0.5)
-    request = {**GOOD, "systems": ["plain", "beam"], "settings": settings}
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**request))
+    request = {"systems": ["plain", "beam"], "settings": settings}
+    draft_campaign(study_database, "c", **request)
     kinds = {item.kind: item for item in items_of(study_database)}
     assert set(kinds) == {"rated", "random"}
     assert 4 in {item.segment_index for item in kinds.values()}
@@ -251,11 +229,7 @@ def test_a_metric_without_segment_values_is_named(
     score(study_database, "chrf", {"plain": [], "beam": []}, state)
     settings = plain(select="disagreement", metrics=[metric], items=2)
     with pytest.raises(InputError, match=message):
-        campaigns.create_campaign(
-            study_database,
-            "c",
-            campaigns.CampaignRequest(**{**GOOD, "systems": ["plain", "beam"], "settings": settings}),
-        )
+        draft_campaign(study_database, "c", systems=["plain", "beam"], settings=settings)
     assert items_of(study_database) == []
 
 
@@ -289,7 +263,7 @@ def test_a_metric_without_segment_values_is_named(
 )
 def test_a_wrong_request_is_one_message(study_database: Database, change: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**{**GOOD, **change}))
+        draft_campaign(study_database, "c", **change)
     assert str(caught.value) == message
     assert items_of(study_database) == []
 
@@ -297,34 +271,32 @@ def test_a_wrong_request_is_one_message(study_database: Database, change: dict, 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b", "x" * 301])
 def test_a_name_is_printable_and_not_too_long(study_database: Database, name: str) -> None:
     with pytest.raises(InputError, match="Enter a campaign name"):
-        campaigns.create_campaign(study_database, name, campaigns.CampaignRequest(**GOOD))
+        draft_campaign(study_database, name)
 
 
 def test_a_name_is_used_once(study_database: Database) -> None:
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    draft_campaign(study_database, "c")
     with pytest.raises(InputError, match="campaign 'c' already exists"):
-        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+        draft_campaign(study_database, "c")
 
 
 def test_a_name_that_another_takes_meanwhile(
     study_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both found the name free."""
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    draft_campaign(study_database, "c")
     before = items_of(study_database)
     monkeypatch.setattr(campaigns, "_free_name", lambda session, name, replace: None)
     with pytest.raises(InputError, match="campaign 'c' already exists"):
-        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+        draft_campaign(study_database, "c")
     assert len(items_of(study_database)) == len(before)
 
 
 def test_a_draft_is_made_anew_and_keeps_its_raters(study_database: Database) -> None:
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    draft_campaign(study_database, "c")
     anna = add_rater(study_database, "c", "anna")
-    changed = {**GOOD, "systems": ["beam", "plain"], "settings": plain(items=2, baseline="plain")}
-    summary = campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(**changed), replace=True
-    )
+    changed = {"systems": ["beam", "plain"], "settings": plain(items=2, baseline="plain")}
+    summary = draft_campaign(study_database, "c", **changed, replace=True)
     assert (summary.items, summary.systems, summary.raters) == (2, ["beam", "plain"], 1)
     assert len(items_of(study_database)) == 2
     assert raters.find(study_database, "c", "anna") == anna
@@ -334,13 +306,13 @@ def test_a_draft_is_made_anew_and_keeps_its_raters(study_database: Database) -> 
 
 @pytest.mark.parametrize("state", ["launched", "closed"])
 def test_a_launched_campaign_is_not_made_anew(study_database: Database, state: str) -> None:
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    draft_campaign(study_database, "c")
     launching.launch(study_database, "c")
     if state == "closed":
         launching.close(study_database, "c")
     before = [item.id for item in items_of(study_database)]
     with pytest.raises(InputError, match=f"'c' is {state}, and what was registered at its launch stays"):
-        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD), replace=True)
+        draft_campaign(study_database, "c", replace=True)
     assert [item.id for item in items_of(study_database)] == before
 
 
@@ -348,7 +320,7 @@ def test_outputs_that_are_not_there_yet_are_named(study_database: Database) -> N
     with study_database.transaction() as session:
         session.get_one(StepRow, "jam/beam/7").state = "running"
     with pytest.raises(InputError, match="system 'beam' has no outputs on 'test' yet"):
-        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+        draft_campaign(study_database, "c")
     with study_database.session() as session:
         assert session.scalars(select(Campaign)).all() == []
 

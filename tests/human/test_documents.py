@@ -10,7 +10,7 @@ import pytest
 from blocks import tables
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from ready_campaigns import PLAIN, launched_campaign
+from ready_campaigns import draft_campaign, launched_campaign
 from small_campaigns import add_rater
 
 from creamtea.errors import InputError
@@ -18,12 +18,11 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.making import campaigns
 from creamtea.human.making.outputs import ABSENT, Documents, domain_settings, read_documents
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 
-GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["plain", "beam"]}
+GOOD: dict[str, Any] = {"systems": ["plain", "beam"]}
 NEWS_AND_CHAT = Documents(("x", "x", "x", "y", "z"), {"x": "news", "y": "news", "z": "chat"})
 STEPS = {"plain": (10, 20, 50, 90, 80), "beam": (30, 31, 50, 40, 51)}  # of each segment
 
@@ -85,9 +84,8 @@ def test_one_domain_of_the_test_sets_name_says_nothing() -> None:
 
 
 def test_a_segment_of_no_document_is_refused(study_database: Database) -> None:
-    request = campaigns.CampaignRequest(**GOOD, documents=Documents(("x", "x", "", "y", "z")))
     with pytest.raises(InputError, match="documents: line 3: found '-'"):
-        campaigns.create_campaign(study_database, "c", request)
+        draft_campaign(study_database, "c", **GOOD, documents=Documents(("x", "x", "", "y", "z")))
 
 
 def wmt_means(database: Database, name: str, rule: str) -> tuple[dict[str, Any], str]:
@@ -97,7 +95,7 @@ def wmt_means(database: Database, name: str, rule: str) -> tuple[dict[str, Any],
 
 def test_domains_of_a_campaign_made_here(study_database: Database, tmp_path: Path) -> None:
     """WMT 2024 averages over its domains, not over segments; every export has them."""
-    launched_campaign(study_database, "c", **GOOD, protocol="da", documents=NEWS_AND_CHAT, settings=PLAIN)
+    launched_campaign(study_database, "c", **GOOD, protocol="da", documents=NEWS_AND_CHAT)
     anna = add_rater(study_database)
     texts = {
         (item.segment, output): item.systems[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rated_campaigns import rated_campaign, side_by_side
-from ready_campaigns import PLAIN, add_rater
+from ready_campaigns import PLAIN, add_rater, draft_campaign
 from sqlalchemy import select, update
 
 from creamtea.access import audit
@@ -16,7 +16,7 @@ from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts
-from creamtea.human.making import campaigns, launching
+from creamtea.human.making import launching
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -25,18 +25,14 @@ from creamtea.store.tables import Campaign, Item
 
 @pytest.fixture
 def draft(study_database: Database) -> Database:
-    campaigns.create_campaign(
+    draft_campaign(
         study_database,
         "c",
-        campaigns.CampaignRequest(
-            study="jam",
-            test_set="test",
-            systems=["beam", "plain"],
-            settings=PLAIN.model_copy(update={"delta": 0.3}),
-            ratings_per_item=2,
-            seed=11,
-            instructions="Read *both*.",
-        ),
+        systems=["beam", "plain"],
+        settings=PLAIN.model_copy(update={"delta": 0.3}),
+        ratings_per_item=2,
+        seed=11,
+        instructions="Read *both*.",
     )
     return study_database
 
@@ -138,14 +134,8 @@ def test_the_same_request_has_the_same_items_digest(draft: Database) -> None:
     with draft.transaction() as session:
         (first,) = session.scalars(select(Campaign.id))
         before = launching.items_digest(session, first)
-    request: dict[str, Any] = {
-        "study": "jam",
-        "test_set": "test",
-        "systems": ["beam", "plain"],
-        "settings": PLAIN,
-    }
-    again = campaigns.create_campaign(draft, "again", campaigns.CampaignRequest(seed=11, **request))
-    other = campaigns.create_campaign(draft, "other", campaigns.CampaignRequest(seed=12, **request))
+    again = draft_campaign(draft, "again", seed=11, systems=["beam", "plain"])
+    other = draft_campaign(draft, "other", seed=12, systems=["beam", "plain"])
     with draft.session() as session:
         assert launching.items_digest(session, again.id) == before
         assert launching.items_digest(session, other.id) != before

@@ -13,7 +13,7 @@ from creamtea.store.database import Database
 
 
 def test_links_are_listed_with_what_became_of_them(study_database: Database) -> None:
-    made = launched_campaign(study_database, "c", study="jam", test_set="test", systems=["plain", "beam"])
+    made = launched_campaign(study_database, systems=["plain", "beam"])
     rater = add_rater(study_database, "c", "anna")
     sessions.create_link(study_database, "reader")
     sessions.exchange(study_database, sessions.create_link(study_database, "organiser", campaign_id=made.id))
@@ -92,7 +92,7 @@ def test_a_reason_that_no_log_would_keep_is_refused(database: Database) -> None:
 
 
 def test_a_campaigns_log_has_the_withdrawal(study_database: Database) -> None:
-    made = launched_campaign(study_database, "c", study="jam", test_set="test", systems=["plain", "beam"])
+    made = launched_campaign(study_database, systems=["plain", "beam"])
     rater = add_rater(study_database, "c", "anna")
     sessions.create_link(study_database, "organiser", campaign_id=made.id)
     sessions.create_link(study_database, "rater", rater_id=rater)

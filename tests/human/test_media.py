@@ -11,13 +11,14 @@ import media_files as samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, work_for
 from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import media
 from creamtea.human import rating as assignment
-from creamtea.human.making import campaigns, launching
+from creamtea.human.making import launching
 from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, settings_of
@@ -56,12 +57,12 @@ def make(
     name: str = "c",
 ) -> list[Item]:
     request: dict[str, Any] = {
-        **{"study": "jam", "test_set": "test", "systems": ["plain", "beam"], "protocol": "da"},
+        **{"systems": ["plain", "beam"], "protocol": "da"},
         "settings": CampaignSettings(bad_references=0, repeats=1),
         **(changes or {}),
     }
     request["media"] = media.read_media(path, store)
-    made = campaigns.create_campaign(database, name, campaigns.CampaignRequest(**request), replace=True)
+    made = draft_campaign(database, name, **request, replace=True)
     with database.session() as session:
         return list(session.scalars(select(Item).where(Item.campaign_id == made.id).order_by(Item.position)))
 

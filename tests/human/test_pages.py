@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ready_campaigns import draft_campaign
 from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human.making import campaigns
 from creamtea.human.making.choosing import choose, make_pages, parts
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.launching import registration
@@ -241,7 +241,6 @@ def test_too_few_pages_for_controls() -> None:
 
 # ---------------------------------------------------------------- campaigns
 
-GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["plain", "beam"]}
 DOCUMENTS = ["x", "x", "x", "y", "y"]
 
 
@@ -249,8 +248,9 @@ def make(database: Database, documents: list[str] | None = DOCUMENTS, **given: A
     protocol = given.pop("protocol", "contrastive-da")
     chosen = CampaignSettings(**{"unit": "document", "bad_references": 0, "repeats": 0} | given)
     named = None if documents is None else Documents(tuple(documents))
-    request = campaigns.CampaignRequest(**GOOD, settings=chosen, documents=named, protocol=protocol)
-    return campaigns.create_campaign(database, "c", request)
+    return draft_campaign(
+        database, "c", systems=["plain", "beam"], settings=chosen, documents=named, protocol=protocol
+    )
 
 
 def test_a_campaign_of_documents(study_database: Database) -> None:
@@ -331,11 +331,7 @@ def test_raters_see_the_references_that_the_organiser_names(study_database: Data
 
 def test_human_references_among_the_systems_are_known_as_such(study_database: Database) -> None:
     with_references(study_database)
-    request = campaigns.CampaignRequest(
-        study="jam", test_set="test", systems=["plain", "entmax"],
-        settings=CampaignSettings(bad_references=0, repeats=0),
-    )  # fmt: skip
-    campaigns.create_campaign(study_database, "c", request)
+    draft_campaign(study_database, "c", systems=["plain", "entmax"])
     with study_database.session() as session:
         assert session.scalars(select(Campaign)).one().settings["references"] == ["entmax"]
 
@@ -353,9 +349,8 @@ def test_references_that_cannot_be_shown(
 ) -> None:
     with_references(study_database)
     settings = CampaignSettings(bad_references=0, repeats=0, show_reference=numbers)
-    request = campaigns.CampaignRequest(study="jam", test_set="test", systems=systems, settings=settings)
     with pytest.raises(InputError, match=message):
-        campaigns.create_campaign(study_database, "c", request)
+        draft_campaign(study_database, "c", systems=systems, settings=settings)
 
 
 def test_a_test_set_without_references_shows_none(study_database: Database) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ready_campaigns import PLAIN, add_rater, launched_campaign
+from ready_campaigns import PLAIN, add_rater, draft_campaign, launched_campaign
 from sqlalchemy import select
 
 from creamtea.access import audit
-from creamtea.human.making import campaigns, launching
+from creamtea.human.making import launching
 from creamtea.human.making.preview import detectable, preview
 from creamtea.human.making.settings import AttentionItem, TutorialItem
 from creamtea.human.protocols import find_protocol
@@ -22,7 +22,7 @@ from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment
 
-GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["beam", "plain", "scones"]}
+GOOD: dict[str, Any] = {"systems": ["beam", "plain", "scones"]}
 
 
 def test_attention_checks_take_time_too(study_database: Database) -> None:
@@ -30,9 +30,7 @@ def test_attention_checks_take_time_too(study_database: Database) -> None:
     check = {"source": "s", "outputs": [{"text": "a", "accepted": [1, 2]}, {"text": "b", "accepted": [5, 6]}]}
     checks = [AttentionItem.model_validate(check | {"source": f"s{number}"}) for number in range(3)]
     settings = PLAIN.model_copy(update={"attention": checks, "attention_every": 2, "minutes_per_item": 3.0})
-    campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(ratings_per_item=2, settings=settings, **GOOD)
-    )
+    draft_campaign(study_database, "c", ratings_per_item=2, settings=settings, **GOOD)
     launching.launch(study_database, "c", audit.COMMAND_LINE)
     rater = raters.find_or_add(study_database, "c", audit.COMMAND_LINE, "Ada")
     found = preview(study_database, "c")
@@ -49,9 +47,7 @@ def test_items_and_hours(study_database: Database) -> None:
         }
     )
     settings = PLAIN.model_copy(update={"repeats": 2, "tutorial": [tutorial], "minutes_per_item": 3.0})
-    campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(ratings_per_item=2, settings=settings, **GOOD)
-    )
+    draft_campaign(study_database, "c", ratings_per_item=2, settings=settings, **GOOD)
     found = preview(study_database, "c")
     assert found.kinds == {"rated": 4, "repeat": 2, "tutorial": 1}
     assert (found.ratings, found.raters, found.comparisons) == (12, 2, 2)
@@ -66,9 +62,7 @@ def test_items_and_hours(study_database: Database) -> None:
 
 @pytest.mark.parametrize(("protocol", "said"), [("contrastive-da", "0.1 points"), ("preference", "5 %")])
 def test_differences_are_written_as_in_reports(study_database: Database, protocol: str, said: str) -> None:
-    campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(protocol=protocol, settings=PLAIN, **GOOD)
-    )
+    draft_campaign(study_database, "c", protocol=protocol, **GOOD)
     found = preview(study_database, "c")
     assert found.said(found.delta) == said
 
@@ -118,9 +112,7 @@ def test_units_are_those_of_the_thinnest_comparison(
 ) -> None:
     # plain and scones share segment 0; beam is the baseline of plain and scones: they share segment 3
     settings = PLAIN.model_copy(update={"pairs": pairs, "baseline": "beam"})
-    campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(settings=settings, protocol=protocol, **GOOD)
-    )
+    draft_campaign(study_database, "c", settings=settings, protocol=protocol, **GOOD)
     assert preview(study_database, "c").units == units
 
 
@@ -165,16 +157,14 @@ def test_the_deviation_comes_from_an_earlier_campaign(study_database: Database) 
     earlier = launched_campaign(study_database, "earlier", **GOOD)
     steps = np.random.default_rng(1).integers(0, 26, (earlier.items, 3))
     rate(study_database, earlier.id, steps)
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(settings=PLAIN, **GOOD))
+    draft_campaign(study_database, "c", **GOOD)
     found = preview(study_database, "c")
     points = 0.2 * steps  # beam, plain (the baseline), scones
     variances = [np.var(points[:, system] - points[:, 1], ddof=1) for system in (0, 2)]
     assert found.deviation_from == "earlier"
     assert found.deviation == pytest.approx(math.sqrt(np.mean(variances)))
     assert find_protocol("contrastive-da").scale.highest - find_protocol("contrastive-da").scale.lowest == 5
-    campaigns.create_campaign(
-        study_database, "other", campaigns.CampaignRequest(settings=PLAIN, protocol="da", **GOOD)
-    )
+    draft_campaign(study_database, "other", protocol="da", **GOOD)
     assert preview(study_database, "other").deviation_from == ""
 
 
@@ -185,15 +175,13 @@ def test_few_ratings_or_none_that_differ_do_not_count(study_database: Database) 
     same = launched_campaign(study_database, "same", **GOOD)
     # one step apart throughout: of differences such as 3.4 − 3.2 rounding is left
     rate(study_database, same.id, (np.arange(same.items) % 20)[:, None] + np.arange(3))
-    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(settings=PLAIN, **GOOD))
+    draft_campaign(study_database, "c", **GOOD)
     assert preview(study_database, "c").deviation_from == ""
 
 
 def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> None:
     """Ratings made elsewhere may be of one system."""
-    campaigns.create_campaign(
-        study_database, "c", campaigns.CampaignRequest(settings=PLAIN, protocol="da", **GOOD)
-    )
+    draft_campaign(study_database, "c", protocol="da", **GOOD)
     with study_database.transaction() as session:
         row = find_campaign(session, "c")
         row.systems = ["plain"]
@@ -214,8 +202,7 @@ def test_an_adaptive_design_is_worth_about_what_a_balanced_one_is(
     found = {}
     for design in ("balanced", "adaptive"):
         settings = PLAIN.model_copy(update={"design": design, "systems_per_page": 2, "select": "differing"})
-        request = campaigns.CampaignRequest(settings=settings, protocol=protocol, **GOOD)
-        campaigns.create_campaign(study_database, design, request)
+        draft_campaign(study_database, design, settings=settings, protocol=protocol, **GOOD)
         found[design] = preview(study_database, design)
     balanced, adaptive = found["balanced"], found["adaptive"]
     assert adaptive.ratings == pytest.approx(balanced.ratings, rel=0.15)

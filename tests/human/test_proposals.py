@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from command_line import runner
 from found_errors import MINOR, add_scores
+from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.errors import InputError
@@ -16,7 +17,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.making import campaigns, launching
+from creamtea.human.making import launching
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.proposals import (
@@ -56,15 +57,12 @@ def line(system: str = "plain", segment: int = 1, *spans: dict[str, Any]) -> dic
 
 def make(database: Database, path: Path, **changes: Any) -> list[Item]:
     """The items of a new campaign with the proposals in a file."""
-    request = campaigns.CampaignRequest(
-        **{
-            **{"study": "jam", "test_set": "test", "systems": ["plain", "beam"], "protocol": "esa"},
-            "settings": CampaignSettings(bad_references=0, repeats=1),
-            "proposals": read_proposals(path),
-            **changes,
-        }
-    )
-    made = campaigns.create_campaign(database, "c", request, replace=True)
+    fields: dict[str, Any] = {
+        **{"systems": ["plain", "beam"], "protocol": "esa", "proposals": read_proposals(path)},
+        "settings": CampaignSettings(bad_references=0, repeats=1),
+        **changes,
+    }
+    made = draft_campaign(database, "c", replace=True, **fields)
     with database.session() as session:
         return list(session.query(Item).filter_by(campaign_id=made.id).order_by(Item.position))
 
@@ -306,13 +304,5 @@ def test_the_campaign_checks_them_as_those_of_a_file(
     add_scores(study_database, store, tmp_path, "plain", [[], [critical], [], [], []])
     add_scores(study_database, store, tmp_path, "beam", [[]] * 5)
     proposals, _ = of_metric(study_database, store)
-    request = campaigns.CampaignRequest(
-        study="jam",
-        test_set="test",
-        systems=SYSTEMS,
-        protocol="esa",
-        settings=CampaignSettings(bad_references=0, repeats=0),
-        proposals=proposals,
-    )
     with pytest.raises(InputError, match=r"finder of plain, segment 2: .*minor or major, not critical"):
-        campaigns.create_campaign(study_database, "c", request)
+        draft_campaign(study_database, "c", protocol="esa", proposals=proposals)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ready_campaigns import add_rater, launched_campaign
+from ready_campaigns import add_rater, draft_campaign, launched_campaign
 from sqlalchemy import select
 
 from creamtea.access import audit
@@ -22,7 +22,7 @@ from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.making import campaigns, launching
+from creamtea.human.making import launching
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import (
@@ -42,7 +42,7 @@ from creamtea.store.tables import Campaign, Rating
 
 PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
 NAME = "error-spans"
-OPTIONS: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["plain", "beam"], "protocol": NAME}
+OPTIONS: dict[str, Any] = {"systems": ["plain", "beam"], "protocol": NAME}
 MAJOR = {"spans": [[0, 2, "major"], [1, 2, "minor"]], "fluency": 80}  # 80 − 5 − 1 points
 FLUENT = {"spans": [], "fluency": 100}
 
@@ -84,15 +84,11 @@ def test_a_protocol_is_there_with_its_plug_in_and_gone_without(plug_in: None) ->
 def test_without_the_plug_in_the_way_to_get_it_is_said(study_database: Database) -> None:
     assert NAME not in protocol_names()
     with pytest.raises(InputError, match=r"protocol 'error-spans': it is one of .*creamtea\.protocols"):
-        campaigns.create_campaign(study_database, "spans", campaigns.CampaignRequest(**OPTIONS))
+        draft_campaign(study_database, "spans", **OPTIONS)
 
 
 def test_a_draft_a_preview_and_a_registered_origin(study_database: Database, plug_in: None) -> None:
-    made = campaigns.create_campaign(
-        study_database,
-        "spans",
-        campaigns.CampaignRequest(settings=CampaignSettings(bad_references=0, repeats=0), **OPTIONS),
-    )
+    made = draft_campaign(study_database, "spans", **OPTIONS)
     assert made.protocol == NAME
     assert preview(study_database, "spans").delta == 2.0
     registered = launching.launch(study_database, "spans")

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ready_campaigns import draft_campaign
 
 from creamtea.errors import InputError
-from creamtea.human.making.campaigns import CampaignRequest, create_campaign
+from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.protocols import ScoredAnswer
 from creamtea.human.protocols.spans import Esa, Mqm, Span, spans_of
 from creamtea.store.database import Database
@@ -83,4 +84,4 @@ def test_the_score_of_mqm_is_what_the_errors_cost(severities: list[str]) -> None
 def test_nobody_makes_a_campaign_that_has_no_page(database: Database) -> None:
     request = CampaignRequest(study="s", test_set="t", systems=["a", "b"], protocol="scores")
     with pytest.raises(InputError, match="no page to rate by it; use contrastive-da"):
-        create_campaign(database, "new", request)
+        draft_campaign(database, "new", request)

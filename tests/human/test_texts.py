@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ready_campaigns import draft_campaign
 
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
-from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.settings import TextsBlock
@@ -227,7 +227,7 @@ def request_of(folder: Path, text: str, database: Database) -> CampaignRequest:
 def test_a_campaign_without_a_study(folder: Path, database: Database) -> None:
     text = "name: c\ntexts: {folder: ., languages: en-de}\nprotocol: {kind: esa, show_reference: [2]}\n"
     request = request_of(folder, text + "controls: {bad_references: 0, repeats: 0}\n", database)
-    made = campaigns.create_campaign(database, "c", request)
+    made = draft_campaign(database, "c", request)
     assert (made.study, made.systems, made.test_set, made.items) == (None, ["A.x", "B"], "test", 6)
     with database.session() as session:
         row = find_campaign(session, "c")
@@ -238,7 +238,7 @@ def test_a_campaign_without_a_study(folder: Path, database: Database) -> None:
     }
     again = request_of(folder, text + "systems: [B, refB]\n", database)
     with pytest.raises(InputError, match="that is system 'refB', which takes part"):
-        campaigns.create_campaign(database, "again", again)
+        draft_campaign(database, "again", again)
 
 
 def test_a_campaign_is_of_a_study_or_of_files(folder: Path, database: Database) -> None:
@@ -253,7 +253,7 @@ def test_instructions_by_domain_are_with_its_items(folder: Path, database: Datab
     text = "name: c\ntexts: {folder: ., languages: en-de}\nprotocol: {kind: da}\n"
     text += "controls: {bad_references: 0, repeats: 0}\n"
     text += "raters: {domain_instructions: {chat: 'As *friends* talk.'}}\n"
-    campaigns.create_campaign(database, "c", request_of(folder, text, database))
+    draft_campaign(database, "c", request_of(folder, text, database))
     with database.session() as session:
         campaign = find_campaign(session, "c")
         pages = [page_ahead(session, campaign, number) for number in range(6)]
@@ -261,4 +261,4 @@ def test_instructions_by_domain_are_with_its_items(folder: Path, database: Datab
     assert found == {("one\u2028more", ""), ("two", ""), ("three", "As *friends* talk.")}
     refused = request_of(folder, text.replace("{chat", "{chats"), database)
     with pytest.raises(InputError, match=r'of domain "chats"; there are: .*did you mean chat\?'):
-        campaigns.create_campaign(database, "again", refused)
+        draft_campaign(database, "again", refused)

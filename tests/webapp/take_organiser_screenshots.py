@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filled_study import fill_study, lines
 from playwright.sync_api import Browser, expect, sync_playwright
-from ready_campaigns import launched_campaign
+from ready_campaigns import draft_campaign, launched_campaign
 from sqlalchemy import update
 from take_rating_screenshots import DESKTOP, PHONE, shrink
 from take_screenshots import served, tall
@@ -47,7 +47,7 @@ def main(folder: str) -> None:
         database = open_database(url)
         fill_study(database, lines(60))
         rated(database)
-        campaigns.create_campaign(database, "taste-2", campaigns.CampaignRequest(ratings_per_item=2, **WHAT))
+        draft_campaign(database, "taste-2", campaigns.CampaignRequest(ratings_per_item=2, **WHAT))
         with served({**os.environ, "CREAMTEA_DATABASE_URL": url}) as site, sync_playwright() as playwright:
             expect.set_options(timeout=60_000)
             browser = launch_browser(playwright)

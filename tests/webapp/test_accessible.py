@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from paper_rows import fill
-from ready_campaigns import launched_campaign
+from ready_campaigns import draft_campaign, launched_campaign
 
 pytest.importorskip("playwright.sync_api")
 
@@ -194,7 +194,7 @@ def rated_campaign(site: Any, name: str, what: dict[str, Any]) -> tuple[Any, int
 
 def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
     made, rater = rated_campaign(site, "ibis", WHAT)
-    campaigns.create_campaign(site.database, "ibis-2", campaigns.CampaignRequest(**WHAT))
+    draft_campaign(site.database, "ibis-2", campaigns.CampaignRequest(**WHAT))
     sweep.page.goto(site.new_link("organiser"))
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
     campaign = f"{site.url}/?campaign={made.id}"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from organiser_app import Visit, ran, visits
+from ready_campaigns import draft_campaign
 from streamlit.testing.v1 import AppTest
 
 import creamtea
 import creamtea_webapp
-from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.settings import declarations
 from creamtea.human.rating import raters
@@ -25,7 +25,7 @@ from creamtea_webapp.pages.organise.shared import LABELS
 @pytest.fixture
 def database(ready: Database) -> Database:
     request = CampaignRequest(study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"])
-    campaigns.create_campaign(ready, "tasting", request)
+    draft_campaign(ready, "tasting", request)
     return ready
 
 
@@ -134,7 +134,7 @@ def test_of_a_drafts_documents(visit: Visit) -> None:
 def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: Database) -> None:
     """Neither is rewritten, nor does it say which field is wrong."""
     request = CampaignRequest(study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"])
-    campaigns.create_campaign(database, "nvs--pairs", request)
+    draft_campaign(database, "nvs--pairs", request)
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("nvs--pairs")
     app = pressed(app, "make")

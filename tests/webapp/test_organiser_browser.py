@@ -17,14 +17,14 @@ from found_errors import MINOR, add_scores
 from media_files import png
 from playwright.sync_api import expect
 from rating_board import own_campaign
-from ready_campaigns import PLAIN, launched_campaign
+from ready_campaigns import PLAIN, draft_campaign, launched_campaign
 from sqlalchemy import select
 from watched import at_rest, press
 
 from creamtea.access import links
 from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.human import rating as assignment
-from creamtea.human.making.campaigns import CampaignRequest, create_campaign
+from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.rating import raters
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.tables import Campaign, CampaignMedia, Item, Rater, StepRow, StudyRow, StudyStep
@@ -99,7 +99,7 @@ def test_a_double_click_adds_one_rater_and_shows_the_link(site, open_page) -> No
 def test_a_double_click_launches_once_and_says_so(site, open_page) -> None:
     systems = ["tapir-greedy", "tapir-nvs"]
     draft = CampaignRequest(study="quagga", test_set="narwhal", systems=systems, settings=PLAIN)
-    create_campaign(site.database, "okapi-draft", draft)
+    draft_campaign(site.database, "okapi-draft", draft)
     page = open_page(_address(site, "okapi-draft", ""))
     page.get_by_role("button", name="Launch").dblclick()
     expect(page.get_by_text("The campaign has been launched and registered as")).to_be_visible()
@@ -121,7 +121,7 @@ def test_a_double_click_makes_one_link_to_a_report(site, open_page) -> None:
 
 def test_what_raters_will_see_is_tried_before_the_launch(site, open_page) -> None:
     what = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs"]}
-    made = create_campaign(site.database, "ibis-ahead", CampaignRequest(**what))
+    made = draft_campaign(site.database, "ibis-ahead", CampaignRequest(**what))
     page = open_page(_address(site, "ibis-ahead", ""))
     page.get_by_role("link", name="As raters see it").click()
     page.get_by_role("button", name="I agree, begin").click()

@@ -18,6 +18,7 @@ from organiser_app import (
     rated_campaign,
     shown,
 )
+from ready_campaigns import draft_campaign
 
 from creamtea.access import audit
 from creamtea.document.document import YamlDocument
@@ -131,7 +132,7 @@ def _draft(database: Database, **request: Any) -> campaigns.CampaignSummary:
     asked = campaigns.CampaignRequest(
         study="quagga", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"], **request
     )
-    return campaigns.create_campaign(database, "first", asked)
+    return draft_campaign(database, "first", asked)
 
 
 def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) -> None:
@@ -169,7 +170,7 @@ def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(ready: Dat
     metrics = [{"kind": "bleu"}, {"kind": "chrf", "word_order": 2}]
     fill_study(ready, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
     settings = CampaignSettings(select="disagreement", items=8, metrics=["chrf++"])
-    made = campaigns.create_campaign(
+    made = draft_campaign(
         ready,
         "first",
         campaigns.CampaignRequest(
@@ -242,7 +243,7 @@ def test_a_draft_on_files_is_changed_with_its_files_uploaded_again(
         "controls: {bad_references: 0, repeats: 0}\n"
     )
     request = load_campaign(file).request(ready, None)  # type: ignore[arg-type]
-    made = campaigns.create_campaign(ready, "tea", request)
+    made = draft_campaign(ready, "tea", request)
     with ready.transaction() as session:
         session.get_one(Campaign, made.id).programme = "meal"
     assert "Change the draft" in shown(visit(campaign=made.id))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from filled_study import fill_study, lines
 from limits import ANSWER
-from ready_campaigns import launched_campaign
+from ready_campaigns import draft_campaign, launched_campaign
 from sqlalchemy import inspect, select
 from streamlit.testing.v1 import AppTest
 
@@ -85,7 +85,7 @@ def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     what = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs"]}
     launched_campaign(database, "first", **what)
     raters.add(database, "first", "test", pseudonym="anna", name="Anna Example")
-    campaigns.create_campaign(database, "second", campaigns.CampaignRequest(**what))
+    draft_campaign(database, "second", campaigns.CampaignRequest(**what))
     yield database
     database.close()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import media_files as samples
 import pytest
+from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, make_campaign, rate_all
 from sqlalchemy import select
 
@@ -271,7 +272,7 @@ def test_captions_reach_the_items_of_a_campaign(
         settings=CampaignSettings(bad_references=0, repeats=0, items=1, select="all"),
         media=read_media(listed(tmp_path, a_vtt=samples.CAPTIONS), store),
     )
-    campaigns.create_campaign(study_database, "c", request)
+    draft_campaign(study_database, "c", request)
     with study_database.transaction() as session:
         session.query(Campaign).update({"state": "closed"})
     captions = DIGESTS["text/vtt"]

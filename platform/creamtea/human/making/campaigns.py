@@ -100,24 +100,6 @@ class CampaignRequest:
     texts: Texts | None = None  # of files, instead of a study's
 
 
-def create_campaign(
-    database: Database,
-    name: str,
-    request: CampaignRequest,
-    *,
-    replace: bool = False,
-    actor: str = audit.COMMAND_LINE,
-) -> CampaignSummary:
-    """Make a draft: choose items and controls from the outputs. Nobody rates before it is launched.
-
-    `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
-    system or its outputs are missing, the settings do not fit, or the name is taken.
-    """
-    with database.transaction() as session:
-        store_campaign(session, database, name, request, replace=replace, actor=actor)
-    return summary(database, name)
-
-
 def store_campaign(
     session: Session,
     database: Database,
@@ -128,7 +110,12 @@ def store_campaign(
     actor: str = audit.COMMAND_LINE,
     programme: str | None = None,
 ) -> None:
-    """Do what `create_campaign` does in the caller's transaction, which may create several campaigns."""
+    """Make a draft in the caller's transaction: choose items and controls from the outputs. Nobody rates
+    before it is launched.
+
+    `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
+    system or its outputs are missing, the settings do not fit, or the name is taken.
+    """
     protocol = find_protocol(request.protocol)
     _check_request(name, protocol, request)
     row = _free_name(session, name, replace)
