@@ -13,6 +13,7 @@ from creamtea.blame.labels import (
     Evidence,
     Finding,
     Mark,
+    Marked,
     Origin,
     label,
     marks_of_edit,
@@ -229,3 +230,11 @@ def test_what_a_rater_corrected_is_marked() -> None:
     assert marks_of_edit("der Hund schläft", "der kleine Hund schläft heute") == [Mark()]
     assert marks_of_edit("der Hund schläft tief", "der kleine Hund schläft") == [Mark(17, 20), Mark()]
     assert marks_of_edit(DOG, DOG) == []
+
+
+def test_a_large_campaigns_outputs_are_found_by_their_segments() -> None:
+    """A report asks for each output; looking through all of them each time would take minutes."""
+    marked = Marked({(segment, system): f"{system}" for segment in range(2000) for system in range(10)})
+    assert marked.beside((7, 9)) == {system: f"{system}" for system in range(9)}
+    assert sum(len(marked.beside(output)) for output in marked.texts) == 2000 * 10 * 9
+    assert marked.beside((2000, 0)) == {}

@@ -62,7 +62,7 @@ class Home:
         return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     folder = tmp_path_factory.mktemp("packed")
     for name, lines in texts().items():
@@ -225,20 +225,20 @@ Change = Callable[[Any], Any]
 
 
 @pytest.fixture
-def changed(home, tmp_path: Path) -> Callable[[str, Change], Verification]:
-    """Verifies a copy in which one file was changed, and the manifest so that it does not tell."""
+def changed(home, tmp_path: Path) -> Callable[..., Verification]:
+    """Verifies a copy in which files were changed, and the manifest so that it does not tell."""
 
-    def verified(name: str, change: Change) -> Verification:
+    def verified(*changes: tuple[str, Change]) -> Verification:
         files = dict(home.files)
-        if name.endswith(".jsonl"):
-            rows = [json.loads(line) for line in files[name].splitlines()]
-            change(rows)
-            files[name] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-        else:
-            value = json.loads(files[name])
+        for name, change in changes:
+            lines = name.endswith(".jsonl")
+            value = (
+                [json.loads(line) for line in files[name].splitlines()] if lines else json.loads(files[name])
+            )
             change(value)
-            files[name] = json_bytes(value)
-        assert files[name] != home.files[name]
+            as_lines = "".join(f"{json.dumps(row)}\n" for row in value).encode() if lines else b""
+            files[name] = as_lines or json_bytes(value)
+            assert files[name] != home.files[name]
         path = tmp_path / "changed.zip"
         write_archive(relisted(files), path)
         return verify(path)

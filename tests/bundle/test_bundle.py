@@ -122,28 +122,57 @@ def test_what_people_read_is_as_it_was_packed(home, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- single numbers
 
 
-def test_a_metric(changed) -> None:
+def test_each_changed_number_is_named(changed, home) -> None:
+    """Of several at once: where they stand, and what follows from them."""
     parts = {"signature", "segments", "bootstrap"}
+    output = next(name for name in home.files if "outputs/nllb" in name)
 
-    def change(rows: Any) -> None:
-        row = next(row for row in rows if row["name"] == "bleu" and row["detail"].keys() == parts)
-        row["value"] += 0.25
-
-    checked = changed("tables/metric.jsonl", change)
-    found = next(d for d in checked.differences if d.place.startswith("score/"))
-    system = found.place.split("/")[1]
-    assert found.place == f"score/{system}/test/bleu: bleu/value"
-    assert found.stored == pytest.approx(found.recomputed + 0.25)
-    assert f"report.json/systems/test/systems/{system}/bleu/value" in places(checked)
-
-
-def test_a_p_value(changed) -> None:
-    def change(rows: Any) -> None:
+    def metrics(rows: Any) -> None:
+        next(row for row in rows if row["name"] == "bleu" and row["detail"].keys() == parts)["value"] += 0.25
         one(rows, name="delta", subject="chrf")["detail"]["p_two_sided"] = 0.0123
 
-    assert "compare/nllb/test/chrf: delta of chrf/detail/p_two_sided" in places(
-        changed("tables/metric.jsonl", change)
-    )
+    def outputs(rows: Any) -> None:
+        rows[3]["text"] += " niemand"
+
+    def ratings(rows: Any) -> None:
+        plain = next(row for row in rows if row["payload"] is None)
+        plain["step"] = 25 - plain["step"]
+        next(row for row in rows if row["payload"])["payload"]["score"] += 1
+
+    def plans(rows: Any) -> None:
+        one(rows, name="taste")["registered"]["delta"] = 0.01
+        one(rows, name="coded")["registered"]["ratings_per_item"] = 7  # whose digest nobody can compute
+
+    tables = {"metric": metrics, "rating": ratings, "campaign": plans}
+    files = ((f"tables/{name}.jsonl", change) for name, change in tables.items())
+    checked = changed(*files, (output, outputs))
+    found = {difference.place: difference for difference in checked.differences}
+    assert {
+        "score/gpt/test/bleu: bleu/value",
+        "report.json/systems/test/systems/gpt/bleu/value",
+        "compare/nllb/test/chrf: delta of chrf/detail/p_two_sided",
+        f"{output}: SHA-256",
+        "score/nllb/test/bleu: bleu/value",
+        "report.json/human/taste/means/gpt/mean/value",
+        "campaign marked: rating of gpt, item 0, by r1",
+        "campaign taste: registered plan: digest",
+        "campaign taste: registered plan: delta",
+        "campaign coded: registered plan: ratings_per_item",
+    } <= found.keys()
+    metric = found["score/gpt/test/bleu: bleu/value"]
+    assert metric.stored == pytest.approx(metric.recomputed + 0.25)
+
+
+def test_a_changed_setting_and_a_step_without_resources_are_named(changed) -> None:
+    def setting(rows: Any) -> None:
+        rows[0]["spec"]["significance"]["samples"] = 10
+
+    def resources(rows: Any) -> None:
+        rows[0]["resources"] = 3
+
+    found = places(changed(("tables/study.jsonl", setting), ("tables/step.jsonl", resources)))
+    assert "study 1: config hash" in found
+    assert "plan of the study" in found
 
 
 @pytest.mark.parametrize(
@@ -161,66 +190,7 @@ def test_text_that_no_database_can_hold(changed, name: str, number: int, column:
         rows[number - 1][column] = value
 
     with pytest.raises(InputError, match=rf"tables/{name}\.jsonl, line {number}, column {column}: found a"):
-        changed(f"tables/{name}.jsonl", change)
-
-
-def test_an_output(changed, home) -> None:
-    name = next(name for name in home.files if "outputs/nllb" in name)
-
-    def change(rows: Any) -> None:
-        rows[3]["text"] += " niemand"
-
-    checked = changed(name, change)
-    assert f"{name}: SHA-256" in places(checked)
-    assert "score/nllb/test/bleu: bleu/value" in places(checked)
-
-
-def test_a_rating(changed) -> None:
-    def change(rows: Any) -> None:
-        row = next(row for row in rows if row["payload"] is None)
-        row["step"] = 25 - row["step"]
-
-    assert "report.json/human/taste/means/gpt/mean/value" in places(changed("tables/rating.jsonl", change))
-
-
-def test_a_score_that_does_not_follow_from_the_marked_errors(changed) -> None:
-    def change(rows: Any) -> None:
-        next(row for row in rows if row["payload"])["payload"]["score"] += 1
-
-    assert "campaign marked: rating of gpt, item 0, by r1" in places(changed("tables/rating.jsonl", change))
-
-
-def test_a_registered_plan(changed) -> None:
-    def change(rows: Any) -> None:
-        one(rows, name="taste")["registered"]["delta"] = 0.01
-
-    found = places(changed("tables/campaign.jsonl", change))
-    assert "campaign taste: registered plan: digest" in found
-    assert "campaign taste: registered plan: delta" in found
-
-
-def test_a_plan_whose_digest_nobody_can_compute_is_still_compared(changed) -> None:
-    def change(rows: Any) -> None:
-        one(rows, name="coded")["registered"]["ratings_per_item"] = 7
-
-    assert "campaign coded: registered plan: ratings_per_item" in places(
-        changed("tables/campaign.jsonl", change)
-    )
-
-
-def test_a_setting_of_the_study(changed) -> None:
-    def change(rows: Any) -> None:
-        rows[0]["spec"]["significance"]["samples"] = 10
-
-    found = places(changed("tables/study.jsonl", change))
-    assert "study 1: config hash" in found
-
-
-def test_a_step_without_resources_is_a_difference(changed) -> None:
-    def change(rows: Any) -> None:
-        rows[0]["resources"] = 3
-
-    assert "plan of the study" in places(changed("tables/step.jsonl", change))
+        changed((f"tables/{name}.jsonl", change))
 
 
 # ---------------------------------------------------------------- any number
@@ -263,7 +233,7 @@ def test_whatever_number_is_changed_is_found(changed, home, seed: int) -> None:
         value[last] += draw.choice([1, 3])
 
     with suppress(InputError):  # rows that do not go together: an index that does not increase
-        assert changed(name, change).differences
+        assert changed((name, change)).differences
 
 
 # ---------------------------------------------------------------- bad bundles
@@ -370,7 +340,7 @@ def test_files_beside_sources_are_in_it_and_checked(home, tmp_path: Path, change
     del files[name]
     write_archive(relisted(files), tmp_path / "without.zip")
     assert name.removeprefix("media/") in places(verify(tmp_path / "without.zip"))
-    checked = changed("tables/campaign_media.jsonl", lambda rows: rows.pop(0))
+    checked = changed(("tables/campaign_media.jsonl", lambda rows: rows.pop(0)))
     assert "campaign taste: files beside sources" in places(checked)
 
 
@@ -378,4 +348,4 @@ def test_another_description_is_found(changed) -> None:
     def other(rows: list[dict[str, Any]]) -> None:
         next(row for row in rows if row["media"])["media"][0]["description"] = "a cat"
 
-    assert "registered plan: items" in places(changed("tables/item.jsonl", other))
+    assert "registered plan: items" in places(changed(("tables/item.jsonl", other)))

@@ -23,7 +23,7 @@ def test_of_another_versions_report_the_numbers_are_compared(
         table["rows"][0]["cells"]["older"] = {"value": 3.0, "state": "ok"}
         del table["rows"][1]["cells"]["bleu"]
 
-    checked = changed("report.json", other_words)
+    checked = changed(("report.json", other_words))
     assert checked.differences == ()
     assert checked.recomputed["report"] > 0.9 * count_numbers(json.loads(home.files["report.json"]))
     left = {left.what: left for left in checked.not_recomputed}
@@ -34,7 +34,7 @@ def test_of_another_versions_report_the_numbers_are_compared(
         table = section(report, "systems")["blocks"][0]["blocks"][0]
         table["rows"][0]["cells"]["bleu"]["value"] += 1
 
-    (difference,) = changed("report.json", another_number).differences
+    (difference,) = changed(("report.json", another_number)).differences
     assert difference.place.endswith("/bleu/value")
 
 

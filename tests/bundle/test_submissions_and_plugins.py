@@ -89,7 +89,7 @@ def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(cha
             for row in rows:
                 row["resources"]["plugins"] = {"pytest": version}
 
-        return changed("tables/step.jsonl", change)
+        return changed(("tables/step.jsonl", change))
 
     assert made_with(importlib.metadata.version("pytest")).differences == ()
     checked = made_with("0.0")

@@ -344,7 +344,15 @@ class Marked:
     def beside(self, output: Output) -> dict[int, str]:
         """Return the other systems' outputs of the same segment."""
         segment, system = output
-        return {other: text for (of, other), text in self.texts.items() if of == segment and other != system}
+        return {other: text for other, text in self._by_segment[segment].items() if other != system}
+
+    @cached_property
+    def _by_segment(self) -> dict[int, dict[int, str]]:
+        """Group the texts once: a report asks for each output, of which a campaign has thousands."""
+        found: dict[int, dict[int, str]] = defaultdict(dict)
+        for (segment, system), text in self.texts.items():
+            found[segment][system] = text
+        return found
 
 
 def marks_of(session: Session, ratings: Ratings) -> Marked:

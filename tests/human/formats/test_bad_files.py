@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,73 +105,69 @@ def test_a_wrong_cell(folder: Path, other: Database, column: str, cell: str, mes
     assert refused(other, folder, "csv").startswith(f"{FIRST} {column}: {message}")
 
 
-def test_a_line_is_counted_with_the_line_ends_in_cells(folder: Path, other: Database) -> None:
-    change_csv(folder, lambda rows: rows[2].update(step="500"))
-    # a line for the header and the first row, and three for the second: its comment has two line ends
-    assert refused(other, folder, "csv").startswith("ratings.csv, line 6, column step: a score is ")
+def change(at: int, **cells: str) -> Callable[[Rows], None]:
+    return lambda rows: rows[at].update(cells)
 
 
-def test_an_answer_lacks_a_system(database: Database, other: Database, tmp_path: Path) -> None:
-    folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
-    change_csv(folder, lambda rows: rows.pop(0) and None)
-    message = refused(other, folder, "csv")
-    assert message.startswith("ratings.csv, line 2, column system: found 'plain'; allowed: a row for each")
-    assert message.endswith("beam 4 is missing")
+def differ(rows: Rows) -> None:
+    """Another score of an output that shares its place on the page."""
+    row = next(row for row in rows if row["item"] == "1" and row["system"] == "'=SUM(A1)")
+    assert (row["shown"], row["step"]) == ("1", "7")
+    row.update(step="9", value="9")
 
 
-def test_a_revision_lacks_a_system(database: Database, other: Database, tmp_path: Path) -> None:
-    folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
-    change_csv(folder, lambda rows: rows.pop(3) and None)
-    message = refused(other, folder, "csv")
-    assert "column system: found 'beam 4'; allowed: a row for each system of the item" in message
-    assert message.endswith("plain is missing")
+def both_better(rows: Rows) -> None:
+    for row in rows[:2]:
+        row.update(step="2", value="2")
 
 
-def test_a_score_is_there_twice(folder: Path, other: Database) -> None:
-    change_csv(folder, lambda rows: rows.append(rows[0]))
-    assert "column revision: found 1; allowed: another revision: line 2 has this" in refused(
-        other, folder, "csv"
-    )
+def both_first(rows: Rows) -> None:
+    for row in rows[:2]:
+        row.update(shown="1")
 
 
-def test_both_outputs_cannot_be_better(database: Database, other: Database, tmp_path: Path) -> None:
-    folder = exported(database, tmp_path / "out", "csv", "preference")
-
-    def better(rows: Rows) -> None:
-        for row in rows[:2]:
-            row.update(step="2", value="2")
-
-    change_csv(folder, better)
-    assert "a preference says left, same or right" in refused(other, folder, "csv")
-
-
-def test_different_outputs_share_no_place(database: Database, other: Database, tmp_path: Path) -> None:
-    folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
-    change_csv(folder, lambda rows: [row.update(shown="1") for row in rows[:2]] and None)
-    assert "column shown: found 1; allowed: 2, as the rest" in refused(other, folder, "csv")
-
-
-def test_outputs_that_share_a_place_share_the_score(folder: Path, other: Database) -> None:
-    def differ(rows: Rows) -> None:
-        row = next(row for row in rows if row["item"] == "1" and row["system"] == "'=SUM(A1)")
-        assert (row["shown"], row["step"]) == ("1", "7")
-        row.update(step="9", value="9")
-
-    change_csv(folder, differ)
-    assert "column step: found 9; allowed: 7, as the rest" in refused(other, folder, "csv")
-
-
-def test_an_answered_item_has_no_row_without_a_score(folder: Path, other: Database) -> None:
-    def skip(rows: Rows) -> None:
-        rows[1].update(step="", value="", revision="", rated_at="", counts="false")
-
-    change_csv(folder, skip)
-    assert "column step: found nothing; allowed: a step; only a skipped item" in refused(other, folder, "csv")
-
-
-def test_rows_of_one_answer_disagree(folder: Path, other: Database) -> None:
-    change_csv(folder, lambda rows: rows[2].update(comment="mine"))
-    assert "column comment: found 'mine'; allowed: " in refused(other, folder, "csv")
+@pytest.mark.parametrize(
+    ("protocol", "change", "message"),
+    [
+        # a line for the header and the first row, and three for the second: its comment has two line ends
+        ("da", change(2, step="500"), "^ratings.csv, line 6, column step: a score is "),
+        ("da", change(2, comment="mine"), "column comment: found 'mine'; allowed: "),
+        (
+            "da",
+            lambda rows: rows.append(rows[0]),
+            "column revision: found 1; allowed: another revision: line 2",
+        ),
+        ("da", differ, "column step: found 9; allowed: 7, as the rest"),
+        (
+            "da",
+            change(1, step="", value="", revision="", rated_at="", counts="false"),
+            "column step: found nothing; allowed: a step; only a skipped item",
+        ),
+        ("preference", both_better, "a preference says left, same or right"),
+        ("contrastive-da", both_first, "column shown: found 1; allowed: 2, as the rest"),
+        (
+            "contrastive-da",
+            lambda rows: rows.pop(0),
+            "^ratings.csv, line 2, column system: found 'plain'; allowed: a row for .*beam 4 is missing$",
+        ),
+        (
+            "contrastive-da",
+            lambda rows: rows.pop(3),
+            "column system: found 'beam 4'; allowed: a row for each system of the item.*plain is missing$",
+        ),
+    ],
+)
+def test_rows_that_contradict_each_other(
+    database: Database,
+    other: Database,
+    tmp_path: Path,
+    protocol: str,
+    change: Callable[[Rows], None],
+    message: str,
+) -> None:
+    folder = exported(database, tmp_path / "out", "csv", protocol)
+    change_csv(folder, change)
+    assert re.search(message, refused(other, folder, "csv"))
 
 
 @pytest.mark.parametrize(
@@ -220,16 +217,6 @@ def test_a_message_names_the_cause_as_the_file_shows_it(
         import_campaign(other, tmp_path / "x.csv", "csv", ImportFacts("x", "da"), "test")
     assert str(caught.value).startswith(message)
     assert "payload: " not in str(caught.value)
-
-
-def test_an_error_that_ends_before_it_begins_is_named_in_the_files_terms(
-    other: Database, tmp_path: Path
-) -> None:
-    """Appraise's file has no column payload, and no spans."""
-    error = '"[{""start_i"":9,""end_i"":4,""severity"":""major""}]"'
-    (tmp_path / "x.csv").write_text(f"r1,A,1,TGT,eng,deu,40,d#A,False,{error},1,2\n")
-    with pytest.raises(InputError, match=r"^x\.csv, line 1, field errors: found an error from 9 to 4"):
-        import_campaign(other, tmp_path / "x.csv", "appraise", ImportFacts("x", "esa"), "test")
 
 
 def test_an_empty_csv(folder: Path, other: Database) -> None:

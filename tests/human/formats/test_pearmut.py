@@ -21,7 +21,6 @@ from creamtea.store.database import Database
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 LOAD = 1_771_311_126.5
 FOX = "Der 🦊\nrennt."
-MARK = {"start_i": 0, "end_i": 1}
 
 
 def item(number: int = 1, **fields: Any) -> dict[str, Any]:

@@ -706,8 +706,9 @@ class _Texts:
             return self._by_document(1)
         # numbers of the test set's lines tell by which number they begin
         other = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, 1 - by_number.first)
+        inside = {name: frozenset(lines) for name, lines in self._lines.items()}
         for numbering in (by_number, other) if told is None else (by_number,):
-            if all(index in self._lines.get(key[0], ()) for key, index in numbering.indices.items()):
+            if all(index in inside.get(key[0], ()) for key, index in numbering.indices.items()):
                 return numbering
         return self._by_document(by_number.first)
 

@@ -1024,13 +1024,14 @@ def _documents(content: Content) -> list[Document]:
     without a document, are documents of their own.
     """
     found: dict[tuple[Any, ...], list[ItemContent]] = defaultdict(list)
+    taken: set[tuple[Any, ...]] = set()  # documents with their segments
     for item in sorted(content.items, key=lambda item: (item.segment, item.position)):
         if item.kind not in SYSTEM_KINDS:
             continue
         key: tuple[Any, ...] = (item.document, item.systems)
-        taken = {other.segment for other in found.get(key, [])}
-        if not item.document or item.segment in taken or item.kind != "rated":
+        if not item.document or (key, item.segment) in taken or item.kind != "rated":
             key = (item.position,)
+        taken.add((key, item.segment))
         found[key].append(item)
     return [tuple(items) for items in found.values()]
 
