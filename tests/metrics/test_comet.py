@@ -12,16 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from limits import COMMAND
 
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.methods.metrics import Comet
 from creamtea.settings import Settings
-from creamtea.steps.systems import SCORE
+from creamtea.steps.systems import DECODE, SCORE
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.comet import CometMetric
 from creamtea_workers.metrics.scorer import PinnedModel, Progress
+from creamtea_workers.search.base import Hypothesis
+from creamtea_workers.search.rerank import Candidates, RerankSearch
 
 NAMED = PinnedModel("a/b", "a/b")
 TWO = Texts([0, 1], ["one", "two"], ["eins", ""], ["eins", "zwei"])
@@ -179,6 +182,42 @@ def test_scores_are_those_of_comets_own_predict(
     assert row.detail["signature"].startswith("model:models/tiny|revision:")
     assert row.detail["signature"].endswith("|version:2.2.7")
     assert result.facts["class"] == "RegressionMetric"
+
+
+@pytest.mark.comet
+def test_candidates_are_reranked_by_their_expected_comet(
+    comet_python: Path, tiny: Path, make_context: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minimum Bayes risk (Fernandes et al. 2022): each candidate against all, as often as each was drawn."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    model = "models/tiny"
+    spec = Comet(kind="comet", model=model)
+    drawn = [["ein hund rennt", "ein hund läuft", "tee", "tee"], ["zwei katzen", "der mond ist da"]]
+    texts = sorted({text for own in drawn for text in own})
+    found = [Hypothesis([texts.index(text)], -1.0, True) for own in drawn for text in own]
+    groups = [found[:4], found[4:]]
+    search = {"kind": "rerank", "candidates": 4, "metric": spec.model_dump()}
+    params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 2}
+    context = make_context(DECODE, params, {}, locations={model: str(tiny / "model")})
+    rerank = RerankSearch(None, 4, spec, lambda tokens: texts[tokens[0]])
+    candidates = [Candidates(own[0].tokens, -1.0, True, own) for own in groups]
+    chosen, _ = rerank.settle(SOURCES[:2], candidates, context)
+
+    pairs = [(place, text, other) for place in (1, 0) for text in drawn[place] for other in drawn[place]]
+    columns = (
+        [SOURCES[n] for n, _, _ in pairs],
+        [text for _, text, _ in pairs],
+        [other for _, _, other in pairs],
+    )
+    metric = CometMetric(spec, comet_python, PinnedModel(model, str(tiny / "model")), quiet)
+    scores = metric.segment_scores(metric.statistics(Texts(list(range(len(pairs))), *columns)))
+    for place, (own, one) in enumerate(zip(drawn, chosen, strict=True)):
+        utility = {
+            text: np.mean([scores[n] for n, pair in enumerate(pairs) if pair[:2] == (place, text)])
+            for text in own
+        }
+        assert texts[one.tokens[0]] == max(own, key=lambda text: utility[text])
+    assert any(one.tokens != own[0].tokens for one, own in zip(chosen, groups, strict=True))  # not the first
 
 
 @pytest.mark.comet
