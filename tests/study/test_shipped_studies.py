@@ -6,6 +6,7 @@ import gzip
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,16 @@ class Command:
     options: dict[str, Any]
 
     @property
-    def overrides(self) -> list[str]:
-        return self.options["override"] or []
+    def overrides(self) -> tuple[str, ...]:
+        return tuple(self.options["override"] or ())
 
     def load(self) -> LoadedStudy:
-        return load_study(STUDIES.parent / self.options["study"], self.overrides)
+        return loaded(STUDIES.parent / self.options["study"], self.overrides)
+
+
+@cache
+def loaded(path: Path, overrides: tuple[str, ...] = ()) -> LoadedStudy:
+    return load_study(path, overrides)
 
 
 def commands_of(file: Path) -> Iterator[Command]:
@@ -101,9 +107,9 @@ def languages_of(spec: dict[str, Any]) -> list[dict[str, str]]:
     return of_pairs or [{"language": language} for language in spec["languages"]]
 
 
-def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:
+def assert_plans_with_files(whole: LoadedStudy, root: Path) -> None:
     """The study is valid where all of its files are there, and reads each of them."""
-    texts = stand_ins({key: value for key, value in loaded.spec.items() if key != "languages"})
+    texts = stand_ins({key: value for key, value in whole.spec.items() if key != "languages"})
     for name, text in texts.items():
         path = root / name
         if not text:
@@ -111,15 +117,15 @@ def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-    steps = plan(loaded.study, root, loaded.errors).steps
+    steps = plan(whole.study, root, whole.errors).steps
     assert {name for step in steps for name in step.locations} == texts.keys()
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_shipped_study_is_valid_and_says_how_to_run_it(path: Path, tmp_path: Path) -> None:
-    loaded = load_study(path)
-    assert_plans_with_files(loaded, tmp_path)
-    assert path.parent.name == "papers" or loaded.study.name == path.stem
+    whole = loaded(path)
+    assert_plans_with_files(whole, tmp_path)
+    assert path.parent.name == "papers" or whole.study.name == path.stem
     first = next(commands_of(path))
     assert first.name == ("submit" if path.parent.name == "papers" else "run")
     assert not first.overrides
@@ -128,9 +134,9 @@ def test_a_shipped_study_is_valid_and_says_how_to_run_it(path: Path, tmp_path: P
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_command_of_a_header_is_of_its_study_and_valid(command: Command, tmp_path: Path) -> None:
     assert (STUDIES.parent / command.options["study"]).samefile(command.file)
-    loaded = command.load()
-    assert_plans_with_files(loaded, tmp_path)
-    blocks = [*loaded.spec["corpora"].values(), *loaded.spec["test_sets"].values()]
+    whole = command.load()
+    assert_plans_with_files(whole, tmp_path)
+    blocks = [*whole.spec["corpora"].values(), *whole.spec["test_sets"].values()]
     assert len({tuple(block["pairs"]) for block in blocks if "pairs" in block}) <= 1
 
 
@@ -164,7 +170,7 @@ def test_entmax_trains_for_the_papers_epochs() -> None:
 
 def test_the_russian_nvs_study_is_the_german_one_without_idioms() -> None:
     german, russian = (
-        load_study(STUDIES / "papers" / name).study for name in ("nvs-wmt20.yaml", "nvs-wmt20-ru.yaml")
+        loaded(STUDIES / "papers" / name).study for name in ("nvs-wmt20.yaml", "nvs-wmt20-ru.yaml")
     )
     for part in ("variants", "systems", "test_sets", "analyses"):
         ours, theirs = getattr(russian, part), getattr(german, part)
@@ -197,7 +203,7 @@ def test_the_proverbs_need_no_training_of_their_own(pair: str, stem: str) -> Non
 @pytest.mark.slow
 def test_steps_of_a_variant_are_those_that_its_resources_may_be_for() -> None:
     for file in FILES:
-        study = load_study(file).study
+        study = loaded(file).study
         planned = plan(study, None)
         kinds = {step.key: STEP_KINDS[step.kind] for step in planned.steps}
         imported = {name for name, system in study.systems.items() if system.model is not None}
