@@ -43,11 +43,6 @@ class Recorded:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ArtefactStore:
-    return ArtefactStore(tmp_path / "artefacts")
-
-
-@pytest.fixture
 def study(database: Database) -> Callable[..., int]:
     """A running study with this spec: a training and the score of a system that decodes with it."""
 

@@ -1,4 +1,4 @@
-"""Every number of a study has finite bounds, in its models and thus in its schema."""
+"""Values of models: every number of a study has finite bounds, and what is left out is the default."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from creamtea.document.raw import parsed
+from creamtea.document.values import Strict
 from creamtea.methods.corpora import CORPORA, SyntheticCorpus
 from creamtea.methods.searches import Sample
 from creamtea.methods.training import Training
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.spec import Study
 
 
@@ -62,3 +64,35 @@ def test_the_bounds_are_of_every_kind_of_a_family() -> None:
     """A family's base stands for all of its kinds, which the schema lists."""
     listed = TypeAdapter(Study).json_schema()["$defs"]
     assert {kind.__name__ for kind in CORPORA.kinds.values()} <= listed.keys()
+
+
+# ---------------------------------------------------------------- values that parameters leave out
+
+assert STEP_KINDS  # every model is imported
+
+
+def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
+
+
+LEFT_OUT = {
+    (model, name): field
+    for model in _models(Strict)
+    for name, field in model.model_fields.items()
+    if field.exclude_if is not None
+}
+
+
+@pytest.mark.parametrize(
+    "model, name", LEFT_OUT, ids=[f"{model.__name__}.{name}" for model, name in LEFT_OUT]
+)
+def test_what_is_left_out_is_the_default(model: type[BaseModel], name: str) -> None:
+    """A worker fills it in again."""
+    field = LEFT_OUT[model, name]
+    assert field.exclude_if is not None
+    default = field.get_default(call_default_factory=True, validated_data={})
+    assert field.exclude_if(default)
+    others = [value for value in (None, 0, 0.0, 1, 1.0, "text", "loss", [], {}, True) if value != default]
+    assert not any(field.exclude_if(value) for value in others if isinstance(value, type(default)))
