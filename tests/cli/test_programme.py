@@ -94,6 +94,7 @@ def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None
         (("links", "spring", "-o", "l.csv"), "give --count N or --raters FILE"),
         (("links", "spring", "-o", "l.csv", "--count", "en-dee=2"), "did you mean en-de?"),
         (("links", "spring", "-o", "l.csv", "--raters", "PEOPLE"), "line 1: found"),
+        (("links", "spring", "-o", "l.csv", "--raters", "EMPTY"), "names nobody"),
         (("status", "sprung"), "there is no programme 'sprung'; there are: spring"),
         (("create", "FILE"), "campaign 'spring-en-de' already exists"),
         (("create", "FILE", "--set", "sample.itms=1"), "did you mean items?"),
@@ -108,7 +109,10 @@ def test_wrong_input_is_one_message_and_exit_code_2(
 ) -> None:
     assert creamtea("programme", "create", str(file)).returncode == 0
     (file.parent / "people.txt").write_text("anna\n")
-    words = {"FILE": str(file), "PEOPLE": str(file.parent / "people.txt")}
+    (file.parent / "empty.txt").write_text("\n")
+    words = {"FILE": str(file)} | {
+        name: str(file.parent / f"{name.lower()}.txt") for name in ("PEOPLE", "EMPTY")
+    }
     done = creamtea("programme", *(words.get(word, word) for word in command))
     assert done.returncode == 2
     assert message in done.stderr

@@ -170,6 +170,22 @@ def test_who_rated_an_output_on_another_item_gives_no_third_rating_of_it(databas
     assert work_for(database, ids["emil"]).source == "source 0"
 
 
+def test_a_third_rating_is_found_on_whichever_item_it_was_given(database: Database) -> None:
+    """Two items of one segment have an output in common, and each is disputed for another one."""
+    items = [
+        {"segment_index": 1, "systems": [0, 1], "steps": {"anna": [2, 5], "ben": [25, 20]}},
+        {"segment_index": 1, "systems": [1, 2], "steps": {"anna": [5, 2], "ben": [20, 25]}},
+    ]
+    rated_campaign(database, items, systems=("plain", "beam", "scones"), ratings_per_item=2)
+    assert ask_for_third_ratings(database, "tasting", "test") == 2
+    chris = add_rater(database, "chris", "tasting")
+    assert work_for(database, chris).source == "source 0"
+    rate(database, chris, work_for(database, chris), step=10)
+    assert assignment.next_item(database, chris) is None  # who has rated one of the outputs by now
+    thirds = {each.system: each.third for each in list_disputes(database, "tasting").listed}
+    assert thirds == {"plain": 3.0, "beam": 3.0, "scones": None}
+
+
 def test_a_new_rater_rates_what_is_planned_first(database: Database) -> None:
     items = [*side_by_side(FAR), {"steps": {"anna": [1, 2]}}]
     rated_campaign(database, items, ratings_per_item=2)

@@ -61,10 +61,11 @@ def test_what_is_no_question_is_told_with_its_line(text: str) -> None:
 
 
 def test_answers_are_checked_one_by_one() -> None:
-    assert checked_answers(QUESTIONS, ["German", "3,5", ""]) == {
-        "First language?": "German",
-        "Years of translating": 3.5,
-    }
+    for text, number in (("3,5", 3.5), ("0.125", 0.125)):  # no thousand begins with 0
+        assert checked_answers(QUESTIONS, ["German", text, ""]) == {
+            "First language?": "German",
+            "Years of translating": number,
+        }
     with pytest.raises(WrongAnswers) as wrong:
         checked_answers(QUESTIONS, ["French", "nan", "x" * 501])
     assert set(wrong.value.messages) == {0, 1, 2}

@@ -109,7 +109,7 @@ def test_a_rater_is_added_once(campaign: Database) -> None:
             raters.add(campaign, "c", "test", **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no campaign 'd'; known: c"):
         raters.add(campaign, "d", "test")
-    with pytest.raises(InputError, match="no rater 'bert'; it has anna, rater-02"):
+    with pytest.raises(InputError, match="no rater 'bert'; there are: anna, rater-02"):
         raters.find(campaign, "c", "bert")
     assert len(raters.overview(campaign, 1)) == 2
 

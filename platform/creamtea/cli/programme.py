@@ -311,6 +311,8 @@ def _wanted(directions: list[str], count: list[str], many: Path | None) -> dict[
             listed = wanted.setdefault(direction, [])
             assert isinstance(listed, list)
             listed.append(pseudonym)
+    if not wanted:
+        raise InputError(f"--raters {many}: it names nobody: give DIRECTION TAB PSEUDONYM, one per line")
     return wanted
 
 

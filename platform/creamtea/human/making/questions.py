@@ -119,7 +119,7 @@ def _checked(question: Question, text: str) -> str | float:
     if len(text) > MAX_ANSWER:
         raise ValueError(f"Please use at most {MAX_ANSWER} characters.")
     if question.number:
-        if re.search(r"[.,]\d{3}$", text):  # 1,000 and 1.000 are a thousand for some, one for others
+        if re.search(r"[1-9]\d*[.,]\d{3}$", text):  # 1,000 and 1.000: a thousand for some, one for others
             raise ValueError("Please write the number without thousands separators.")
         try:
             value = float(text.replace(",", "."))

@@ -107,9 +107,11 @@ def add_invitations(
 
 def room(session: Session, campaign: Campaign, now: datetime) -> int:
     """How many more raters than there are would each find a page to rate now."""
+    has_places = Item.full.is_(False) | (Item.kind == ItemKind.THIRD)
     taken = (
         select(Assignment.item_id, func.count().label("count"))
-        .where(takes_place())
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Item.campaign_id == campaign.id, has_places, takes_place())
         .group_by(Assignment.item_id)
         .subquery()
     )
@@ -122,6 +124,7 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
             Item.campaign_id == campaign.id,
             Item.kind.in_((*SYSTEM_KINDS, ItemKind.THIRD)),
             Item.drawn.is_not(False),  # passed over
+            has_places,
             left > 0,
             is_first_of_page(),
         )

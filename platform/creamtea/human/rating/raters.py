@@ -17,6 +17,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit, sessions, sign_in
+from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
 from creamtea.human.making.campaigns import count_pages, item_kinds
 from creamtea.human.making.known_answers import Attention, attention_of
@@ -262,9 +263,8 @@ def find(database: Database, campaign: str, pseudonym: str) -> int:
         known = {rater.pseudonym: rater.id for rater in raters}
     found = known.get(pseudonym, known.get(normalise(pseudonym)))
     if found is None:
-        raise InputError(
-            f"campaign {campaign!r} has no rater {pseudonym!r}; it has {', '.join(sorted(known)) or 'none'}"
-        )
+        there = one_of(sorted(known), pseudonym, "there are")
+        raise InputError(f"campaign {campaign!r} has no rater {pseudonym!r}; {there}")
     return found
 
 

@@ -60,18 +60,20 @@ def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> l
     if ratings.campaign.protocol.relative:
         rows = np.unique(outputs.unit, return_index=True)[1]
     units = dict(zip(ratings.item.tolist(), ratings.unit.tolist(), strict=True))
-    asked, third = {}, ratings.third
+    asked: dict[tuple[int, int], list[float]] = {}  # points by unit and system, of all items that show both
+    third = ratings.third
     for item in session.scalars(
         select(Item).where(Item.campaign_id == ratings.campaign.id, Item.kind == ItemKind.THIRD)
     ):
         for system in item.shown if item.original_id in units else ():
             points = third.value[(third.item == item.id) & (third.system == system)]
-            asked[units[item.original_id], system] = float(points.mean()) if len(points) else None
+            asked.setdefault((units[item.original_id], system), []).extend(points.tolist())
     found = []
     for spread in largest_spread(outputs.scores[rows], len(rows)):
         row = rows[spread.output]
         cell = int(outputs.unit[row]), int(outputs.system[row])
-        found.append(Dispute(*cell, spread, cell in asked, asked.get(cell)))
+        points = asked.get(cell, [])
+        found.append(Dispute(*cell, spread, cell in asked, float(np.mean(points)) if points else None))
     return found
 
 
