@@ -149,7 +149,7 @@ def test_costs_need_not_be_tenths(
         assert values(database, kind) == values(database, "wmt")
 
 
-@pytest.mark.parametrize("score", [-5.0, True, "5", float("nan"), 10**400])
+@pytest.mark.parametrize("score", [-5.0, True, "5", float("nan"), 10**400, 1e308])
 def test_what_no_error_can_cost(database: Database, tmp_path: Path, score: Any) -> None:
     path = mt_metrics_eval(tmp_path, error("other", "minor", 1), error("other", "minor", score))
     with pytest.raises(

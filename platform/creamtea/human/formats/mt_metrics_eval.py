@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -74,6 +73,7 @@ from creamtea.wording import counted, file_name, option
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
 REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's name
 MAX_FILE_NAME = 255  # bytes
+MAX_COST = 1000  # of an error: all of an output cost no more
 Means = dict[tuple[int, str], Fraction]  # (line, system) → score
 
 
@@ -544,9 +544,9 @@ def _span(
     `score`: what the error costs. InputError for a cost that no error can have.
     """
     number = isinstance(score, int | float) and not isinstance(score, bool)
-    if score is not None and not (number and 0 <= score <= sys.float_info.max):
+    if score is not None and not (number and 0 <= score <= MAX_COST):
         raise InputError(
-            f"{at}: score of an error: found {str(score)[:60]}; allowed: what it costs, 0 or more"
+            f"{at}: score of an error: found {str(score)[:60]}; allowed: what it costs, 0 to {MAX_COST:,}"
         )
     if not isinstance(is_source_error, bool):
         raise TypeError

@@ -13,7 +13,6 @@ contradictions between columns or rows are found. What this cannot show is check
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -589,8 +588,11 @@ def _decimals(ratings: Sequence[GivenRating]) -> int | None:
     for rating in ratings:
         for span in _spans_of(rating):
             cost = span.get("cost") if isinstance(span, dict) else None
-            if isinstance(cost, float | int) and math.isfinite(cost):
-                fraction = exact(repr(cost))
+            if type(cost) in (int, float):
+                try:
+                    fraction = exact(repr(cost))
+                except ValueError:  # refused with its place when the rating is scored
+                    continue
                 while needed < MAX_DECIMALS and (fraction * 10**needed).denominator != 1:
                     needed += 1
     return needed if needed > 1 else None
