@@ -76,6 +76,11 @@ ONE = "\n1 mistake in study.yaml"
 NOTHING: Change = lambda: None  # noqa: E731
 # what is wrong: (arguments, how it comes about, the message after "creamtea: ", with {place} for the folder)
 CASES: dict[str, tuple[list[str], Change, str]] = {
+    "a campaign of options that lacks one": (
+        ["campaign", "create", "first", "--study", "demo"],
+        NOTHING,
+        "the options: test_set: required key is missing\n1 mistake in the options",
+    ),
     "unknown key": (
         RUN,
         edit("vocabulary: 60", "vocabulary: 60, seed: 1"),

@@ -19,7 +19,7 @@ from creamtea.cli.workplace import (
     opened_database,
 )
 from creamtea.document.document import YamlDocument, read_document
-from creamtea.document.mistakes import StudyErrors
+from creamtea.document.mistakes import Place, StudyErrors
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import (
@@ -210,7 +210,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
     """Load the campaign of a file, those of a study's file, or the campaign of options alone."""
     path = Path(campaign)
     if path.suffix not in (".yaml", ".yml", ".json"):
-        document = YamlDocument("the options", {"name": campaign})
+        document = YamlDocument("the options", {"name": campaign}, {(): Place(0, "the options")})
         return [check_campaign(document, Folder(Path()), [*short, *overrides])]
     if not isinstance(read_document(path, kind="a campaign (.yaml)").data.get("systems"), dict):
         return [load_campaign(path, [*short, *overrides])]
