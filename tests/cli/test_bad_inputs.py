@@ -77,7 +77,7 @@ NOTHING: Change = lambda: None  # noqa: E731
 # what is wrong: (arguments, how it comes about, the message after "creamtea: ", with {place} for the folder)
 CASES: dict[str, tuple[list[str], Change, str]] = {
     "a campaign of options that lacks one": (
-        ["campaign", "create", "first", "--study", "demo"],
+        ["campaign", "create", "first", "--study", "demo", "--systems", "a,b"],
         NOTHING,
         "the options: test_set: required key is missing\n1 mistake in the options",
     ),
