@@ -8,6 +8,7 @@ import numpy as np
 from blocks import tables
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import delete, select
+from teatime_study import fill_study
 
 from creamtea.report.model import Cell, Document
 from creamtea.store.database import Database
@@ -50,6 +51,14 @@ def add_segment_scores(database: Database, study: int, items: int = ITEMS) -> No
                 SegmentScore(step_key=key, index=i, value=float(v))
                 for i, v in enumerate(people[:, at] + noise)
             )
+
+
+def add_tasting(database: Database) -> Database:
+    """The tea-time study, its campaign, and segment scores that go with the ratings."""
+    study = fill_study(database)
+    add_campaign(database, study)
+    add_segment_scores(database, study)
+    return database
 
 
 def cells(report: Document, table: str, system: str) -> dict[str, Cell]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import analysis_rows
@@ -148,7 +147,6 @@ def points_of(node: PlannedNode) -> list[dict[str, Any]]:
 
 
 Change = dict[str, Any]  # columns of StepRow, and "metrics" to replace the step's
-Fill = Callable[..., int]
 
 
 def fill_study(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import analysis_rows
 import pytest
 import scipy.stats
 from sqlalchemy import delete
-from teatime_study import row
+from teatime_study import fill_study, row
 
 from creamtea.report.analyses import NOT_COMPARED
 from creamtea.report.build import build_report
@@ -19,7 +18,6 @@ from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyStep
 
-Fill = Callable[..., int]
 KINDS = ("beam_sizes", "search_errors")
 
 
@@ -53,10 +51,10 @@ def of(shown: Table, column: str, name: str) -> Delta:
 
 
 def test_each_setting_is_compared_with_the_baselines_and_each_variant_with_beam_4(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
+    database: Database, with_beams: dict[str, Any]
 ) -> None:
-    fill(filled, spec=with_beams)
-    report = build_report(filled, "teatime")
+    fill_study(database, with_beams)
+    report = build_report(database, "teatime")
     between = table(report, "beam_sizes", "variant-beam-baselines")
     assert between.title == "Differences from softmax"
     assert [row.setting for row in between.rows] == [f"beam {w} against softmax" for w in (1, 4, 32, 128)]
@@ -70,21 +68,17 @@ def test_each_setting_is_compared_with_the_baselines_and_each_variant_with_beam_
     assert of(between, "length_ratio", "scones, beam 32 against softmax").value == pytest.approx(0.5)
 
 
-def test_p_values_of_a_column_are_corrected_together(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
-) -> None:
-    fill(filled, spec=with_beams)
-    over = table(build_report(filled, "teatime"), "beam_sizes", "variant-beam-settings")
+def test_p_values_of_a_column_are_corrected_together(database: Database, with_beams: dict[str, Any]) -> None:
+    fill_study(database, with_beams)
+    over = table(build_report(database, "teatime"), "beam_sizes", "variant-beam-settings")
     tests = [delta.p_values["bootstrap"] for delta in deltas(over, "bleu").values() if delta is not None]
     assert [test.value for test in tests] == [0.2, 0.075, 0.025] * 2
     assert [test.corrected for test in tests] == holm([0.2, 0.075, 0.025] * 2)
 
 
-def test_exact_search_has_no_errors_to_compare(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
-) -> None:
-    fill(filled, spec=with_beams)
-    shown = table(build_report(filled, "teatime"), "search_errors", "variant-search-settings")
+def test_exact_search_has_no_errors_to_compare(database: Database, with_beams: dict[str, Any]) -> None:
+    fill_study(database, with_beams)
+    shown = table(build_report(database, "teatime"), "search_errors", "variant-search-settings")
     errors, bleu = (deltas(shown, column) for column in ("search_errors", "bleu"))
     assert errors["softmax, exact against beam 4"] is None
     assert bleu["softmax, exact against beam 4"] is not None
@@ -96,11 +90,11 @@ def scored(subject: str, system: list[float], baseline: list[float]) -> dict[str
 
 
 def test_intervals_cover_the_seeds_of_both_as_between_systems(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
+    database: Database, with_beams: dict[str, Any]
 ) -> None:
     place = "differences/beam_sizes/scones/softmax"
-    fill(filled, spec=with_beams, changes={place: scored("bleu/128", [32, 32, 32], [29, 30, 31])})
-    shown = table(build_report(filled, "teatime"), "beam_sizes", "variant-beam-baselines")
+    fill_study(database, with_beams, {place: scored("bleu/128", [32, 32, 32], [29, 30, 31])})
+    shown = table(build_report(database, "teatime"), "beam_sizes", "variant-beam-baselines")
     delta = of(shown, "bleu", "scones, beam 128 against softmax")
     seeds = float(scipy.stats.t.ppf(0.975, 2)) / 3**0.5  # of 29, 30 and 31; three equal scores add nothing
     half = (1 + seeds**2) ** 0.5
@@ -110,42 +104,42 @@ def test_intervals_cover_the_seeds_of_both_as_between_systems(
 
 
 def test_over_settings_the_same_models_are_paired_by_seed(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
+    database: Database, with_beams: dict[str, Any]
 ) -> None:
     changes = {"differences/beam_sizes/softmax": scored("bleu/128", [32, 37, 42], [30, 35, 40])}
-    fill(filled, spec=with_beams, changes=changes)
-    shown = table(build_report(filled, "teatime"), "beam_sizes", "variant-beam-settings")
+    fill_study(database, with_beams, changes)
+    shown = table(build_report(database, "teatime"), "beam_sizes", "variant-beam-settings")
     delta = of(shown, "bleu", "softmax, beam 128 against beam 4")
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
     assert delta.significant
 
 
-def test_a_difference_of_two_near_zero_is_not_marked(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
-) -> None:
+def test_a_difference_of_two_near_zero_is_not_marked(database: Database, with_beams: dict[str, Any]) -> None:
     low = {"metrics": [row("bleu", 0.5, width) for width in (1, 4, 32, 128)]}
     changes = {"differences/beam_sizes/softmax": scored("bleu/128", [32, 37, 42], [30, 35, 40])}
-    fill(filled, spec=with_beams, changes=changes | {"beam_sizes/beam_sizes/softmax": low})
-    shown = table(build_report(filled, "teatime"), "beam_sizes", "variant-beam-settings")
+    fill_study(database, with_beams, changes | {"beam_sizes/beam_sizes/softmax": low})
+    shown = table(build_report(database, "teatime"), "beam_sizes", "variant-beam-settings")
     delta = of(shown, "bleu", "softmax, beam 128 against beam 4")
     assert (delta.significant, delta.note) == (False, NO_MARK)
 
 
-def test_a_comparison_that_failed_says_why(filled: Database, fill: Fill, with_beams: dict[str, Any]) -> None:
+def test_a_comparison_that_failed_says_why(database: Database, with_beams: dict[str, Any]) -> None:
     failed = {"state": "failed", "error_kind": "deterministic", "error": "different numbers of segments"}
-    fill(filled, spec=with_beams, changes={"differences/beam_sizes/scones/softmax": failed}, state="failed")
-    shown = table(build_report(filled, "teatime"), "beam_sizes", "variant-beam-baselines")
+    fill_study(
+        database, spec=with_beams, changes={"differences/beam_sizes/scones/softmax": failed}, state="failed"
+    )
+    shown = table(build_report(database, "teatime"), "beam_sizes", "variant-beam-baselines")
     delta = of(shown, "bleu", "scones, beam 4 against softmax")
     assert (delta.state, delta.note) == ("failed", "different numbers of segments")
 
 
 def test_results_of_an_earlier_version_say_that_they_are_not_compared(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
+    database: Database, with_beams: dict[str, Any]
 ) -> None:
-    fill(filled, spec=with_beams)
-    with filled.transaction() as writing:
+    fill_study(database, with_beams)
+    with database.transaction() as writing:
         writing.execute(delete(StudyStep).where(StudyStep.node.startswith("differences/")))
-    report = build_report(filled, "teatime")
+    report = build_report(database, "teatime")
     for kind in KINDS:
         blocks = analysis(report, kind).blocks
         assert not [block for block in blocks if "Differences" in getattr(block, "title", "")]
@@ -153,10 +147,10 @@ def test_results_of_an_earlier_version_say_that_they_are_not_compared(
 
 
 def test_one_variant_alone_has_nothing_to_be_compared_with(
-    filled: Database, fill: Fill, with_beams: dict[str, Any]
+    database: Database, with_beams: dict[str, Any]
 ) -> None:
     alone = {"kind": "depth_limited", "test_set": "test", "lengths": [1, 2], "variants": ["softmax"]}
-    fill(filled, spec=with_beams | {"analyses": {"depth_limited": alone}})
-    blocks = analysis(build_report(filled, "teatime"), "depth_limited").blocks
+    fill_study(database, spec=with_beams | {"analyses": {"depth_limited": alone}})
+    blocks = analysis(build_report(database, "teatime"), "depth_limited").blocks
     assert [block.key for block in blocks if isinstance(block, Table)] == ["variant-length"]
     assert not [block for block in blocks if isinstance(block, Notes)]

@@ -17,13 +17,11 @@ from creamtea.report.cells import correct
 from creamtea.report.model import Delta, Document, Percent, PValue
 from creamtea.store.database import Database
 
-Fill = Callable[..., int]
 
-
-def test_latency_is_a_percentage_of_each_baseline(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+def test_latency_is_a_percentage_of_each_baseline(database: Database, spec: dict[str, Any]) -> None:
     spec["latency"]["baselines"] = ["softmax-greedy", "softmax-lexicon"]
-    fill(filled, spec=spec)
-    report = build_report(filled, "teatime")
+    fill_study(database, spec)
+    report = build_report(database, "teatime")
     nvs = rows_of(report)["softmax-nvs"].cells["latency_p50"]  # 10 ms; the baselines 30 and 20 ms
     assert nvs.percents["softmax-lexicon"] == Percent(50.0, 48.0, 53.0)
     assert text.percents(nvs) == ["33 % [31, 36]", "50 % [48, 53]"]
@@ -36,15 +34,15 @@ def test_latency_is_a_percentage_of_each_baseline(filled: Database, fill: Fill, 
     assert drawn.rows[2]["percent1"] == "50 % [48, 53]"
 
 
-def test_a_baseline_without_a_time_is_left_out(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+def test_a_baseline_without_a_time_is_left_out(database: Database, spec: dict[str, Any]) -> None:
     spec["latency"]["baselines"] = ["scones-greedy", "softmax-greedy"]
-    fill(filled, spec=spec)  # scones-greedy is not timed
-    nvs = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["latency_p50"]
+    fill_study(database, spec)  # scones-greedy is not timed
+    nvs = rows_of(build_report(database, "teatime"))["softmax-nvs"].cells["latency_p50"]
     assert list(nvs.percents) == ["softmax-greedy"]
 
 
 def test_percentages_that_an_earlier_version_measured_have_no_interval(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     spec["latency"]["baselines"] = ["softmax-greedy", "softmax-lexicon"]
     old = [
@@ -52,25 +50,23 @@ def test_percentages_that_an_earlier_version_measured_have_no_interval(
         for percent in (50, 90, 99)
         for position in range(3)
     ]
-    fill(filled, spec=spec, changes={"latency": {"metrics": old}})
-    nvs = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["latency_p90"]
+    fill_study(database, spec, {"latency": {"metrics": old}})
+    nvs = rows_of(build_report(database, "teatime"))["softmax-nvs"].cells["latency_p90"]
     assert text.percents(nvs) == ["33 %", "50 %"]
 
 
-def test_the_time_of_captures_is_said(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+def test_the_time_of_captures_is_said(database: Database, spec: dict[str, Any]) -> None:
     """Each system's is in the detail of its rows."""
     rows = [
         {**row, "detail": {**row["detail"], "sentences": 20, "capture_seconds": 0.75}}
         for row in latency_rows("latency_p50", [30.0, 20.0, 10.0])
     ]
-    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
-    note = notes(build_report(filled, "teatime"), "reading/notes")[1]
+    fill_study(database, spec, {"latency": {"metrics": rows}})
+    note = notes(build_report(database, "teatime"), "reading/notes")[1]
     assert "; capturing CUDA graphs took 2.2 s, which are not counted." in note
 
 
-def test_batches_have_a_speed_which_the_figure_shows(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
+def test_batches_have_a_speed_which_the_figure_shows(database: Database, spec: dict[str, Any]) -> None:
     spec["latency"]["batch_size"] = 4
     speeds = [10.64, 5.0, 2.76]  # sentences per second
     rows = [
@@ -78,8 +74,8 @@ def test_batches_have_a_speed_which_the_figure_shows(
         for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "latency_mean_p90")
         for row in latency_rows(name, [30.0, 20.0, 10.0])
     ] + latency_rows("sentences_per_second", speeds)
-    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
-    report = build_report(filled, "teatime")
+    fill_study(database, spec, {"latency": {"metrics": rows}})
+    report = build_report(database, "teatime")
     titles = {column.key: column for column in report.table("systems/test/systems").columns}
     assert titles["latency_p90"].note == "p90 of a batch of 4 sentences"
     assert titles["sentences_per_second"].better == "higher"
@@ -105,7 +101,7 @@ def test_batches_have_a_speed_which_the_figure_shows(
 
 
 def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     spec["latency"] |= {"sentences": 128, "batch_size": 64, "repetitions": 5}
     measured = {"sentences": 30, "batch_size": 64, "repetitions": 3, "threads": 2}
@@ -114,8 +110,8 @@ def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
         for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "sentences_per_second")
         for row in latency_rows(name, [30.0, 20.0, 10.0])
     ]
-    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
-    report = build_report(filled, "teatime")
+    fill_study(database, spec, {"latency": {"metrics": rows}})
+    report = build_report(database, "teatime")
     note = notes(report, "reading/notes")[1]
     assert "per batch of 30 sentences, 2 threads, 30 sentences of test × 3 repetitions" in note
     columns = {column.key: column for column in report.table("systems/test/systems").columns}
@@ -129,7 +125,7 @@ def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
 
 
 def test_intervals_of_means_of_two_repetitions_stay_above_zero(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     wide = {"low": -11.0, "high": 392.0}
     rows = [
@@ -139,16 +135,16 @@ def test_intervals_of_means_of_two_repetitions_stay_above_zero(
     ]
     for row in rows:
         row["detail"]["percent_of"] = [{"value": 190.5, **wide} for _ in range(3)]
-    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
-    cells = build_report(filled, "teatime").table("latency").rows[2].cells
+    fill_study(database, spec, {"latency": {"metrics": rows}})
+    cells = build_report(database, "teatime").table("latency").rows[2].cells
     for key in ("latency_mean", "sentences_per_second"):
         assert cells[key].low == pytest.approx(10 * exp(-4))
         assert cells[key].percents["softmax-greedy"].low == pytest.approx(190.5 * exp(-201.5 / 190.5))
 
 
-def test_a_step_of_an_earlier_version_has_no_table_of_means(filled: Database, fill: Fill) -> None:
-    fill(filled)
-    report = build_report(filled, "teatime")
+def test_a_step_of_an_earlier_version_has_no_table_of_means(database: Database) -> None:
+    fill_study(database)
+    report = build_report(database, "teatime")
     assert not [path for path, _ in report.walk() if path.endswith("/latency")]
 
 
@@ -188,13 +184,11 @@ def test_differences_are_from_the_systems_own_baseline(own: Document) -> None:
     )
 
 
-def test_a_baseline_may_itself_be_compared_with_another(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
+def test_a_baseline_may_itself_be_compared_with_another(database: Database, spec: dict[str, Any]) -> None:
     spec["systems"]["softmax-nvs"]["baseline"] = "softmax-lexicon"
     spec["systems"]["scones-greedy"]["baseline"] = "softmax-nvs"
-    fill(filled, spec=spec)
-    rows = rows_of(build_report(filled, "teatime"))
+    fill_study(database, spec)
+    rows = rows_of(build_report(database, "teatime"))
     assert {name: row.against for name, row in rows.items()} == {
         "softmax-greedy": "",
         "softmax-lexicon": "softmax-greedy",
@@ -205,11 +199,11 @@ def test_a_baseline_may_itself_be_compared_with_another(
 
 
 def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     spec["systems"]["scones-greedy"]["more_baselines"] = ["softmax-nvs", "softmax-lexicon"]
-    fill(filled, spec=spec)
-    report = build_report(filled, "teatime")
+    fill_study(database, spec)
+    report = build_report(database, "teatime")
     table = report.table("systems/test/further")
     assert [(row.name, row.setting, row.against) for row in table.rows] == [
         ("scones-greedy", "against softmax-nvs", "softmax-nvs"),
@@ -226,20 +220,18 @@ def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
     assert "or from what the row names" in notes(report, "reading/notes")[0]
 
 
-def test_of_a_further_comparison_the_seeds_are_known(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
+def test_of_a_further_comparison_the_seeds_are_known(database: Database, spec: dict[str, Any]) -> None:
     beam = {"variant": "scones", "search": {"kind": "beam"}, "more_baselines": ["scones-greedy"]}
     spec["systems"]["softmax-lexicon"] = beam
-    fill(filled, spec=spec)
-    delta = build_report(filled, "teatime").table("further").rows[0].cells["bleu"].delta
+    fill_study(database, spec)
+    delta = build_report(database, "teatime").table("further").rows[0].cells["bleu"].delta
     assert delta is not None  # the scores of both differ by the same with each seed
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((-2.0, 0.0))
 
 
-def test_without_more_baselines_there_is_no_such_table(filled: Database, fill: Fill) -> None:
-    fill(filled)
-    report = build_report(filled, "teatime")
+def test_without_more_baselines_there_is_no_such_table(database: Database) -> None:
+    fill_study(database)
+    report = build_report(database, "teatime")
     assert not [path for path, _ in report.walk() if path.endswith("/further")]
 
 
@@ -271,7 +263,7 @@ def test_comparisons_of_an_earlier_version_are_marked_by_the_bootstrap() -> None
 
 
 def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     def metric(name: str, value: float, **detail: int) -> dict[str, Any]:
         return {"name": name, "subject": "idiom", "value": value, "detail": detail}
@@ -280,12 +272,12 @@ def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(
         found = [metric("recall", 0.75, idioms=distinct), metric("recall_macro", 0.5, idioms=distinct)]
         return {"recall/": {"metrics": found}}
 
-    fill(filled, spec=spec, changes=macro(2))  # the test set has two
-    assert "recall_macro" not in rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells
+    fill_study(database, spec, macro(2))  # the test set has two
+    assert "recall_macro" not in rows_of(build_report(database, "teatime"))["softmax-nvs"].cells
     spec["recall"] = {"k": [1]}
     spec["test_sets"]["test"]["seed"] = 9
-    fill(filled, spec=spec, changes=macro(1))
-    report = build_report(filled, "teatime")
+    fill_study(database, spec, macro(1))
+    report = build_report(database, "teatime")
     rows = rows_of(report)
     assert rows["softmax-nvs"].cells["recall_macro"].value == 0.5
     assert rows["softmax-greedy"].cells["recall_macro"].value == 1.0

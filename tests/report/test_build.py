@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 from blocks import cells, entries, facts, figures, notes, rows_of, systems
+from sqlalchemy import select
+from teatime_study import fill_study
 
 from creamtea.errors import InputError
+from creamtea.orders.submission import UnreadableStudy
 from creamtea.report.build import build_report
+from creamtea.report.cells import step_title
 from creamtea.report.export import to_values
 from creamtea.report.model import Document, PValue
 from creamtea.report.text import STATE_WORDS
 from creamtea.store.database import Database
-from creamtea.store.tables import StudyRow
+from creamtea.store.queries import study_nodes
+from creamtea.store.tables import StepRow, StudyRow
 
-Fill = Callable[..., int]
 UNAVAILABLE = {"state": "failed", "error_kind": "unavailable", "error": "COMET: no model; fetch it once"}
 FAILED = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN at update 12"}
 
@@ -127,12 +131,12 @@ def test_corpora_training_and_provenance(complete: Document) -> None:
 
 
 def test_trainings_show_the_score_by_which_their_model_is_selected(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     spec["variants"]["scones"]["training"] = {"select_by": "levenshtein"}
     distance = {"name": "dev_levenshtein", "subject": "", "value": 0.07, "detail": {}}
-    fill(filled, spec, {"train/scones/": {"metrics": [distance]}})
-    table = build_report(filled, "teatime").table("trainings")
+    fill_study(database, spec, {"train/scones/": {"metrics": [distance]}})
+    table = build_report(database, "teatime").table("trainings")
     assert [column.title for column in table.columns[:4]] == [
         *("updates", "dev loss", "dev BLEU", "dev Levenshtein distance")
     ]
@@ -142,18 +146,18 @@ def test_trainings_show_the_score_by_which_their_model_is_selected(
     assert scones["dev_bleu"].note == "scones is selected by levenshtein"
 
 
-def test_plug_ins_that_steps_ran_with_are_in_the_provenance(filled: Database, fill: Fill) -> None:
+def test_plug_ins_that_steps_ran_with_are_in_the_provenance(database: Database) -> None:
     corpus = {"facts": {"plugins": {"creamtea-lab": "1.0"}}}
     train = {"facts": {"plugins": {"creamtea-lab": "1.0", "another": "2.1"}}}
-    fill(filled, changes={"corpus/": corpus, "train/scones/1": train})
-    known = facts(build_report(filled, "teatime"), "versions")
+    fill_study(database, changes={"corpus/": corpus, "train/scones/1": train})
+    known = facts(build_report(database, "teatime"), "versions")
     assert known["plug-ins"] == ("another 2.1", "creamtea-lab 1.0")
 
 
-def test_trainings_whose_weights_a_resume_may_change_are_named(filled: Database, fill: Fill) -> None:
+def test_trainings_whose_weights_a_resume_may_change_are_named(database: Database) -> None:
     gpu = {"device": "H200", "threads": 2, "deterministic": False}
-    fill(filled, changes={"train/softmax": {"facts": gpu}})
-    hardware = facts(build_report(filled, "teatime"), "versions")["hardware"]
+    fill_study(database, changes={"train/softmax": {"facts": gpu}})
+    hardware = facts(build_report(database, "teatime"), "versions")["hardware"]
     assert hardware[:2] == ("training: H200, 2 threads, not deterministic", "training: cpu, 2 threads")
 
 
@@ -168,7 +172,7 @@ def test_curves_of_training_and_recall(complete: Document) -> None:
 
 
 def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     plain = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
     spec["corpora"]["idioms"] = spec["corpora"]["toy"] | {"seed": 7}
@@ -183,8 +187,8 @@ def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
     changes = {
         f"{kind}/{s}": empty for kind in ("score", "recall", "compare") for s in ("softmax-words", "adapted")
     }
-    fill(filled, spec=spec, changes=changes)
-    rows = figures(build_report(filled, "teatime"))["figures/test/recall/sentence"].rows
+    fill_study(database, spec, changes)
+    rows = figures(build_report(database, "teatime"))["figures/test/recall/sentence"].rows
     groups = dict.fromkeys(row["selection"] for row in rows if row["selection"])
     assert list(groups) == [
         "lexicon, toy/bpe",
@@ -222,9 +226,9 @@ def test_json_has_everything_and_comes_back_equal(complete: Document) -> None:
         {"score": UNAVAILABLE, "decode/scones": FAILED, "latency": {"state": "pending"}},
     ],
 )
-def test_no_cell_is_empty_without_saying_why(changes: dict[str, Any], filled: Database, fill: Fill) -> None:
-    fill(filled, changes=changes, state="failed")
-    for cell in cells(build_report(filled, "teatime")):
+def test_no_cell_is_empty_without_saying_why(changes: dict[str, Any], database: Database) -> None:
+    fill_study(database, changes=changes, state="failed")
+    for cell in cells(build_report(database, "teatime")):
         assert cell.state in ("ok", "partial", *STATE_WORDS)
         assert (cell.value is not None) == (cell.state in ("ok", "partial"))
         assert cell.note or cell.state == "ok"
@@ -232,13 +236,15 @@ def test_no_cell_is_empty_without_saying_why(changes: dict[str, Any], filled: Da
             assert cell.delta.note or cell.delta.value is not None
 
 
-def test_an_unavailable_metric_says_why_and_leaves_the_others(filled: Database, fill: Fill) -> None:
+def test_an_unavailable_metric_says_why_and_leaves_the_others(database: Database) -> None:
     places = [
         f"score/{system}/{seed}/test/comet" for system, seed in (("softmax-nvs", 1), ("scones-greedy", 2))
     ]
     blocked = {**UNAVAILABLE, "error": "did not run, because score/softmax-nvs/1/test/comet is unavailable"}
-    fill(filled, changes={**dict.fromkeys(places, UNAVAILABLE), "compare/softmax-nvs/test/comet": blocked})
-    report = build_report(filled, "teatime")
+    fill_study(
+        database, changes={**dict.fromkeys(places, UNAVAILABLE), "compare/softmax-nvs/test/comet": blocked}
+    )
+    report = build_report(database, "teatime")
     rows = rows_of(report)
     cell = rows["softmax-nvs"].cells["comet"]
     assert (cell.state, cell.value, cell.note) == ("unavailable", None, UNAVAILABLE["error"])
@@ -255,23 +261,23 @@ def test_an_unavailable_metric_says_why_and_leaves_the_others(filled: Database, 
     ]
 
 
-def test_the_gravest_state_and_every_reason_of_several_seeds(filled: Database, fill: Fill) -> None:
+def test_the_gravest_state_and_every_reason_of_several_seeds(database: Database) -> None:
     changes = {
         "decode/scones-greedy/1": {"state": "pending"},
         "decode/scones-greedy/2": FAILED,
         "decode/scones-greedy/3": FAILED,
     }
-    fill(filled, changes=changes, state="failed")
-    cell = rows_of(build_report(filled, "teatime"))["scones-greedy"].cells["empty"]
+    fill_study(database, changes=changes, state="failed")
+    cell = rows_of(build_report(database, "teatime"))["scones-greedy"].cells["empty"]
     assert cell.state == "failed"
     waits = "not run yet (decode: scones-greedy, seed 1, test)"
     assert cell.note == f"seed 1: {waits}; seeds 2, 3: {FAILED['error']}"
 
 
-def test_a_comparison_that_is_missing_counts_in_the_correction(filled: Database, fill: Fill) -> None:
+def test_a_comparison_that_is_missing_counts_in_the_correction(database: Database) -> None:
     """Or a mark would go away once it is made."""
-    fill(filled, changes={"compare/scones-greedy/test/bleu": FAILED}, state="failed")
-    rows = rows_of(build_report(filled, "teatime"))
+    fill_study(database, changes={"compare/scones-greedy/test/bleu": FAILED}, state="failed")
+    rows = rows_of(build_report(database, "teatime"))
     nvs, scones = (rows[name].cells["bleu"].delta for name in ("softmax-nvs", "scones-greedy"))
     assert nvs is not None
     assert nvs.p_values["bootstrap"].corrected == 0.03  # of three comparisons
@@ -279,10 +285,10 @@ def test_a_comparison_that_is_missing_counts_in_the_correction(filled: Database,
     assert (scones.state, scones.note, scones.value) == ("failed", FAILED["error"], None)
 
 
-def test_failures_name_causes_before_what_they_brought_down(filled: Database, fill: Fill) -> None:
+def test_failures_name_causes_before_what_they_brought_down(database: Database) -> None:
     upstream = {"state": "failed", "error_kind": "upstream", "error": "did not run, because train/… failed"}
-    fill(filled, changes={"decode/softmax-greedy": upstream, "train/softmax": FAILED}, state="failed")
-    failures = entries(build_report(filled, "teatime"), "failures")
+    fill_study(database, changes={"decode/softmax-greedy": upstream, "train/softmax": FAILED}, state="failed")
+    failures = entries(build_report(database, "teatime"), "failures")
     assert [(failure.name, failure.passages[-1].text) for failure in failures] == [
         ("train: failed", "train: softmax, seed 1"),
         ("decode: not run: an earlier step failed", "decode: softmax-greedy, seed 1, test"),
@@ -291,68 +297,93 @@ def test_failures_name_causes_before_what_they_brought_down(filled: Database, fi
 
 
 def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     spec["metrics"] = [{"kind": "chrf"}]
     del spec["latency"]
     none = [
         {"name": n, "subject": "", "value": v, "detail": {}} for n, v in (("segments", 400), ("idioms", 0))
     ]
-    fill(filled, spec=spec, changes={"test_set": {"metrics": none}})
-    report = build_report(filled, "teatime")
+    fill_study(database, spec, {"test_set": {"metrics": none}})
+    report = build_report(database, "teatime")
     keys = [column.key for column in systems(report).columns]
     assert keys == ["chrf", "recall_sentence", "selected_size", "empty"]
     assert notes(report, "reading/notes")[1] == "The study measures no latency."
 
 
-def test_outcomes_that_as_many_steps_have_stand_by_their_names(filled: Database, fill: Fill) -> None:
+def test_outcomes_that_as_many_steps_have_stand_by_their_names(database: Database) -> None:
     changes = {
         "decode/softmax-greedy": FAILED,
         "decode/softmax-lexicon": UNAVAILABLE,
         "decode/softmax-nvs": {"state": "failed", "error_kind": "upstream"},
         "train/softmax": {"state": "cancelled"},
     }
-    fill(filled, changes=changes)
-    (steps,) = (fact.value for fact in build_report(filled, "teatime").facts if fact.label == "steps")
+    fill_study(database, changes=changes)
+    (steps,) = (fact.value for fact in build_report(database, "teatime").facts if fact.label == "steps")
     assert steps == "42 succeeded, 1 cancelled, 1 failed, 1 not run, 1 unavailable"
 
 
-def test_the_newest_study_of_a_name_or_the_one_with_the_number(filled: Database, fill: Fill) -> None:
-    first = fill(filled)
-    second = fill(filled, state="running", code_version="0.2")
-    assert build_report(filled, "teatime").number == second
-    assert facts(build_report(filled, first), "versions")["code version"] == "0.1"
-
-
-@pytest.mark.parametrize(
-    ("study", "message"),
-    [
-        ("coffee", "no study 'coffee'; known studies: teatime"),
-        (99, "no study with number 99; known studies: teatime"),
-    ],
-)
-def test_an_unknown_study_names_the_known(
-    study: str | int, message: str, filled: Database, fill: Fill
-) -> None:
-    fill(filled)
-    with pytest.raises(InputError) as caught:
-        build_report(filled, study)
-    assert str(caught.value) == message
-
-
-def test_an_empty_database_says_what_to_do(filled: Database) -> None:
+def test_an_empty_database_says_what_to_do(database: Database) -> None:
     with pytest.raises(
         InputError, match=r"the database has no study yet; `creamtea run STUDY\.yaml` makes one"
     ):
-        build_report(filled, "demo")
+        build_report(database, "demo")
 
 
-def test_a_study_of_another_version_is_named(filled: Database, fill: Fill) -> None:
-    number = fill(filled)
-    with filled.transaction() as session:
-        study = session.get_one(StudyRow, number)
-        study.spec = {**study.spec, "teapot": 1}
-    with pytest.raises(
-        InputError, match=r"number 1\) was planned by creamtea 0\.1, .* \(teapot: Extra inputs"
-    ):
-        build_report(filled, number)
+@pytest.fixture
+def titles(database: Database, spec: dict[str, Any]) -> dict[str, str]:
+    spec["systems"]["scones-greedy"]["more_baselines"] = ["softmax-nvs"]
+    study = fill_study(database, spec)
+    with database.session() as session:
+        return {node.name: step_title(node) for node in study_nodes(session, study)}
+
+
+@pytest.mark.parametrize(
+    ("node", "title"),
+    [
+        ("train/scones/2", "train: scones, seed 2"),
+        ("score/softmax-nvs/1/test/bleu", "score: softmax-nvs, seed 1, test, bleu"),
+        ("compare/scones-greedy/test/bleu", "compare: scones-greedy, against softmax-greedy, test, bleu"),
+        (
+            "compare/scones-greedy/test/bleu/softmax-nvs",
+            "compare: scones-greedy, against softmax-nvs, test, bleu",
+        ),
+    ],
+)
+def test_words_of_a_step(titles: dict[str, str], node: str, title: str) -> None:
+    assert titles[node] == title
+
+
+def test_no_two_steps_have_the_same_words(titles: dict[str, str]) -> None:
+    assert len(set(titles.values())) == len(titles)
+
+
+def message(database: Database, plugins: dict[str, str]) -> str:
+    """Of the error, for a study with a search that nobody knows, planned with these plug-ins."""
+    with database.transaction() as session:
+        (row,) = session.scalars(select(StudyRow))
+        system = {**row.spec["systems"]["scones-greedy"], "search": {"kind": "steeped"}}
+        row.spec = {**row.spec, "systems": {**row.spec["systems"], "scones-greedy": system}}
+        for step in session.scalars(select(StepRow).where(StepRow.kind == "decode")):
+            step.resources = {**step.resources, "plugins": plugins}
+    with pytest.raises(UnreadableStudy) as error:
+        build_report(database, "teatime")
+    return str(error.value)
+
+
+def test_a_plug_in_that_is_not_installed_here_is_named(database: Database) -> None:
+    fill_study(database)
+    said = message(database, {"tea-searches": "1.2"})
+    assert said.startswith("study 'teatime' (number 1) was planned with the plug-in tea-searches 1.2")
+    assert "it is not installed here" in said
+
+
+def test_another_version_of_the_plug_in_is_named(database: Database) -> None:
+    fill_study(database)
+    assert f"version {version('numpy')} is installed here" in message(database, {"numpy": "0.1"})
+
+
+def test_a_study_of_another_version_is_to_be_run_again(database: Database) -> None:
+    fill_study(database)
+    for plugins in ({}, {"numpy": version("numpy")}):
+        assert "planned by creamtea 0.1" in message(database, plugins)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from human_rows import add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
+from teatime_study import fill_study
 from typer.testing import CliRunner
 
 from creamtea.cli.campaign import commands
@@ -16,17 +17,15 @@ from creamtea.errors import InputError
 from creamtea.report.terminal import WIDTH
 from creamtea.store.database import Database
 
-Fill = Callable[..., int]
-
 
 @pytest.fixture
-def run(filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    study = fill(filled)
-    add_campaign(filled, study, items=30)
-    add_segment_scores(filled, study, items=30)
+def run(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    study = fill_study(database)
+    add_campaign(database, study, items=30)
+    add_segment_scores(database, study, items=30)
     items = [{"steps": {"anna": [i, i + 3]}, "outputs": ["[bold]x", "*y*"]} for i in range(9)]
-    rated_campaign(filled, items, name="[red]old[/red]", systems=["[b]A[/b]", "B"], raters=["anna"])
-    monkeypatch.setenv("CREAMTEA_DATABASE_URL", filled.url.render_as_string(hide_password=False))
+    rated_campaign(database, items, name="[red]old[/red]", systems=["[b]A[/b]", "B"], raters=["anna"])
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", database.url.render_as_string(hide_password=False))
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def invoke(*arguments: str) -> str:

@@ -1,14 +1,15 @@
-"""The configuration in the report: variants in words, what differs from another run, and the YAML as run."""
+"""The configuration: systems and variants in words, changes since another run, the YAML as run."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
-from teatime_study import SPEC, Fill
+from teatime_study import SPEC, fill_study
 
 from creamtea.report.build import build_report, report_of
-from creamtea.report.configuration import spec_table
+from creamtea.report.configuration import describe_system, spec_table
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Notes, Texts
@@ -22,9 +23,9 @@ def changes(report: Document) -> dict[str, dict[str, str]]:
     return {row.name: {key: cell.words for key, cell in row.cells.items()} for row in table.rows}
 
 
-def test_the_report_says_what_each_variant_is_and_has_the_yaml(filled: Database, fill: Fill) -> None:
-    fill(filled)
-    report = build_report(filled, "teatime")
+def test_the_report_says_what_each_variant_is_and_has_the_yaml(database: Database) -> None:
+    fill_study(database)
+    report = build_report(database, "teatime")
     section = report.section("configuration")
     variants, text = section.blocks
     assert section.folded
@@ -50,24 +51,22 @@ def test_the_report_says_what_each_variant_is_and_has_the_yaml(filled: Database,
         assert {"test_sets:", "lines: 4"} <= {line.strip() for line in shown.splitlines()}
 
 
-def test_a_later_run_of_the_same_name_says_what_changed(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
-    first = fill(filled)
-    assert not changed(build_report(filled, "teatime"))
+def test_a_later_run_of_the_same_name_says_what_changed(database: Database, spec: dict[str, Any]) -> None:
+    first = fill_study(database)
+    assert not changed(build_report(database, "teatime"))
     spec["variants"]["scones"]["training"] = {"warmup": 7}
     spec["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
     spec["description"] = "another"  # changes no result
-    fill(filled, spec)
-    report = build_report(filled, "teatime")
+    fill_study(database, spec)
+    report = build_report(database, "teatime")
     found = changes(report)
     assert found["variants.scones.training.warmup"] == {f"number {first}": "400", "this run": "7"}
     assert all(path.startswith(("variants.scones", "systems.softmax-greedy")) for path in found)
-    fill(filled, spec)
-    (_, notes, _) = build_report(filled, "teatime").section("configuration").blocks
+    fill_study(database, spec)
+    (_, notes, _) = build_report(database, "teatime").section("configuration").blocks
     assert isinstance(notes, Notes)
     assert "is that of the earlier run" in notes.paragraphs[0]
-    with filled.session() as session:  # a bundle has no other submissions
+    with database.session() as session:  # a bundle has no other submissions
         assert not changed(report_of(session, find_study(session, "teatime"), alone=True))
 
 
@@ -90,3 +89,75 @@ def test_settings_in_which_studies_differ_are_found_at_any_depth() -> None:
         "only": ['{"deep": null}', "–", "–"],
     }
     assert spec_table({"a": {"name": "a"}, "b": {"name": "b"}}, "") is None
+
+
+@pytest.mark.parametrize(
+    ("variant", "system", "words"),
+    [
+        ({}, {}, "softmax, greedy"),
+        ({"objective": {"kind": "softmax", "label_smoothing": 0.1}}, {}, "softmax ε=0.1, greedy"),
+        (
+            {"objective": {"kind": "softmax", "label_smoothing": 0.1, "smoothing": "unigram"}},
+            {},
+            "softmax ε=0.1 unigram, greedy",
+        ),
+        ({"objective": {"kind": "softmax", "smoothing": "unigram"}}, {}, "softmax, greedy"),
+        (
+            {"objective": {"kind": "scones", "alpha": 0.2, "label_smoothing": 0.1}},
+            {},
+            "SCONES α=0.2 λ=0.1, greedy",
+        ),
+        ({"objective": {"kind": "entmax", "alpha": 1.25}}, {}, "1.25-entmax, greedy"),
+        (
+            {"objective": {"kind": "entmax", "label_smoothing": 0.01, "smoothing": "unigram"}},
+            {},
+            "1.5-entmax ε=0.01 unigram, greedy",
+        ),
+        ({"architecture": {"preset": "base"}}, {}, "softmax, base, greedy"),
+        ({"architecture": {"preset": "deep", "dropout": 0.3}}, {}, "softmax, deep (20+2 SSRU), greedy"),
+        ({"architecture": {"kind": "ssru", "width": 256}}, {}, "softmax, 3+3 SSRU, width 256, greedy"),
+        ({"start_from": "root"}, {}, "softmax, adapted from root, greedy"),
+        ({"nvs": {}}, {"selection": {"kind": "nvs"}}, "softmax, NVS λ=0.9, greedy"),
+        (
+            {"nvs": {}},
+            {"selection": {"kind": "nvs", "threshold": 0.99, "context": "word"}},
+            "softmax, NVS λ=0.99 word by word, greedy",
+        ),
+        ({}, {"selection": {"kind": "lexicon", "k": 20}}, "softmax, lexicon k=20, greedy"),
+        (
+            {},
+            {"search": {"kind": "beam", "width": 5}, "precision": "int8"},
+            "softmax, beam 5 / length^1, int8",
+        ),
+        (
+            {},
+            {"search": {"kind": "beam", "length_normalization": 0.6}, "precision": "fp16"},
+            "softmax, beam 4 / length^0.6, fp16",
+        ),
+        ({}, {"search": {"kind": "exact"}}, "softmax, exact"),
+        ({}, {"search": {"kind": "exact", "depth": 3}}, "softmax, exact up to 3 subwords"),
+        ({}, {"search": {"kind": "sample", "top_k": 10}}, "softmax, sample top-10"),
+        (
+            {},
+            {"search": {"kind": "mbr", "samples": 16, "utility": "bleu", "temperature": 0.5}},
+            "softmax, MBR of 16 samples T=0.5 by BLEU",
+        ),
+    ],
+)
+def test_systems_in_words(
+    variant: dict[str, Any], system: dict[str, Any], words: str, spec: dict[str, Any]
+) -> None:
+    plain = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
+    spec |= {
+        "variants": {"root": plain, "one": {**plain, **variant}},
+        "systems": {"one": {"variant": "one", **system}},
+        "baseline": "one",
+        "latency": None,
+    }
+    assert describe_system(Study.model_validate(spec), "one") == words
+
+
+def test_an_architecture_that_all_variants_have_is_not_repeated(spec: dict[str, Any]) -> None:
+    for variant in spec["variants"].values():
+        variant["architecture"] = {"preset": "base"}
+    assert describe_system(Study.model_validate(spec), "softmax-greedy") == "softmax, greedy"

@@ -7,13 +7,13 @@ import errno
 import io
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from blocks import figures, systems, tables
 from human_rows import add_campaign
+from teatime_study import fill_study
 
 from creamtea.contract.step import Column
 from creamtea.errors import InputError
@@ -25,7 +25,6 @@ from creamtea.report.model import Cell, Delta, Document, Figure, PValue, Row, Ta
 from creamtea.report.tables import RECALL_IDIOM, RECALL_WORDS
 from creamtea.store.database import Database
 
-Fill = Callable[..., int]
 HOSTILE = 'a & b_c 100% $x$ #1 {\\input{/etc/passwd}} ~^ <i> "q" [x] *'
 BLEU = Column("bleu", "BLEU", 1, "higher")
 
@@ -197,11 +196,11 @@ def test_folders_that_cannot_be_written_are_one_message(report: Document, tmp_pa
         export(report, tmp_path / "file" / "inside")
 
 
-def test_file_names_are_safe_and_differ(filled: Database, fill: Fill, tmp_path: Path) -> None:
-    study = fill(filled)
+def test_file_names_are_safe_and_differ(database: Database, tmp_path: Path) -> None:
+    study = fill_study(database)
     for name in ("../../etc", "a b", "A-B", "é" * 100 + "/x", "é" * 100 + "/y"):
-        add_campaign(filled, study, items=3, name=name)
-    report = build_report(filled, "teatime", complete=False)
+        add_campaign(database, study, items=3, name=name)
+    report = build_report(database, "teatime", complete=False)
     folder = tmp_path / "out"
     written = export(report, folder, [Format.CSV])
     assert all(path.parent == folder for path in written)

@@ -1,28 +1,28 @@
-"""Figures: valid Vega-Lite, all systems in the data, nulls and a subtitle for what is missing."""
+"""Figures: all systems in the data, what is missing; colours and marks told apart; labels side by side."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Callable, Iterator
-from itertools import pairwise
-from pathlib import Path
+from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from blocks import figure, figures
+from human_rows import add_campaign
+from hypothesis import given
+from hypothesis import strategies as st
 from rated_campaigns import rated_campaign
+from teatime_study import fill_study
 
 from creamtea.report import drawing, text, vega
 from creamtea.report.build import build_report
 from creamtea.report.figures import learning_curves
 from creamtea.report.model import Choice, Document, Figure
-from creamtea.report.vega import LETTER, vega_lite
+from creamtea.report.vega import GAP, HEIGHT, LETTER, LETTERS, LIFTS, LINE, WIDTH, Point, lines, vega_lite
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint
 
-Fill = Callable[..., int]
 SYSTEMS = ["softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"]
 RUNS = ["softmax, seed 1", "scones, seed 1", "scones, seed 2", "scones, seed 3"]
 
@@ -39,33 +39,6 @@ def all_figures(report: Document) -> list[Figure]:
     return [one for path, one in figures(report).items() if any(kind in path for kind in STUDY)]
 
 
-def numbers(value: Any) -> Iterator[float]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from numbers(item)
-    elif isinstance(value, float):
-        yield value
-
-
-def test_figures_are_valid_vega_lite(report: Document) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    altair = pytest.importorskip("altair")  # comes with Streamlit, and brings the schema
-    (path,) = Path(altair.__file__).parent.rglob("vega-lite-schema.json")
-    validator = jsonschema.Draft7Validator(json.loads(path.read_text()))
-    drawn = all_figures(report)
-    assert len(drawn) == 3 + 2 + 2 * 2 + 1  # both losses have a figure for each objective
-    for one in drawn:
-        assert [error.message for error in validator.iter_errors(vega_lite(one))] == []
-
-
-def test_figures_hold_json_without_nan(report: Document) -> None:
-    for spec in map(vega_lite, all_figures(report)):
-        assert json.loads(json.dumps(spec, allow_nan=False)) == spec
-        assert all(math.isfinite(number) for number in numbers(spec))
-
-
 def test_every_system_is_in_the_quality_figure(report: Document) -> None:
     drawn = figure(report, "quality/bleu")
     assert [row["system"] for row in drawn.rows] == SYSTEMS
@@ -80,15 +53,6 @@ def test_every_system_is_in_the_quality_figure(report: Document) -> None:
     ]
     assert drawn.missing == ("scones-greedy (not measured)",)
     assert vega_lite(drawn)["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
-
-
-def test_fields_of_marks_are_in_the_data(report: Document) -> None:
-    for one in all_figures(report):
-        for layer in one.spec["layer"]:
-            for channel in layer["encoding"].values():
-                for definition in channel if isinstance(channel, list) else [channel]:
-                    if "field" in definition:
-                        assert all(definition["field"] in row for row in one.rows)
 
 
 def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
@@ -112,9 +76,9 @@ def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
     assert all(row["size"] > 0 for row in found)  # the axis is logarithmic
 
 
-def test_learning_curves_have_every_run_also_one_without_points(filled: Database, fill: Fill) -> None:
-    fill(filled, changes={"train/scones/2": {"state": "running"}}, state="running")
-    drawn = figure(build_report(filled, "teatime"), "learning/dev_bleu")
+def test_learning_curves_have_every_run_also_one_without_points(database: Database) -> None:
+    fill_study(database, changes={"train/scones/2": {"state": "running"}}, state="running")
+    drawn = figure(build_report(database, "teatime"), "learning/dev_bleu")
     assert list(dict.fromkeys(row["run"] for row in drawn.rows)) == [RUNS[0], RUNS[1], RUNS[3], RUNS[2]]
     assert drawn.missing == ("scones, seed 2 (no points yet)",)
     assert set(drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]) == set(RUNS)
@@ -142,20 +106,10 @@ def test_losses_of_different_objectives_have_an_axis_each(report: Document) -> N
     assert {row["run"] for row in figure(report, "learning/dev_bleu").rows} == set(RUNS)
 
 
-def test_figures_fit_their_container_and_name_their_axes(report: Document) -> None:
-    for one in all_figures(report):
-        assert one.spec["width"] == "container"
-        for layer in one.spec["layer"]:
-            assert layer["encoding"]["x"]["title"]
-            assert layer["encoding"]["y"]["title"]
-
-
-def test_what_a_study_does_not_measure_has_no_figure(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
+def test_what_a_study_does_not_measure_has_no_figure(database: Database, spec: dict[str, Any]) -> None:
     del spec["latency"]
-    fill(filled, spec=spec, changes={"train": {"state": "pending"}, "recall": {"state": "pending"}})
-    report = build_report(filled, "teatime")
+    fill_study(database, spec, {"train": {"state": "pending"}, "recall": {"state": "pending"}})
+    report = build_report(database, "teatime")
     assert all_figures(report) == []
     absent = {block.key: block.absent for _, block in report.walk() if isinstance(block, Choice)}
     assert absent == {
@@ -165,22 +119,20 @@ def test_what_a_study_does_not_measure_has_no_figure(
     assert "figures/quality" not in [heading.path for heading in report.contents()]
 
 
-def test_without_a_selection_there_is_no_recall_to_draw(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
+def test_without_a_selection_there_is_no_recall_to_draw(database: Database, spec: dict[str, Any]) -> None:
     spec["systems"] = {name: spec["systems"][name] for name in ("softmax-greedy", "scones-greedy")}
     spec["latency"]["systems"] = list(spec["systems"])
-    fill(filled, spec=spec)
-    report = build_report(filled, "teatime")
+    fill_study(database, spec)
+    report = build_report(database, "teatime")
     titles = [block.title for _, block in report.walk() if isinstance(block, Choice)]
     assert titles == ["Quality against latency", "Learning curves"]
 
 
-def test_human_scores_are_drawn_in_the_unit_of_their_column(filled: Database, fill: Fill) -> None:
+def test_human_scores_are_drawn_in_the_unit_of_their_column(database: Database) -> None:
     items = [{"systems": [0, 1], "steps": {"anna": [2, 0]}, "segment_index": i} for i in range(3)]
     names = ["softmax-greedy", "softmax-nvs"]
-    rated_campaign(filled, items, systems=names, protocol="preference", study_id=fill(filled))
-    drawn = figure(build_report(filled, "teatime"), "quality/human:tasting")
+    rated_campaign(database, items, systems=names, protocol="preference", study_id=fill_study(database))
+    drawn = figure(build_report(database, "teatime"), "quality/human:tasting")
     assert [row["quality"] for row in drawn.rows] == [100.0, None, 0.0, None]
     assert drawn.spec["layer"][0]["encoding"]["y"]["title"] == "human score, %"
 
@@ -190,10 +142,10 @@ def test_points_are_counted_that_are_drawn(report: Document) -> None:
     assert told.endswith("(3 points; not drawn: scones-greedy (not measured))")
 
 
-def test_a_training_that_failed_is_not_waited_for(filled: Database, fill: Fill) -> None:
+def test_a_training_that_failed_is_not_waited_for(database: Database) -> None:
     failed = {"state": "failed", "error": "boom", "error_kind": "deterministic", "facts": None}
-    fill(filled, changes={"train/scones/1": failed}, state="failed")
-    drawn = figures(build_report(filled, "teatime"))
+    fill_study(database, changes={"train/scones/1": failed}, state="failed")
+    drawn = figures(build_report(database, "teatime"))
     told = {one for each in drawn.values() for one in each.missing if one.startswith("scones, seed 1")}
     assert told == {"scones, seed 1 (failed)"}
 
@@ -219,3 +171,188 @@ def test_an_axis_of_learning_shows_nothing_below_zero(lowest: float, begins: int
     points = [CurvePoint(100, lowest, ""), CurvePoint(200, 7.0, "")]
     drawn = learning_curves({"a": {"dev_bleu": points}}, "dev_bleu", vega.styles(["a"]))
     assert drawn.spec["layer"][0]["encoding"]["y"]["scale"].get("domainMin") == begins
+
+
+PAGES = ("#fffdf9", "#1d1917")  # the web app's, light and dark
+# Machado, Oliveira and Fernandes (2009), of linear RGB, severity 1.0
+VISIONS = {
+    "all": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def linear(colour: str) -> Any:
+    parts = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def oklab(rgb: Any) -> Any:
+    """Ottosson (2020)."""
+    to_lms = [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+    to_lab = [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+    return to_lab @ np.cbrt(to_lms @ np.clip(rgb, 0, 1))
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG's, from 1 to 21."""
+    low, high = sorted(float(linear(colour) @ [0.2126, 0.7152, 0.0722]) + 0.05 for colour in (one, other))
+    return high / low
+
+
+def closest(colours: tuple[str, ...], vision: str) -> float:
+    places = [oklab(np.array(VISIONS[vision]) @ linear(colour)) for colour in colours]
+    return min(float(np.linalg.norm(one - other)) for one, other in combinations(places, 2))
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_the_colours_are_told_apart(vision: str) -> None:
+    okabe_ito = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+    assert closest(vega.PALETTE, vision) > max(0.15, closest(okabe_ito, vision))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_colours_stand_out_on_light_and_dark_pages(page: str) -> None:
+    assert min(contrast(colour, page) for colour in vega.PALETTE) >= 2
+    assert min(contrast(colour, page) for colour in (*vega.PALETTE[:3], vega.GREY)) > 2.9
+
+
+def test_no_two_of_sixty_systems_look_alike() -> None:
+    styles = vega.styles(str(number) for number in range(60))
+    assert len(set(styles.values())) == 60
+    eight = list(styles.values())[:8]
+    assert len({style.colour for style in eight}) == len({style.shape for style in eight}) == 8
+
+
+def test_a_system_and_its_variant_look_alike_in_every_figure(database: Database) -> None:
+    study = fill_study(database)
+    add_campaign(database, study, items=20)
+    report = build_report(database, "teatime")
+    styles = {
+        "softmax-greedy": vega.PALETTE[0],
+        "softmax-lexicon": vega.PALETTE[1],
+        "softmax-nvs": vega.PALETTE[2],
+        "scones-greedy": vega.PALETTE[3],
+        "softmax": vega.PALETTE[0],
+        "scones": vega.PALETTE[3],
+    }
+    drawn = [one for one in figures(report).values() if one.rows]
+    seen = set()
+    for shown in drawn:
+        for layer in shown.spec["layer"]:
+            scale = layer["encoding"].get("color", {}).get("scale", {"domain": [], "range": []})
+            for name, colour in zip(scale["domain"], scale["range"], strict=True):
+                of = name if name in styles else name.partition(",")[0]
+                if of in styles:
+                    assert colour == styles[of], (shown.title, name)
+                    seen.add(shown.title)
+    assert len(seen) > 10
+    assert {"BLEU of each system (test)", "Human scores: softmax-greedy = 100 % (tasting)"} <= seen
+
+
+def test_points_of_systems_have_the_same_mark(database: Database) -> None:
+    fill_study(database)
+    report: Document = build_report(database, "teatime")
+    marks = set()
+    for path in ("answer/test/ranking", "quality/bleu", "recall/sentence"):
+        figure = next(one for place, one in figures(report).items() if place.endswith(path))
+        for layer in figure.spec["layer"]:
+            if scale := layer["encoding"].get("shape", {}).get("scale"):
+                marks |= set(zip(scale["domain"], scale["range"], strict=True))
+    assert len(marks) == len(dict(marks)) == 4
+
+
+def test_long_names_are_broken_not_cut() -> None:
+    assert lines("softmax-greedy") == ["softmax-greedy"]
+    name = "transformer-softmax-greedy_v2.averaged over.eight checkpoints" + "x" * 40
+    broken = lines(name)
+    assert "".join(broken).replace(" ", "") == name.replace(" ", "")
+    assert max(map(len, broken)) <= LETTERS
+    names = [f"{name}-{number}" for number in range(3)]
+    rows = [{"name": each, "value": float(place)} for place, each in enumerate(names)]
+    encoding = {"x": vega.quantity("value", "BLEU", zero=False), "y": vega.named("name", names)}
+    layer = [vega.points(encoding | vega.by_style("name", vega.styles(names)), size=30)]
+    svg = drawing.svg(vega.low(vega.figure("long", "Long names", rows, layer), names))
+    shown = svg.replace("\n", "")
+    assert shown.count(">transformer-softmax-<") == 6  # of the axis and the legend
+    assert "…" not in shown
+
+
+def lifts(points: list[Point], logarithmic: bool = False) -> list[float]:
+    """In a figure that draws these points alone."""
+    found = vega.lifts(points, [p.x for p in points], [p.y for p in points], logarithmic)
+    assert found is not None
+    return found
+
+
+def test_a_lonely_label_stands_above_its_point() -> None:
+    assert lifts([Point(1.0, 1.0, "one"), Point(2.0, 9.0, "two")]) == [LIFTS[0], LIFTS[0]]
+
+
+def test_points_in_one_place_get_their_labels_one_above_the_other() -> None:
+    same = [Point(1.0, 5.0, name) for name in ("alpha", "beta", "gamma")]
+    assert lifts([*same, Point(9.0, 1.0, "far"), Point(9.0, 9.0, "away")])[:3] == list(LIFTS[:3])
+
+
+def test_a_logarithmic_axis_is_taken_as_such() -> None:
+    points = [Point(x, 1.0, "label") for x in (1.0, 4.0, 100.0)]  # 1 and 4 are close on a linear axis only
+    assert lifts(points) == [LIFTS[1], LIFTS[0], LIFTS[0]]
+    assert lifts(points, logarithmic=True) == [LIFTS[0]] * 3
+
+
+places = st.floats(0.0, 1.0).map(lambda share: round(share, 3))
+
+
+# a label may lie between two offsets of another point, so that it takes both
+@given(st.lists(st.tuples(places, places), min_size=1, max_size=len(LIFTS) // 2))
+def test_labels_of_close_points_never_overlap(corners: list[tuple[float, float]]) -> None:
+    # all at nearly one height, and the two corners that fix the scale carry no label
+    points = [Point(x, y / 100, "a-system-name") for x, y in corners]
+    frame = [Point(0.0, -1.0, ""), Point(1.0, 1.0, "")]
+    boxes = []
+    for point, lift in zip(points, lifts([*points, *frame]), strict=False):
+        x, width = WIDTH * point.x, LETTER * len(point.text)
+        start = x + GAP if x <= WIDTH / 2 else x - GAP - width
+        boxes.append((start, start + width, lift - HEIGHT * (point.y + 1) / 2))
+    for i, (start, end, middle) in enumerate(boxes):
+        for other_start, other_end, other in boxes[:i]:
+            apart = end <= other_start or other_end <= start or abs(middle - other) >= LINE - 1e-9
+            assert apart
+
+
+def test_the_axes_are_those_of_all_that_is_drawn() -> None:
+    points = [Point(1.0, 1.0, "one"), Point(1.0, 2.0, "two")]
+    assert vega.lifts(points, [1.0, 2.0], [1.0, 2.0]) == [LIFTS[0]] * 2
+    assert vega.lifts(points, [1.0, 2.0], [0.0, 100.0]) == [LIFTS[0], LIFTS[1]]  # now the two are close
+
+
+def test_where_a_label_has_no_place_there_are_none() -> None:
+    points = [Point(1.0, 1.0, f"system-{number}") for number in range(len(LIFTS) + 1)]
+    assert vega.lifts(points, [1.0], [1.0]) is None
+
+
+def test_no_label_lies_on_the_point_of_another() -> None:
+    name = "label"
+    points = [Point(0.0, 0.0, name), Point(GAP / WIDTH, -LIFTS[0] / HEIGHT, ""), Point(1.0, 1.0, "")]
+    assert lifts(points)[0] == LIFTS[1]

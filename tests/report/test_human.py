@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from blocks import notes, tables
-from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, cells, keys
+from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, add_tasting, cells, keys
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
 from sqlalchemy import select, update
+from teatime_study import fill_study
 
 from creamtea.methods.metrics import Chrf
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
-from creamtea.report.model import Cell
+from creamtea.report.model import Cell, Document
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import Item, SegmentScore, StudyStep
 
-Fill = Callable[..., int]
 
-
-def test_means_and_both_intervals_of_baseline_is_100(tasted: Database) -> None:
-    report = build_human(tasted, "tasting")
+def test_means_and_both_intervals_of_baseline_is_100(tasting: Document) -> None:
     base, ours = POINTS.mean(axis=2)[:, 0], POINTS.mean(axis=2)[:, 1]
-    found = cells(report, "means", "softmax-lexicon")
+    found = cells(tasting, "means", "softmax-lexicon")
     assert (found["items"].value, found["ratings"].value) == (ITEMS, 2 * ITEMS)
     assert found["mean"].value == pytest.approx(ours.mean())
     assert [found["mean"].low, found["mean"].high] == pytest.approx(
@@ -40,38 +37,36 @@ def test_means_and_both_intervals_of_baseline_is_100(tasted: Database) -> None:
     residuals = ours - ours.mean() / base.mean() * base
     half = 100 * stats.t.ppf(0.975, ITEMS - 1) * residuals.std(ddof=1) / np.sqrt(ITEMS) / base.mean()
     assert found["percent"].high == pytest.approx(found["percent"].value + half)
-    assert cells(report, "means", "softmax-greedy")["percent"] == Cell("ok", value=100.0)
+    assert cells(tasting, "means", "softmax-greedy")["percent"] == Cell("ok", value=100.0)
 
 
-def test_the_interval_of_a_mean_ends_where_the_scale_ends(filled: Database) -> None:
+def test_the_interval_of_a_mean_ends_where_the_scale_ends(database: Database) -> None:
     """Steps 24 to 26 of 26, three items: the t interval would reach above 6."""
     items = [{"steps": {"anna": [step, 12]}, "outputs": ["a", "b"]} for step in (23, 25, 25)]
-    rated_campaign(filled, items, name="few", systems=["good", "middle"], raters=["anna"])
-    good = cells(build_human(filled, "few"), "means", "good")["mean"]
+    rated_campaign(database, items, name="few", systems=["good", "middle"], raters=["anna"])
+    good = cells(build_human(database, "few"), "means", "good")["mean"]
     ours = 1 + 0.2 * np.array([23, 25, 25])
     interval = stats.ttest_1samp(ours, 0).confidence_interval()
     assert interval.high > 6
     assert [good.low, good.high] == pytest.approx([interval.low, 6.0])
 
 
-def test_the_three_tests_are_corrected_over_the_comparisons_with_the_baseline(tasted: Database) -> None:
-    report = build_human(tasted, "tasting")
+def test_the_three_tests_are_corrected_over_the_comparisons_with_the_baseline(tasting: Document) -> None:
     by_system = POINTS.mean(axis=2).T.round(9)
     t = [stats.ttest_rel(by_system[at], by_system[0]).pvalue for at in (1, 2)]
     ranks = [
         stats.wilcoxon((by_system[at] - by_system[0]).round(6), zero_method="pratt").pvalue for at in (1, 2)
     ]
-    found = [cells(report, "comparisons", SYSTEMS[at]) for at in (1, 2)]
+    found = [cells(tasting, "comparisons", SYSTEMS[at]) for at in (1, 2)]
     assert [one["p_t"].value for one in found] == pytest.approx(holm(t))
     assert [one["p_signed_rank"].value for one in found] == pytest.approx(holm(ranks))
     assert found[0]["p_sign_flip"].value == pytest.approx(2 / 10_001)  # the least there is, twice
     assert found[0]["p_t"].words == "<0.001"
 
 
-def test_every_comparison_has_one_verdict(tasted: Database) -> None:
-    report = build_human(tasted, "tasting")
-    assert cells(report, "comparisons", "softmax-lexicon")["verdict"].words == "worse"
-    undecided = cells(report, "comparisons", "softmax-nvs")["verdict"]
+def test_every_comparison_has_one_verdict(tasting: Document) -> None:
+    assert cells(tasting, "comparisons", "softmax-lexicon")["verdict"].words == "worse"
+    undecided = cells(tasting, "comparisons", "softmax-nvs")["verdict"]
     assert undecided.words == "undecided"
     assert "items would decide it with 80 % power" in undecided.note
     assert f"{undecided.value:,.0f} items" in undecided.note
@@ -79,15 +74,15 @@ def test_every_comparison_has_one_verdict(tasted: Database) -> None:
 
 @pytest.mark.parametrize(("delta", "words"), [(0.1, "undecided"), (1.5, "no difference > 1.5")])
 def test_the_registered_delta_decides_what_no_difference_is(
-    delta: float, words: str, filled: Database, fill: Fill
+    delta: float, words: str, database: Database
 ) -> None:
-    add_campaign(filled, fill(filled), settings={"delta": delta, "baseline": "softmax-nvs"})
-    report = build_human(filled, "tasting")
+    add_campaign(database, fill_study(database), settings={"delta": delta, "baseline": "softmax-nvs"})
+    report = build_human(database, "tasting")
     assert report.table("comparisons").title == "Against softmax-nvs"
     assert cells(report, "comparisons", "softmax-greedy")["verdict"].words == words
 
 
-def test_a_verdict_holds_for_other_raters_or_is_undecided(filled: Database) -> None:
+def test_a_verdict_holds_for_other_raters_or_is_undecided(database: Database) -> None:
     """Anna sees a difference of a point on all items, Ben none; then both do."""
     level = 10 + np.arange(40) % 7
     for name, ben in (("alone", 0), ("agreed", 5)):
@@ -96,8 +91,8 @@ def test_a_verdict_holds_for_other_raters_or_is_undecided(filled: Database) -> N
             [np.stack([level, level], axis=1), np.stack([level + 5 + noise, level + ben + noise], axis=1)],
             axis=1,
         )
-        rated_campaign(filled, side_by_side(steps), name=name, ratings_per_item=2)
-    alone, agreed = (build_human(filled, name) for name in ("alone", "agreed"))
+        rated_campaign(database, side_by_side(steps), name=name, ratings_per_item=2)
+    alone, agreed = (build_human(database, name) for name in ("alone", "agreed"))
     verdict = cells(alone, "comparisons", "beam")["verdict"]
     assert (verdict.words, verdict.value) == ("undecided (these raters: better)", None)
     assert verdict.note.startswith("too few raters, or too much difference, to generalise")
@@ -112,14 +107,14 @@ def test_a_verdict_holds_for_other_raters_or_is_undecided(filled: Database) -> N
     )
 
 
-def test_names_and_their_order_change_nothing(filled: Database, fill: Fill) -> None:
-    study = fill(filled)
+def test_names_and_their_order_change_nothing(database: Database) -> None:
+    study = fill_study(database)
     steps = drawn_steps(20, MEANS[:3], raters=2)
-    rated_campaign(filled, side_by_side(steps), systems=SYSTEMS[:3], name="one", study_id=study)
+    rated_campaign(database, side_by_side(steps), systems=SYSTEMS[:3], name="one", study_id=study)
     turned = side_by_side(steps[:, [2, 0, 1]])
     names = [SYSTEMS[2], SYSTEMS[0], SYSTEMS[1]]
-    rated_campaign(filled, turned, systems=names, name="other", study_id=study)
-    one, other = build_human(filled, "one"), build_human(filled, "other")
+    rated_campaign(database, turned, systems=names, name="other", study_id=study)
+    one, other = build_human(database, "one"), build_human(database, "other")
     for table in ("means", "comparisons", "clusters", "wmt"):  # sums of z-scores are rounded by their order
         for system in SYSTEMS[1:3]:
             here, there = cells(one, table, system), cells(other, table, system)
@@ -184,34 +179,34 @@ def test_wins_by_the_rule_of_2026_are_kept_where_the_verdict_agrees(tasted: Data
     assert sum(kept.values()) > 0
 
 
-def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:
-    report = build_human(tasted, "tasting")
-    alpha = cells(report, "agreement", "all raters")["alpha"]
+def test_the_whole_has_agreement_ranks_and_metrics(tasting: Document) -> None:
+    alpha = cells(tasting, "agreement", "all raters")["alpha"]
     assert 0.2 < alpha.low < alpha.value < alpha.high < 1  # type: ignore[operator]
-    assert [row.name for row in report.table("raters").rows] == ["anna", "ben"]
-    assert cells(report, "raters", "anna")["severity"].value == pytest.approx(
+    assert [row.name for row in tasting.table("raters").rows] == ["anna", "ben"]
+    assert cells(tasting, "raters", "anna")["severity"].value == pytest.approx(
         (POINTS[..., 0] - POINTS[..., 1]).mean()
     )
-    assert cells(report, "wmt", "softmax-lexicon")["cluster"].value == 2
-    assert cells(report, "wmt", "softmax-nvs")["rank_low"].value == 1
-    people = cells(report, "people_and_metrics", "softmax-nvs")
+    assert cells(tasting, "wmt", "softmax-lexicon")["cluster"].value == 2
+    assert cells(tasting, "wmt", "softmax-nvs")["rank_low"].value == 1
+    people = cells(tasting, "people_and_metrics", "softmax-nvs")
     assert people["people"].value == pytest.approx(POINTS[:, 2].mean())
-    assert [column.title for column in report.table("people_and_metrics").columns][1:] == [
+    assert [column.title for column in tasting.table("people_and_metrics").columns][1:] == [
         "BLEU",
         "chrF",
         "COMET",
     ]
-    tau = {row.name: row.cells["kendall"].value for row in report.table("metrics").rows}
+    tau = {row.name: row.cells["kendall"].value for row in tasting.table("metrics").rows}
     assert tau["chrF"] > 0.5 > tau["BLEU"]  # type: ignore[operator]
-    clusters = cells(report, "clusters", "softmax-lexicon")
+    clusters = cells(tasting, "clusters", "softmax-lexicon")
     assert clusters["raters"].value == 2
     assert clusters["difference"].value == pytest.approx((POINTS[:, 1] - POINTS[:, 0]).mean())
 
 
-def test_scores_and_metrics_of_a_campaign_that_aims_are_weighted_by_its_chances(tasted: Database) -> None:
+def test_scores_and_metrics_of_a_campaign_that_aims_are_weighted_by_its_chances(database: Database) -> None:
+    add_tasting(database)
     about = "weighted by the chances"
-    assert about not in build_human(tasted, "tasting").table("people_and_metrics").about
-    with tasted.transaction() as session:
+    assert about not in build_human(database, "tasting").table("people_and_metrics").about
+    with database.transaction() as session:
         session.execute(update(Item).where(Item.segment_index >= 30).values(chance=0.25))
         steps = select(StudyStep.step_key, StudyStep.labels).where(StudyStep.node.startswith("score"))
         key = next(
@@ -223,7 +218,7 @@ def test_scores_and_metrics_of_a_campaign_that_aims_are_weighted_by_its_chances(
             select(SegmentScore.value).where(SegmentScore.step_key == key).order_by(SegmentScore.index)
         ).scalars()
         values = list(chrf)
-    report = build_human(tasted, "tasting")
+    report = build_human(database, "tasting")
     found, weights = cells(report, "people_and_metrics", "softmax-nvs"), [1.0] * 30 + [2.0] * 30  # 1/√0.25
     wanted = np.average(POINTS[:, 2].mean(axis=1), weights=weights)
     assert found["people"].value == pytest.approx(wanted)
@@ -236,27 +231,26 @@ def test_scores_and_metrics_of_a_campaign_that_aims_are_weighted_by_its_chances(
 def test_an_error_metric_agrees_with_people_where_it_is_low(
     tasted: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def correlations() -> dict[str, float | None]:
-        rows = build_human(tasted, "tasting").table("metrics").rows
-        return {row.name: row.cells["pearson"].value for row in rows}
+    def measured() -> tuple[dict[str, float | None], float | None]:
+        report = build_human(tasted, "tasting")
+        rows = report.table("metrics").rows
+        means = cells(report, "people_and_metrics", "softmax-nvs")
+        return {row.name: row.cells["pearson"].value for row in rows}, means["chrf"].value
 
-    def means() -> float | None:
-        return cells(build_human(tasted, "tasting"), "people_and_metrics", "softmax-nvs")["chrf"].value
-
-    higher, mean = correlations(), means()
+    higher, mean = measured()
     monkeypatch.setattr(Chrf, "better", "lower")
-    assert correlations() == {**higher, "chrF": pytest.approx(-(higher["chrF"] or 0.0))}
-    assert means() == mean  # shown as it is
+    # the mean is shown as it is
+    assert measured() == ({**higher, "chrF": pytest.approx(-(higher["chrF"] or 0.0))}, mean)
 
 
-def test_preferences_are_wins_ties_and_losses(filled: Database) -> None:
+def test_preferences_are_wins_ties_and_losses(database: Database) -> None:
     pairs = [[2, 0]] * 6 + [[1, 1]] * 2 + [[0, 2]] * 2
     items: list[dict[str, Any]] = [
         {"systems": [0, 1], "steps": {"anna": pair}, "segment_index": i} for i, pair in enumerate(pairs)
     ]
     items += [{"systems": [1, 2], "steps": {"anna": [0, 2]}, "segment_index": i} for i in range(3)]
-    rated_campaign(filled, items, systems=["plain", "beam", "nvs"], protocol="preference")
-    report = build_human(filled, "tasting")
+    rated_campaign(database, items, systems=["plain", "beam", "nvs"], protocol="preference")
+    report = build_human(database, "tasting")
     beam = cells(report, "comparisons", "beam")
     assert [beam[key].value for key in ("wins", "ties", "losses", "items")] == [2, 2, 6, 10]
     assert beam["difference"].value == pytest.approx(2 * (2 - 6) / 10)
@@ -267,7 +261,7 @@ def test_preferences_are_wins_ties_and_losses(filled: Database) -> None:
     assert cells(report, "means", "plain")["mean"].value == pytest.approx(2 * (6 + 2 / 2) / 10)
 
 
-def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(filled: Database) -> None:
+def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(database: Database) -> None:
     """Each of three systems is in two pairs of a segment; on some segments the first wins both."""
     items: list[dict[str, Any]] = []
     scores: list[tuple[int, int]] = []  # segment and the first system's score
@@ -280,8 +274,8 @@ def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(filled: Databas
         items.append(
             {"systems": [1, 2], "steps": {"anna": [2 * second, 2 - 2 * second]}, "segment_index": segment}
         )
-    rated_campaign(filled, items, systems=["plain", "beam", "nvs"], protocol="preference")
-    report = build_human(filled, "tasting")
+    rated_campaign(database, items, systems=["plain", "beam", "nvs"], protocol="preference")
+    report = build_human(database, "tasting")
     mean = cells(report, "means", "plain")["mean"]
     segments, own_scores = zip(*scores, strict=True)
     expected = mean_estimate(own_scores, clusters=segments)
@@ -293,14 +287,14 @@ def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(filled: Databas
     assert "documents" not in cells(report, "comparisons", "beam")
 
 
-def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(filled: Database) -> None:
+def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(database: Database) -> None:
     steps = [[2, 0], [0, 2], [1, 1], [2, 0], [2, 0], [0, 2], [2, 0], [1, 1]]
     items: list[dict[str, Any]] = [
         {"systems": [0, 1], "steps": {"anna": pair, "ben": other}, "segment_index": at}
         for at, (pair, other) in enumerate(zip(steps, [*steps[1:], [2, 0]], strict=True))
     ]
-    rated_campaign(filled, items, protocol="preference", ratings_per_item=2)
-    report = build_human(filled, "tasting")
+    rated_campaign(database, items, protocol="preference", ratings_per_item=2)
+    report = build_human(database, "tasting")
     assert [cells(report, "agreement", "all raters")[key].value for key in ("outputs", "ratings")] == [8, 16]
     anna = cells(report, "raters", "anna")
     assert anna["outputs"].value == 8
@@ -308,12 +302,12 @@ def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(filled: Databas
     assert anna["correlation"].low is not None
 
 
-def test_the_part_drawn_at_random_stands_by_itself(filled: Database, fill: Fill) -> None:
+def test_the_part_drawn_at_random_stands_by_itself(database: Database) -> None:
     steps = side_by_side(drawn_steps(30, MEANS[:3], raters=1), ["anna"])
     for item in steps[20:]:
         item |= {"kind": "random", "weight": 3.0}
-    rated_campaign(filled, steps, systems=SYSTEMS[:3], study_id=fill(filled), raters=["anna"])
-    report = build_human(filled, "tasting")
+    rated_campaign(database, steps, systems=SYSTEMS[:3], study_id=fill_study(database), raters=["anna"])
+    report = build_human(database, "tasting")
     assert cells(report, "random_means", "softmax-nvs")["items"].value == 10
     values = 1 + 0.2 * drawn_steps(30, MEANS[:3], raters=1)[20:, 2, 0]
     assert cells(report, "random_means", "softmax-nvs")["mean"].value == pytest.approx(values.mean())
@@ -325,7 +319,7 @@ def test_the_part_drawn_at_random_stands_by_itself(filled: Database, fill: Fill)
     assert "clusters" not in keys(report)  # one rater an item
 
 
-def test_the_sign_test_is_over_documents_where_the_others_are(filled: Database) -> None:
+def test_the_sign_test_is_over_documents_where_the_others_are(database: Database) -> None:
     """Eight documents of three items: six are won as a whole, one is lost, and in one both win as often."""
     won, lost, tied = [2, 0], [0, 2], [1, 1]
     documents = [[won] * 3] * 5 + [[won, won, lost], [lost] * 3, [won, lost, tied]]
@@ -339,13 +333,13 @@ def test_the_sign_test_is_over_documents_where_the_others_are(filled: Database) 
         for at, pairs in enumerate(documents)
         for place, pair in enumerate(pairs)
     ]
-    rated_campaign(filled, items, protocol="preference")
-    beam = cells(build_human(filled, "tasting"), "comparisons", "beam")
+    rated_campaign(database, items, protocol="preference")
+    beam = cells(build_human(database, "tasting"), "comparisons", "beam")
     assert (beam["items"].value, beam["documents"].value) == (24, 8)
     assert beam["p_sign"].value == pytest.approx(stats.binomtest(6, 7).pvalue)
 
 
-def test_wins_of_the_random_part_are_those_of_its_items(filled: Database) -> None:
+def test_wins_of_the_random_part_are_those_of_its_items(database: Database) -> None:
     items: list[dict[str, Any]] = [
         {"systems": [0, 1], "steps": {"anna": [2, 0]}, "segment_index": number} for number in range(20)
     ]
@@ -359,8 +353,8 @@ def test_wins_of_the_random_part_are_those_of_its_items(filled: Database) -> Non
         }
         for number in range(20, 28)
     ]
-    rated_campaign(filled, items, protocol="preference")
-    report = build_human(filled, "tasting")
+    rated_campaign(database, items, protocol="preference")
+    report = build_human(database, "tasting")
     tallies = {
         table: [cells(report, table, "beam")[key].value for key in ("wins", "ties", "losses")]
         for table in ("comparisons", "random_comparisons")
@@ -368,7 +362,7 @@ def test_wins_of_the_random_part_are_those_of_its_items(filled: Database) -> Non
     assert tallies == {"comparisons": [8, 0, 20], "random_comparisons": [8, 0, 0]}
 
 
-def test_where_all_differences_are_equal_the_verdict_is_corrected_too(filled: Database) -> None:
+def test_where_all_differences_are_equal_the_verdict_is_corrected_too(database: Database) -> None:
     """Six items won, none lost: 2/2⁶ by the sign flips, for each of seven systems."""
     items: list[dict[str, Any]] = [
         {
@@ -381,8 +375,8 @@ def test_where_all_differences_are_equal_the_verdict_is_corrected_too(filled: Da
         for pair in [[0, 2] if system == 1 else [[0, 2], [2, 0], [1, 1]][(segment * system + system) % 3]]
     ]
     names = ["plain", *(f"system-{number}" for number in range(1, 8))]
-    rated_campaign(filled, items, systems=names, protocol="preference", ratings_per_item=2)
-    first = cells(build_human(filled, "tasting"), "comparisons", "system-1")
+    rated_campaign(database, items, systems=names, protocol="preference", ratings_per_item=2)
+    first = cells(build_human(database, "tasting"), "comparisons", "system-1")
     assert first["p_t"].value is None
     assert first["p_sign_flip"].value == pytest.approx(7 * 2 / 2**6)
     assert first["verdict"].words == "undecided"
@@ -401,15 +395,15 @@ def test_where_all_differences_are_equal_the_verdict_is_corrected_too(filled: Da
 )
 @pytest.mark.parametrize("protocol", ["contrastive-da", "da", "preference"])
 def test_few_and_equal_ratings_are_told_not_hidden(
-    items: list[dict[str, Any]], protocol: str, filled: Database
+    items: list[dict[str, Any]], protocol: str, database: Database
 ) -> None:
     if protocol == "preference":
         items = [
             {**item, "steps": {name: [1] * len(steps) for name, steps in item.get("steps", {}).items()}}
             for item in items
         ]
-    rated_campaign(filled, items, protocol=protocol)
-    report = build_human(filled, "tasting")
+    rated_campaign(database, items, protocol=protocol)
+    report = build_human(database, "tasting")
     for one in tables(report):
         for row in one.rows:
             for key, cell in row.cells.items():

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-from collections.abc import Callable
+import io
 from typing import Any
 
+import numpy as np
 import pytest
 from blocks import notes, systems
-from human_rows import SYSTEMS, add_campaign, cells, keys
+from human_rows import SYSTEMS, add_campaign, add_tasting, cells, keys
 from rated_campaigns import rated_campaign, side_by_side
+from scipy.stats import norm, ttest_1samp, wilcoxon
 from sqlalchemy import select, update
+from teatime_study import fill_study
 
 from creamtea.errors import InputError
+from creamtea.report import text
 from creamtea.report.build import build_report
+from creamtea.report.export import table_csv, to_values
 from creamtea.report.html import to_html
-from creamtea.report.human.build import build_human
-from creamtea.report.model import Table
+from creamtea.report.human.build import build_human, campaign_report
+from creamtea.report.human.campaign import human_columns
+from creamtea.report.model import Document, PValue, Row, Table
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
 
-Fill = Callable[..., int]
 
-
-def test_the_main_table_has_human_scores_beside_the_metrics(tasted: Database) -> None:
-    report = build_report(tasted, "teatime")
-    table = systems(report)
+def test_the_main_table_has_human_scores_beside_the_metrics(tasted_report: Document) -> None:
+    table = systems(tasted_report)
     titles = [column.title for column in table.columns]
     assert titles[3:6] == ["human score", "human score, % of baseline", "verdict"]
     people, percent, verdict = (column.key for column in table.columns[3:6])
     rows = {row.name: row.cells for row in table.rows}
     lexicon = rows["softmax-lexicon"]
-    assert lexicon[people].value == cells(report, "means", "softmax-lexicon")["mean"].value
+    assert lexicon[people].value == cells(tasted_report, "means", "softmax-lexicon")["mean"].value
     delta = lexicon[people].delta
     assert delta is not None
-    assert delta.value == cells(report, "comparisons", "softmax-lexicon")["difference"].value
+    assert delta.value == cells(tasted_report, "comparisons", "softmax-lexicon")["difference"].value
     assert delta.significant
     assert lexicon[percent].value < 95  # type: ignore[operator]
     assert lexicon[verdict].words == "worse"
@@ -44,64 +48,62 @@ def test_the_main_table_has_human_scores_beside_the_metrics(tasted: Database) ->
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_a_campaign_without_ratings_has_a_line_and_no_columns(
-    complete: bool, filled: Database, fill: Fill
-) -> None:
-    study = fill(filled)
-    before = [column.key for column in systems(build_report(filled, study)).columns]
-    rated_campaign(filled, [{}] * 3, name="begun", systems=SYSTEMS[:2], study_id=study)
-    report = build_report(filled, study, complete)
+def test_a_campaign_without_ratings_has_a_line_and_no_columns(complete: bool, database: Database) -> None:
+    study = fill_study(database)
+    before = [column.key for column in systems(build_report(database, study)).columns]
+    rated_campaign(database, [{}] * 3, name="begun", systems=SYSTEMS[:2], study_id=study)
+    report = build_report(database, study, complete)
     assert [column.key for column in systems(report).columns] == before
     assert notes(report, "begun/notes") == ("The campaign has no ratings yet.",)
     assert not any(path.startswith("human/") for path, block in report.walk() if isinstance(block, Table))
     assert "The campaign has no ratings yet." in to_html(report)
     rated_campaign(
-        filled,
+        database,
         [{"steps": {"anna": [3, 4]}, "kind": "repeat"}],
         name="practised",
         systems=SYSTEMS[:2],
         study_id=study,
     )
-    assert notes(build_human(filled, "practised"), "practised/notes") == (
+    assert notes(build_human(database, "practised"), "practised/notes") == (
         "0 ratings count. Left out: ratings of controls, practice items and attention checks: 2.",
         "No rating of the systems counts yet.",
     )
-    rated_campaign(filled, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
-    titles = [column.title for column in systems(build_report(filled, study, complete)).columns]
+    rated_campaign(database, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
+    titles = [column.title for column in systems(build_report(database, study, complete)).columns]
     assert {"human score", "human score, % of baseline", "verdict"} <= set(titles)
 
 
 def test_a_draft_and_ratings_of_other_outputs_are_not_in_the_report(
-    filled: Database, fill: Fill, spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
-    study = fill(filled)
-    add_campaign(filled, study, items=3, name="draft", state="draft")
-    add_campaign(filled, study, items=3, name="closed", state="closed")
-    add_campaign(filled, study, items=3, name="second")
-    rated_campaign(filled, side_by_side([[[1], [2]]]), name="elsewhere")
+    study = fill_study(database)
+    add_campaign(database, study, items=3, name="draft", state="draft")
+    add_campaign(database, study, items=3, name="closed", state="closed")
+    add_campaign(database, study, items=3, name="second")
+    rated_campaign(database, side_by_side([[[1], [2]]]), name="elsewhere")
     spec["metrics"] = spec["metrics"][:1]
-    again = fill(filled, spec=spec, config_hash="d" * 60)  # submitted again, with fewer metrics
-    found = build_report(filled, again).section("human").blocks
+    again = fill_study(database, spec=spec, config_hash="d" * 60)  # submitted again, with fewer metrics
+    found = build_report(database, again).section("human").blocks
     assert [section.key for section in found] == ["closed", "second"]
     spec["variants"]["softmax"]["training"] = {"max_updates": 77}
-    other = build_report(filled, fill(filled, spec=spec))
+    other = build_report(database, fill_study(database, spec))
     assert [block.key for block in other.section("human").blocks] == ["left_out"]
     assert notes(other, "human/left_out") == tuple(
         f"Campaign {name} is left out: its raters saw other outputs, those of submission {study}."
         for name in ("closed", "second")
     )
-    titles = [column.title for column in systems(build_report(filled, again)).columns]
+    titles = [column.title for column in systems(build_report(database, again)).columns]
     assert {"human score (closed)", "human score (second)"} <= set(titles)
 
 
-def test_what_is_left_out_is_told(filled: Database) -> None:
+def test_what_is_left_out_is_told(database: Database) -> None:
     items: list[dict[str, Any]] = [
         {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1]}},
         {"steps": {"anna": []}},
         {"steps": {"anna": [5, 5]}, "kind": "repeat"},
     ]
-    rated_campaign(filled, items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
-    assert notes(build_human(filled, "tasting"), "tasting/notes") == (
+    rated_campaign(database, items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
+    assert notes(build_human(database, "tasting"), "tasting/notes") == (
         "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
         "(1): 2; ratings that a rater revised later: 2; ratings of controls, practice items and "
         "attention checks: 2; skips: 1; items without a rating: 1.",
@@ -109,40 +111,85 @@ def test_what_is_left_out_is_told(filled: Database) -> None:
     )
 
 
-def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(tasted: Database, fill: Fill) -> None:
-    with tasted.transaction() as session:
+def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(database: Database) -> None:
+    add_tasting(database)
+    with database.transaction() as session:
         study = session.scalars(select(StudyRow)).one()
-    add_campaign(tasted, study.id, name="spans")
-    with tasted.transaction() as session:
+    add_campaign(database, study.id, name="spans")
+    with database.transaction() as session:
         session.execute(update(Campaign).where(Campaign.name == "spans").values(protocol="error-spans"))
-    report = build_report(tasted, study.name)
+    report = build_report(database, study.name)
     (note,) = notes(report, "human/left_out")
     assert note.startswith("Campaign spans is left out: ")
     assert "error-spans" in note
     assert report.section("human/tasting").blocks
     assert "Campaign spans is left out" in to_html(report)
     with pytest.raises(InputError, match="error-spans"):
-        build_human(tasted, "spans")
+        build_human(database, "spans")
 
 
-def test_unknown_and_unlaunched_campaigns_are_refused(filled: Database) -> None:
-    rated_campaign(filled, [], name="draft", state="draft")
-    rated_campaign(filled, [], name="ready")
+def test_unknown_and_unlaunched_campaigns_are_refused(database: Database) -> None:
+    rated_campaign(database, [], name="draft", state="draft")
+    rated_campaign(database, [], name="ready")
     with pytest.raises(InputError, match="no campaign 'nothing'; launched campaigns: ready"):
-        build_human(filled, "nothing")
+        build_human(database, "nothing")
     with pytest.raises(InputError, match="'draft' is a draft: launch it with"):
-        build_human(filled, "draft")
+        build_human(database, "draft")
 
 
-def test_a_study_whose_spec_is_too_old_still_has_its_people(tasted: Database) -> None:
-    with tasted.transaction() as session:
+def test_a_study_whose_spec_is_too_old_still_has_its_people(database: Database) -> None:
+    with add_tasting(database).transaction() as session:
         study_id = session.query(Campaign.study_id).scalar()
         session.get_one(StudyRow, study_id).spec = {"name": "teatime"}
-    report = build_human(tasted, "tasting")
+    report = build_human(database, "tasting")
     assert "metrics" not in keys(report)
     assert "means" in keys(report)
 
 
-def test_a_report_is_frozen(tasted: Database) -> None:
+def test_a_report_is_frozen(tasting: Document) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        build_human(tasted, "tasting").name = "other"  # type: ignore[misc]
+        tasting.name = "other"  # type: ignore[misc]
+
+
+def test_a_difference_without_spread_stands_beside_its_verdict(database: Database) -> None:
+    """Every item one point better: there is no t, but signed ranks, and a verdict by signs."""
+    items = [{"steps": {who: [item, item + 5] for who in ("anna", "ben")}} for item in range(20)]
+    rated_campaign(database, items, ratings_per_item=2)
+    with database.session() as session:
+        campaign = session.scalars(select(Campaign).where(Campaign.name == "tasting")).one()
+        report = campaign_report(session, campaign, None, complete=False)
+    (columns,) = human_columns([report], "test")
+    delta = columns.cells["beam"]["human:tasting"].delta
+    assert delta is not None
+    assert (delta.value, delta.low, delta.p_values["t"]) == (1.0, None, PValue())
+    assert delta.p_values["signed_rank"].corrected == pytest.approx(2 * norm.sf(20**0.5))
+    assert text.shown(columns.cells["beam"]["human:tasting"], columns.columns[0]).change == (
+        "+1.00*",
+        "p=–/<0.001",  # t / signed-rank, as the column says
+    )
+    assert columns.cells["beam"]["human_verdict:tasting"].words == "better"
+    rows = tuple(Row(name, dict(cells)) for name, cells in columns.cells.items())
+    head = table_csv(Table("systems", "", "system", columns.columns, rows)).splitlines()[0]
+    assert "human:tasting_delta_p_signed_rank_corrected" in head
+    assert "randomization" not in head
+    assert "delta_p_t_corrected" not in head  # there is none
+
+
+def test_each_p_value_has_its_tests_name_in_json_and_csv(database: Database) -> None:
+    steps = [[10 + item % 5, 11 + item % 5 + item % 3 - item % 4] for item in range(24)]
+    rated_campaign(database, [{"steps": {"anna": own}} for own in steps])
+    differences = np.diff(steps).ravel()
+    with database.session() as session:
+        campaign = session.scalars(select(Campaign).where(Campaign.name == "tasting")).one()
+        report = campaign_report(session, campaign, None, complete=False)
+    (columns,) = human_columns([report], "test")
+    cell = columns.cells["beam"]["human:tasting"]
+    signed_rank = wilcoxon(differences, zero_method="pratt", correction=False, method="asymptotic").pvalue
+    wanted = {"t": ttest_1samp(differences, 0).pvalue, "signed_rank": signed_rank}
+    assert abs(wanted["t"] - signed_rank) > 0.01  # else the names could not be told apart
+    found = to_values(cell)["delta"]["p_values"]
+    assert {test: p["corrected"] for test, p in found.items()} == pytest.approx(wanted, rel=1e-9)
+    rows = (Row("beam", {**columns.cells["beam"]}),)
+    (row,) = csv.DictReader(io.StringIO(table_csv(Table("systems", "", "system", columns.columns, rows))))
+    for test, p in wanted.items():
+        assert float(row[f"human:tasting_delta_p_{test}_corrected"]) == pytest.approx(p, rel=1e-9)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from human_rows import add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
+from teatime_study import fill_study
 
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
@@ -17,7 +17,6 @@ from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Notes, Table, Texts
 from creamtea.store.database import Database, open_database
 
-Fill = Callable[..., int]
 OF_THE_STUDY = ("people_and_metrics", "metrics", "disagreements")  # made from the study's segment scores
 
 
@@ -43,19 +42,19 @@ def values(report: Document) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_an_export_gives_the_same_report_elsewhere(
-    kind: str, filled: Database, elsewhere: Database, fill: Fill, tmp_path: Path
+    kind: str, database: Database, elsewhere: Database, tmp_path: Path
 ) -> None:
-    study = fill(filled)
+    study = fill_study(database)
     settings = {"baseline": "softmax-nvs", "delta": 0.2, "select": "all"}
-    add_campaign(filled, study, items=25, settings=settings, state="closed")
-    add_segment_scores(filled, study, items=25)
-    export_campaign(filled, "tasting", kind, tmp_path / "export", "test")
+    add_campaign(database, study, items=25, settings=settings, state="closed")
+    add_segment_scores(database, study, items=25)
+    export_campaign(database, "tasting", kind, tmp_path / "export", "test")
     import_campaign(elsewhere, tmp_path / "export", kind, ImportFacts("tasting"), "test")
-    assert values(build_human(elsewhere, "tasting")) == values(build_human(filled, "tasting"))
+    assert values(build_human(elsewhere, "tasting")) == values(build_human(database, "tasting"))
 
 
 def test_excluded_raters_revisions_controls_and_skips_survive(
-    filled: Database, elsewhere: Database, tmp_path: Path
+    database: Database, elsewhere: Database, tmp_path: Path
 ) -> None:
     items: list[dict[str, Any]] = [
         {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1], "ben": [7, 7]}, "outputs": ["x", "y"]},
@@ -64,13 +63,13 @@ def test_excluded_raters_revisions_controls_and_skips_survive(
         {"steps": {"anna": []}},
     ]
     rated_campaign(
-        filled,
+        database,
         items,
         raters=["anna", "ben", "eve"],
         excluded=["eve"],
         ratings_per_item=2,
         state="closed",  # as imported campaigns are
     )
-    export_campaign(filled, "tasting", "csv", tmp_path / "export", "test")
+    export_campaign(database, "tasting", "csv", tmp_path / "export", "test")
     import_campaign(elsewhere, tmp_path / "export", "csv", ImportFacts("tasting"), "test")
-    assert values(build_human(elsewhere, "tasting")) == values(build_human(filled, "tasting"))
+    assert values(build_human(elsewhere, "tasting")) == values(build_human(database, "tasting"))

@@ -39,9 +39,9 @@ def running(
     return steps
 
 
-def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistics(filled: Database) -> None:
-    steps = running(filled, rated=46)
-    report = build_human(filled, "tasting")
+def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistics(database: Database) -> None:
+    steps = running(database, rated=46)
+    report = build_human(database, "tasting")
     found = cells(report, "beam")
     points = 0.2 * steps[:45].mean(axis=2)
     values = [points[:, system] - points[:, 0] for system in (1, 2)]
@@ -56,18 +56,18 @@ def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistic
     assert cells(report, "lexicon")["state"].words.startswith("undecided")
 
 
-def test_documents_are_complete_as_a_whole(filled: Database) -> None:
-    steps = running(filled, rated=77, documents=3, number=90)
-    found = cells(build_human(filled, "tasting"), "beam")
+def test_documents_are_complete_as_a_whole(database: Database) -> None:
+    steps = running(database, rated=77, documents=3, number=90)
+    found = cells(build_human(database, "tasting"), "beam")
     assert (found["units"].value, found["planned"].value) == (25, 30)  # of the 26th a rating is missing
     points = 0.2 * steps[:72].mean(axis=2)  # looks come after 1.5 documents: the last after 24
     assert found["difference"].value == pytest.approx((points[:, 1] - points[:, 0]).mean())
     assert found["state"].words == "better"
-    comparison = {row.name: row.cells for row in build_human(filled, "tasting").table("comparisons").rows}
+    comparison = {row.name: row.cells for row in build_human(database, "tasting").table("comparisons").rows}
     assert comparison["beam"]["documents"].value == 26
 
 
-def test_pairs_are_units_of_their_own(filled: Database) -> None:
+def test_pairs_are_units_of_their_own(database: Database) -> None:
     """Of each segment the pairs that have their rating, in a campaign that is still running."""
     wins = np.random.default_rng(4).random((ITEMS, 2)) < (0.97, 0.5)
     items = [
@@ -85,8 +85,8 @@ def test_pairs_are_units_of_their_own(filled: Database) -> None:
         for other in (1, 2)
     ]
     settings = {"baseline": "plain", "pairs": "baseline"}
-    rated_campaign(filled, items, systems=SYSTEMS, protocol="preference", settings=settings)
-    report = build_human(filled, "tasting")
+    rated_campaign(database, items, systems=SYSTEMS, protocol="preference", settings=settings)
+    report = build_human(database, "tasting")
     values = [np.where(wins[:40, 0], 2.0, -2.0), np.where(wins[:, 1], 2.0, -2.0)]
     expected = look([course(one, np.ones(len(one)), ITEMS) for one in values], 0.1)
     for system, units, one in zip(("beam", "lexicon"), (40, ITEMS), expected, strict=True):
@@ -97,48 +97,48 @@ def test_pairs_are_units_of_their_own(filled: Database) -> None:
     assert cells(report, "beam")["state"].words == "better"
 
 
-def test_a_campaign_that_aims_has_one_verdict(filled: Database) -> None:
+def test_a_campaign_that_aims_has_one_verdict(database: Database) -> None:
     """The one of its looks, not that of a t-test over all items, which says less of the second system."""
     steps = drawn_steps(ITEMS, (10.0, 16.0, 10.2), raters=2, seed=5)
     settings = {"baseline": "plain", "aim": True}
-    rated_campaign(filled, side_by_side(steps), systems=SYSTEMS, ratings_per_item=2, settings=settings)
-    report = build_human(filled, "tasting")
+    rated_campaign(database, side_by_side(steps), systems=SYSTEMS, ratings_per_item=2, settings=settings)
+    report = build_human(database, "tasting")
     verdicts = {row.name: row.cells["verdict"].words for row in report.table("comparisons").rows}
     assert verdicts["beam"] == cells(report, "beam")["state"].words == "better"
     assert cells(report, "lexicon")["state"].words == "not decided"
     assert str(verdicts["lexicon"]).startswith("undecided")
 
 
-def test_the_verdict_is_by_the_registered_test(filled: Database) -> None:
+def test_the_verdict_is_by_the_registered_test(database: Database) -> None:
     steps = drawn_steps(ITEMS, (10.0, 16.0), raters=2, seed=5)
-    number = rated_campaign(filled, side_by_side(steps), ratings_per_item=2, settings={"baseline": "plain"})
-    with filled.transaction() as session:
+    number = rated_campaign(database, side_by_side(steps), ratings_per_item=2, settings={"baseline": "plain"})
+    with database.transaction() as session:
         campaign = session.get_one(Campaign, number)
         campaign.registered = registration(session, campaign)
         primary = campaign.registered["analysis"]["primary"]
     assert "t-test" in primary
-    about = build_human(filled, "tasting").table("comparisons").about
+    about = build_human(database, "tasting").table("comparisons").about
     assert f"by the {primary}" in about
     assert "wrongly names" not in about
 
 
-def test_a_report_says_where_the_registration_names_another_test(filled: Database) -> None:
+def test_a_report_says_where_the_registration_names_another_test(database: Database) -> None:
     """As version 0.2.0 registered campaigns that aim."""
     steps = drawn_steps(ITEMS, (10.0, 16.0), raters=2, seed=5)
     registered = {"analysis": {"primary": deciding_test(aims=False)}}
     settings = {"baseline": "plain", "aim": True}
-    rated_campaign(filled, side_by_side(steps), registered=registered, settings=settings)
-    about = build_human(filled, "tasting").table("comparisons").about
+    rated_campaign(database, side_by_side(steps), registered=registered, settings=settings)
+    about = build_human(database, "tasting").table("comparisons").about
     assert f"wrongly names “{deciding_test(aims=False)}”" in about
 
 
-def test_few_units_are_too_early(filled: Database) -> None:
-    running(filled, rated=16)
-    found = cells(build_human(filled, "tasting"), "beam")
+def test_few_units_are_too_early(database: Database) -> None:
+    running(database, rated=16)
+    found = cells(build_human(database, "tasting"), "beam")
     assert found["state"].words == "too early"
     assert found["p_any"].value is None
 
 
-def test_a_complete_campaign_has_no_such_table(filled: Database) -> None:
-    rated_campaign(filled, side_by_side(drawn_steps(40, (10.0, 12.0), raters=2)), ratings_per_item=2)
-    assert "looks" not in {table.key for table in tables(build_human(filled, "tasting"))}
+def test_a_complete_campaign_has_no_such_table(database: Database) -> None:
+    rated_campaign(database, side_by_side(drawn_steps(40, (10.0, 12.0), raters=2)), ratings_per_item=2)
+    assert "looks" not in {table.key for table in tables(build_human(database, "tasting"))}

@@ -20,8 +20,6 @@ from creamtea.report.model import Document, Table
 from creamtea.report.terminal import render
 from creamtea.store.database import Database
 
-Fill = Callable[..., int]
-
 
 def missed(source: str, target: str, *subwords: str) -> dict[str, Any]:
     return {"source": source, "target": target, "subwords": [], "missed": subwords}
@@ -88,18 +86,18 @@ def test_every_printer_shows_them_as_text(report: Document) -> None:
     assert r"\_Tor, te" in to_latex(table)
 
 
-def test_long_lists_are_wrapped_in_the_terminal(filled: Database, fill: Fill) -> None:
+def test_long_lists_are_wrapped_in_the_terminal(database: Database) -> None:
     subwords = [f"▁subword{n}" for n in range(50)]
-    fill(filled, changes={"recall/": {"metrics": recall(1, missed("pie", "Torte", *subwords))}})
+    fill_study(database, changes={"recall/": {"metrics": recall(1, missed("pie", "Torte", *subwords))}})
     console = Console(width=60, force_terminal=False, color_system=None)
     with console.capture() as capture:
-        render(build_report(filled, "teatime"), console)
+        render(build_report(database, "teatime"), console)
     assert max(map(len, capture.get().splitlines())) <= 60
     assert all(subword in capture.get() for subword in subwords)
     assert "…" not in capture.get()
 
 
-def test_without_lists_there_is_no_table(filled: Database, fill: Fill) -> None:
-    fill(filled)
-    paths = [path for path, _ in build_report(filled, "teatime").walk()]
+def test_without_lists_there_is_no_table(database: Database) -> None:
+    fill_study(database)
+    paths = [path for path, _ in build_report(database, "teatime").walk()]
     assert not any("missed" in path for path in paths)

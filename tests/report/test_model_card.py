@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
+from teatime_study import fill_study
 
 from creamtea.report.cells import StudyResults
 from creamtea.report.model import Table
@@ -16,14 +16,14 @@ from creamtea.study.spec import Study
 
 
 def test_the_data_of_a_fine_tuned_model_are_all_that_it_was_trained_on(
-    filled: Database, fill: Callable[..., int], spec: dict[str, Any]
+    database: Database, spec: dict[str, Any]
 ) -> None:
     spec["corpora"]["idioms"] = {"kind": "synthetic", "seed": 7}
     plain = {"subwords": "bpe", "objective": {"kind": "softmax"}}
     spec["variants"]["adapted"] = {**plain, "corpus": "idioms", "start_from": "softmax"}
     spec["systems"]["scones-greedy"] = {"variant": "adapted"}
-    study = fill(filled, spec=spec)
-    with filled.session() as session:
+    study = fill_study(database, spec)
+    with database.session() as session:
         material = StudyResults(session, study, Study.model_validate(spec))
         corpora, trainings = _data(material, "scones-greedy", 1)
         own = _data(material, "softmax-greedy", 1)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from blocks import figure, figures
+from teatime_study import fill_study
 
 from creamtea.report.build import build_report
 from creamtea.report.sweeps import sweeps
@@ -15,7 +15,6 @@ from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 from creamtea.study.spec import Study
 
-Fill = Callable[..., int]
 Systems = dict[str, tuple[float, ...]]
 
 
@@ -99,9 +98,7 @@ def grid(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def test_the_figure_has_a_point_a_system_with_its_interval(
-    filled: Database, fill: Fill, grid: dict[str, Any]
-) -> None:
+def test_the_figure_has_a_point_a_system_with_its_interval(database: Database, grid: dict[str, Any]) -> None:
     kept = [{"name": "bleu", "subject": "", "value": 25.0, "low": 24.0, "high": 26.5, "detail": {}}]
     changes: dict[str, Any] = {
         f"{kind}/softmax-lexicon{k}": {"metrics": []}
@@ -110,8 +107,8 @@ def test_the_figure_has_a_point_a_system_with_its_interval(
     }
     changes["score/softmax-lexicon2/1/test/bleu"] = {"metrics": kept}
     changes["score/softmax-lexicon200"] = {"state": "pending"}
-    fill(filled, spec=grid, changes=changes, state="running")
-    report = build_report(filled, "teatime")
+    fill_study(database, grid, changes, state="running")
+    report = build_report(database, "teatime")
     drawn = figure(report, "test/parameters/selection.k-bleu")
     assert drawn.choice == ("selection k", "BLEU")
     points = [(row["x"], row["y"], row["low"], row["label"]) for row in drawn.rows]
@@ -151,18 +148,18 @@ def temperatures(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
-    filled: Database, fill: Fill, temperatures: dict[str, Any]
+    database: Database, temperatures: dict[str, Any]
 ) -> None:
     def score(value: float) -> dict[str, Any]:
         return {"metrics": [{"name": "bleu", "subject": "", "value": value, "detail": {}}]}
 
     scores = {0.1: 60.0, 0.5: 40.0, 1.0: 15.0}
-    fill(
-        filled,
+    fill_study(
+        database,
         spec=temperatures,
         changes={f"score/softmax-{g}/1/gamma{g}/bleu": score(value) for g, value in scores.items()},
     )
-    report = build_report(filled, "teatime")
+    report = build_report(database, "teatime")
     drawn = figure(report, "gamma0.5/parameters/variant.corpus.gamma-bleu")
     assert drawn.choice == ("corpus gamma", "BLEU")
     assert [(row["x"], row["y"]) for row in drawn.rows] == list(scores.items())
@@ -170,7 +167,7 @@ def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
 
 
 def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
-    filled: Database, fill: Fill, temperatures: dict[str, Any]
+    database: Database, temperatures: dict[str, Any]
 ) -> None:
     # SCONES, Figures 8 and 9
     temperatures["analyses"] = {
@@ -200,8 +197,8 @@ def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
         f"greedy-{g}": temperatures["systems"][f"softmax-{g}"] | {"precision": "bf16"} for g in GAMMAS
     }
     temperatures["systems"] = dict(reversed(temperatures["systems"].items()))  # greedy-… comes first
-    fill(filled, spec=temperatures, changes=changes, state="running")
-    report = build_report(filled, "teatime")
+    fill_study(database, temperatures, changes, state="running")
+    report = build_report(database, "teatime")
     bleu = "gamma0.5/parameters/variant.corpus.gamma-search_errors-bleu"
     drawn = figure(report, bleu)
     assert drawn.choice == ("corpus gamma", "Search errors: BLEU")
@@ -216,15 +213,17 @@ def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
     assert {row["group"] for row in errors.rows} == {"softmax-…, beam 1", "softmax-…, beam 4"}
     # which of two analyses of a variant would it be?
     temperatures["analyses"]["again"] = temperatures["analyses"]["exact-0.5"]
-    twice = fill(filled, spec=temperatures, changes=changes, state="running")
-    assert {row["x"] for row in figure(build_report(filled, twice), bleu).rows} == {0.1}
+    twice = fill_study(database, temperatures, changes, state="running")
+    assert {row["x"] for row in figure(build_report(database, twice), bleu).rows} == {0.1}
 
 
 def test_nothing_is_drawn_of_an_analysis_that_all_systems_of_a_group_share(
-    filled: Database, fill: Fill, grid: dict[str, Any]
+    database: Database, grid: dict[str, Any]
 ) -> None:
     grid["analyses"] = {"errors": {"kind": "search_errors", "test_set": "test", "widths": [4]}}
-    fill(filled, spec=grid, changes={kind: {"metrics": []} for kind in ("score/", "compare/", "recall/")})
-    drawn = figures(build_report(filled, "teatime"))  # over k of one variant's lexicon
+    fill_study(
+        database, spec=grid, changes={kind: {"metrics": []} for kind in ("score/", "compare/", "recall/")}
+    )
+    drawn = figures(build_report(database, "teatime"))  # over k of one variant's lexicon
     assert any("selection.k-selected_size" in path for path in drawn)
     assert not any("selection.k-search_errors" in path for path in drawn)

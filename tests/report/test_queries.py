@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 from sqlalchemy import insert
+from teatime_study import fill_study
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database
@@ -21,17 +21,17 @@ from creamtea.store.queries import (
 )
 from creamtea.store.tables import Hypothesis, Segment, StepRow
 
-Fill = Callable[..., int]
-
 
 def keys_of(database: Database, study: int) -> dict[str, str]:
     with database.session() as session:
         return {node.name: node.key for node in study_nodes(session, study)}
 
 
-def test_studies_newest_first_with_their_steps_by_state(database: Database, fill: Fill) -> None:
-    first = fill(database, changes={"decode/scones": {"state": "running"}, "latency": {"state": "failed"}})
-    second = fill(database, state="queued")
+def test_studies_newest_first_with_their_steps_by_state(database: Database) -> None:
+    first = fill_study(
+        database, changes={"decode/scones": {"state": "running"}, "latency": {"state": "failed"}}
+    )
+    second = fill_study(database, state="queued")
     with database.session() as session:
         studies = list_studies(session)
         assert [study.id for study in studies] == [second, first]
@@ -43,8 +43,8 @@ def test_studies_newest_first_with_their_steps_by_state(database: Database, fill
         assert list(study_names(session).items()) == [(second, "teatime"), (first, "teatime")]
 
 
-def test_studies_are_found_by_number_or_newest_of_a_name(database: Database, fill: Fill) -> None:
-    first, second = fill(database), fill(database)
+def test_studies_are_found_by_number_or_newest_of_a_name(database: Database) -> None:
+    first, second = fill_study(database), fill_study(database)
     with database.session() as session:
         assert find_study(session, "teatime").id == second
         assert find_study(session, first).id == first
@@ -52,8 +52,10 @@ def test_studies_are_found_by_number_or_newest_of_a_name(database: Database, fil
             find_study(session, "tea")
 
 
-def test_nodes_come_in_the_plans_order_with_labels_and_state(database: Database, fill: Fill) -> None:
-    study = fill(database, changes={"latency": {"state": "failed", "error_kind": "timeout", "error": "slow"}})
+def test_nodes_come_in_the_plans_order_with_labels_and_state(database: Database) -> None:
+    study = fill_study(
+        database, changes={"latency": {"state": "failed", "error_kind": "timeout", "error": "slow"}}
+    )
     with database.session() as session:
         nodes = study_nodes(session, study)
         assert nodes[0].kind == "corpus"
@@ -81,8 +83,8 @@ SYSTEMS = ("softmax-greedy/1", "softmax-lexicon/1", "scones-greedy/1")
         (SegmentFilter(different=True, contains="tea"), []),
     ],
 )
-def test_filters(chosen: SegmentFilter, indices: list[int], database: Database, fill: Fill) -> None:
-    keys = keys_of(database, fill(database))
+def test_filters(chosen: SegmentFilter, indices: list[int], database: Database) -> None:
+    keys = keys_of(database, fill_study(database))
     decodes = [keys[f"decode/{system}/test"] for system in SYSTEMS]
     with database.session() as session:
         page = side_by_side(session, PageQuery(keys["test_set/test"], decodes, filter=chosen))
@@ -90,8 +92,8 @@ def test_filters(chosen: SegmentFilter, indices: list[int], database: Database, 
     assert page.total == len(indices)
 
 
-def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database, fill: Fill) -> None:
-    keys = keys_of(database, fill(database, changes={"decode/softmax-nvs": {"state": "running"}}))
+def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database) -> None:
+    keys = keys_of(database, fill_study(database, changes={"decode/softmax-nvs": {"state": "running"}}))
     decodes = [keys[f"decode/{system}/test"] for system in ("softmax-nvs/1", "softmax-lexicon/1")]
     scores = [keys["score/softmax-lexicon/1/test/bleu"]]
     with database.session() as session:
@@ -106,8 +108,8 @@ def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database, fi
     assert first.idioms[0]["name"] == "moon"
 
 
-def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Database, fill: Fill) -> None:
-    keys = keys_of(database, fill(database))
+def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Database) -> None:
+    keys = keys_of(database, fill_study(database))
     with database.session() as session:
         assert side_by_side(session, PageQuery(keys["test_set/test"], [])).total == 4
         none = side_by_side(
@@ -117,12 +119,12 @@ def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Da
 
 
 @pytest.mark.slow
-def test_pages_of_a_large_table_are_quick(filled: Database, fill: Fill) -> None:
+def test_pages_of_a_large_table_are_quick(database: Database) -> None:
     """80,000 hypotheses of other steps, and a test set of 20,000 segments with two decodes."""
-    study = fill(filled)
-    keys = keys_of(filled, study)
+    study = fill_study(database)
+    keys = keys_of(database, study)
     some = [keys[f"decode/{system}/test"] for system in SYSTEMS[:2]]
-    with filled.transaction() as session:
+    with database.transaction() as session:
         template = session.get_one(StepRow, some[0])
         values = {column.key: getattr(template, column.key) for column in StepRow.__table__.columns}
         session.execute(insert(StepRow), [{**values, "key": f"other{number}"} for number in range(4)])
@@ -134,7 +136,7 @@ def test_pages_of_a_large_table_are_quick(filled: Database, fill: Fill) -> None:
         text = {"source": "a dog", "reference": "ein Hund", "idioms": []}
         segments = [{"step_key": keys["test_set/test"], "index": 10 + i, **text} for i in range(20_000)]
         session.execute(insert(Segment), segments)
-    with filled.session() as session:
+    with database.session() as session:
         started = time.thread_time()
         page = side_by_side(session, PageQuery(keys["test_set/test"], some, offset=19_000))
         plain = time.thread_time() - started

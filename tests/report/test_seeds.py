@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import scipy.stats
 from blocks import notes, rows_of
-from teatime_study import row
+from teatime_study import fill_study, row
 
 from creamtea.report import text
 from creamtea.report.across_studies import common_test_sets, compared_systems
@@ -18,8 +17,6 @@ from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
-
-Fill = Callable[..., int]
 
 
 def scored(system: str, *values: float) -> dict[str, Any]:
@@ -42,10 +39,10 @@ def three(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def test_a_spread_over_the_seeds_of_two_variants(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
+def test_a_spread_over_the_seeds_of_two_variants(database: Database, three: dict[str, Any]) -> None:
     changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
-    fill(filled, spec=three, changes=changes)
-    delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
+    fill_study(database, three, changes)
+    delta = delta_of(build_report(database, "teatime"), "scones-greedy")
     seeds = float(scipy.stats.t.ppf(0.975, 2)) / 3**0.5  # of 30, 31 and 32; three equal scores add nothing
     half = (1 + seeds**2) ** 0.5
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((2 - half, 2 + half), rel=1e-5)
@@ -54,32 +51,30 @@ def test_a_spread_over_the_seeds_of_two_variants(filled: Database, fill: Fill, t
     assert not delta.significant  # which it is by both tests over segments
 
 
-def test_a_difference_that_seeds_could_not_undo_is_marked(
-    filled: Database, fill: Fill, three: dict[str, Any]
-) -> None:
+def test_a_difference_that_seeds_could_not_undo_is_marked(database: Database, three: dict[str, Any]) -> None:
     changes = scored("softmax-greedy", 30, 30.1, 30.2) | scored("scones-greedy", 32, 32, 32.1)
-    fill(filled, spec=three, changes=changes)
-    assert delta_of(build_report(filled, "teatime"), "scones-greedy").significant
+    fill_study(database, three, changes)
+    assert delta_of(build_report(database, "teatime"), "scones-greedy").significant
 
 
 def bounds_of_lucky_seeds(
-    filled: Database, fill: Fill, spec: dict[str, Any], system: str
+    database: Database, spec: dict[str, Any], system: str
 ) -> tuple[float | None, float | None]:
     """The interval with seeds of a system that is 2 ± 1 better with each seed, seeds 5 apart: [1, 3] if they
     are paired, and else wide."""
-    fill(filled, spec=spec, changes=scored("softmax-greedy", 30, 35, 40) | scored(system, 32, 37, 42))
-    delta = delta_of(build_report(filled, "teatime"), system)
+    fill_study(database, spec, scored("softmax-greedy", 30, 35, 40) | scored(system, 32, 37, 42))
+    delta = delta_of(build_report(database, "teatime"), system)
     return delta.seeds_low, delta.seeds_high
 
 
 def test_a_lucky_seed_is_lucky_for_both_systems_of_a_variant(
-    filled: Database, fill: Fill, three: dict[str, Any]
+    database: Database, three: dict[str, Any]
 ) -> None:
-    assert bounds_of_lucky_seeds(filled, fill, three, "softmax-nvs") == pytest.approx((1, 3), rel=1e-5)
+    assert bounds_of_lucky_seeds(database, three, "softmax-nvs") == pytest.approx((1, 3), rel=1e-5)
 
 
 def test_a_fine_tuned_model_shares_its_seed_with_what_it_began_as(
-    filled: Database, fill: Fill, three: dict[str, Any]
+    database: Database, three: dict[str, Any]
 ) -> None:
     three["variants"]["adapted"] = {
         "corpus": "toy",
@@ -89,49 +84,47 @@ def test_a_fine_tuned_model_shares_its_seed_with_what_it_began_as(
         "seeds": [1, 2, 3],
     }
     three["systems"]["scones-greedy"] = {"variant": "adapted"}
-    assert bounds_of_lucky_seeds(filled, fill, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
+    assert bounds_of_lucky_seeds(database, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
 
 
-def test_with_one_seed_of_both_there_is_none(filled: Database, fill: Fill) -> None:
-    fill(filled)
-    delta = delta_of(build_report(filled, "teatime"), "softmax-nvs")
+def test_with_one_seed_of_both_there_is_none(database: Database) -> None:
+    fill_study(database)
+    delta = delta_of(build_report(database, "teatime"), "softmax-nvs")
     assert (delta.value, delta.seeds_low, delta.seeds_high) == (2.0, None, None)
 
 
-def test_three_seeds_against_a_baseline_with_one_are_not_marked(filled: Database, fill: Fill) -> None:
-    fill(filled)
-    delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
+def test_three_seeds_against_a_baseline_with_one_are_not_marked(database: Database) -> None:
+    fill_study(database)
+    delta = delta_of(build_report(database, "teatime"), "scones-greedy")
     assert max(p.corrected or 1.0 for p in delta.p_values.values()) < 0.05
     assert (delta.seeds_low, delta.p_seeds, delta.note) == (None, None, ONE_SEED)
     assert not delta.significant
 
 
-def test_a_head_for_selection_changes_no_translation_model(
-    filled: Database, fill: Fill, three: dict[str, Any]
-) -> None:
+def test_a_head_for_selection_changes_no_translation_model(database: Database, three: dict[str, Any]) -> None:
     three["variants"]["plain"] = {**three["variants"]["softmax"], "nvs": None}
     three["systems"]["scones-greedy"] = {"variant": "plain"}
-    assert bounds_of_lucky_seeds(filled, fill, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
+    assert bounds_of_lucky_seeds(database, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
 
 
 def test_a_head_that_trains_the_encoder_makes_another_translation_model(
-    filled: Database, fill: Fill, three: dict[str, Any]
+    database: Database, three: dict[str, Any]
 ) -> None:
     three["variants"]["joint"] = {**three["variants"]["softmax"], "nvs": {"detach": False}}
     three["systems"]["scones-greedy"] = {"variant": "joint"}
-    low, high = bounds_of_lucky_seeds(filled, fill, three, "scones-greedy")
+    low, high = bounds_of_lucky_seeds(database, three, "scones-greedy")
     assert low is not None
     assert high is not None
     assert high - low > 10
 
 
 def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(
-    filled: Database, fill: Fill, three: dict[str, Any]
+    database: Database, three: dict[str, Any]
 ) -> None:
     changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
     changes |= scored("softmax-nvs", 32, 33.5, 34) | scored("softmax-lexicon", 29, 30, 31.5)
-    fill(filled, spec=three, changes=changes)
-    report = build_report(filled, "teatime")
+    fill_study(database, three, changes)
+    report = build_report(database, "teatime")
     deltas = [delta_of(report, system) for system in ("softmax-lexicon", "softmax-nvs", "scones-greedy")]
     p_values = [delta.p_seeds for delta in deltas]
     assert None not in p_values
@@ -139,27 +132,27 @@ def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(
     assert deltas[1].p_seeds_corrected != deltas[1].p_seeds
 
 
-def test_an_ensemble_is_one_system(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
+def test_an_ensemble_is_one_system(database: Database, three: dict[str, Any]) -> None:
     three["systems"]["scones-greedy"]["ensemble"] = True
-    fill(filled, spec=three)
-    assert delta_of(build_report(filled, "teatime"), "scones-greedy").seeds_low is None
+    fill_study(database, three)
+    assert delta_of(build_report(database, "teatime"), "scones-greedy").seeds_low is None
 
 
-def test_while_a_seed_has_no_score_there_is_none(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
+def test_while_a_seed_has_no_score_there_is_none(database: Database, three: dict[str, Any]) -> None:
     changes = {"score/softmax-greedy/3/test/bleu": {"metrics": []}}
-    fill(filled, spec=three, changes=changes)
-    report = build_report(filled, "teatime")
+    fill_study(database, three, changes)
+    report = build_report(database, "teatime")
     delta = delta_of(report, "scones-greedy")
     assert (delta.seeds_low, delta.significant, delta.note) == (None, False, SEEDS_MISSING)
     assert max(p.corrected or 0.0 for p in delta.p_values.values()) < 0.05
     assert delta_of(report, "scones-greedy", "chrf").seeds_low is not None
 
 
-def test_it_is_shown_below_the_other_and_told_in_the_notes(
-    filled: Database, fill: Fill, three: dict[str, Any]
-) -> None:
-    fill(filled, spec=three, changes=scored("softmax-greedy", 30, 35, 40) | scored("softmax-nvs", 32, 37, 42))
-    report = build_report(filled, "teatime")
+def test_it_is_shown_below_the_other_and_told_in_the_notes(database: Database, three: dict[str, Any]) -> None:
+    fill_study(
+        database, spec=three, changes=scored("softmax-greedy", 30, 35, 40) | scored("softmax-nvs", 32, 37, 42)
+    )
+    report = build_report(database, "teatime")
     table = report.table("systems/test/systems")
     cell = rows_of(report)["softmax-nvs"].cells["bleu"]
     assert text.shown(cell, table.columns[0]).change == (
@@ -175,15 +168,13 @@ def test_it_is_shown_below_the_other_and_told_in_the_notes(
     assert {"bleu_delta_seeds_low", "bleu_delta_p_seeds_corrected"} <= set(heading.split(","))
 
 
-def test_two_studies_of_the_same_models_are_paired_by_them(
-    filled: Database, fill: Fill, three: dict[str, Any]
-) -> None:
-    first = fill(filled, spec=three, changes=scored("softmax-greedy", 30, 35, 40))
+def test_two_studies_of_the_same_models_are_paired_by_them(database: Database, three: dict[str, Any]) -> None:
+    first = fill_study(database, three, scored("softmax-greedy", 30, 35, 40))
     # the same trainings with another search; and other trainings
     three["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
     changes = scored("softmax-greedy", 32, 37, 42) | scored("scones-greedy", 30, 35, 40)
-    second = fill(filled, spec=three | {"name": "again"}, changes=changes)
-    with filled.session() as session:
+    second = fill_study(database, three | {"name": "again"}, changes)
+    with database.session() as session:
         studies = [session.get_one(StudyRow, number) for number in (first, second)]
         ((key, common),) = common_test_sets(session, studies).items()
         compared = compared_systems(session, key, common)

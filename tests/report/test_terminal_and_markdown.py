@@ -1,4 +1,4 @@
-"""What is printed: every system and figure on consoles of several widths, and Markdown."""
+"""What is printed: every system and figure on consoles of several widths, numbers, and Markdown."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from creamtea.report.build import build_report
 from creamtea.report.markdown import paragraphs, plain, to_markdown
 from creamtea.report.model import Cell, Delta, Document, Figure, PValue
 from creamtea.report.terminal import WIDTH, render
+from creamtea.report.text import number
 from creamtea.store.database import Database
 
-Fill = Callable[..., int]
 SYSTEMS = ("softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy")
 BLEU = Column("bleu", "BLEU", 1, "higher")
 
@@ -116,39 +116,6 @@ def test_cells_without_a_value_have_their_reason_below(width: int, troubled: Doc
     assert f"({pending}) not run yet (latency: test)" in shown
 
 
-def test_notes_say_how_to_read_the_table(troubled: Document) -> None:
-    shown = " ".join(printed(troubled, 140).split())
-    for note in (
-        "Δ: difference from softmax-greedy, paired over segments",
-        "bootstrap (1000 samples) / approximate randomisation (10000 trials; seed 12345), both two-sided",
-        "each after Holm's correction",
-        "BLEU: nrefs:1|case:mixed|eff:no|tok:13a",
-        "code version: 0.1",
-        "left out: training pairs with too many subwords on a side",
-        "seeds: softmax: 1; scones: 1, 2, 3",
-        "training: cpu, 2 threads",
-        "score: unavailable reason COMET: no [bold]model[/bold]; fetch it once",
-        "1 place in the study score: softmax-nvs, seed 1, test, comet",
-    ):
-        assert note in shown
-
-
-def test_a_study_that_has_not_begun_can_be_shown(filled: Database, fill: Fill) -> None:
-    fill(filled, changes={"": {"state": "pending"}}, state="queued")
-    shown = printed(build_report(filled, "teatime"), 80)
-    assert "not prepared yet" in shown
-    assert "not run yet (corpus: toy)" in shown
-
-
-def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
-    spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
-    fill(filled, spec=spec)
-    report = build_report(filled, "teatime")
-    assert "\nother " in printed(report, 140)
-    assert "\nother " not in printed(report.only("test"), 140)
-    assert "\ntest " in printed(report.only("test"), 140)
-
-
 @given(
     st.text("ab \\`*_|<>[]#&~;:-!()lt\"'", min_size=1, max_size=30).filter(
         lambda text: text == " ".join(text.split())
@@ -212,3 +179,18 @@ def test_shares_are_shown_in_per_cent() -> None:
     cell = Cell("ok", value=0.985, deviation=0.0125, seeds=3)
     shown = (text.value(cell, column), text.deviation(cell, column), text.heading(column))
     assert shown == ("98.5", "± 1.2", "recall, %")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (-0.0002, "0.00"),
+        (-0.0, "0.00"),
+        (0.0002, "0.00"),
+        (-0.01, "−0.01"),
+        (-1204.5, "−1,204.50"),
+        (10, "10.00"),
+    ],
+)
+def test_what_rounds_to_zero_has_no_sign(value: float, shown: str) -> None:
+    assert number(value, Column("z", "z", 2)) == shown

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from teatime_study import fill_study
 
 from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.engine import lease as leases
@@ -18,7 +18,6 @@ from creamtea.store.database import Database
 from creamtea.store.queries import Node
 from creamtea.store.tables import StepRow
 
-Fill = Callable[..., int]
 UNSTARTED = {"state": "pending", "facts": None, "finished_at": None}
 
 
@@ -27,12 +26,12 @@ def store(tmp_path: Path) -> ArtefactStore:
     return ArtefactStore(tmp_path / "artefacts")
 
 
-def begun(database: Database, fill: Fill, **training: Any) -> int:
+def begun(database: Database, **training: Any) -> int:
     """A study whose second training has not ended."""
     later = ("decode/scones", "score/scones", "compare/scones", "latency")
     changes: dict[str, Any] = dict.fromkeys(later, UNSTARTED)
     changes["train/scones/2"] = {"state": "running", "facts": None, "finished_at": None, **training}
-    return fill(database, changes=changes, state="running")
+    return fill_study(database, changes=changes, state="running")
 
 
 def step(database: Database, watched: Watched) -> StepRow:
@@ -40,20 +39,18 @@ def step(database: Database, watched: Watched) -> StepRow:
         return session.query(StepRow).filter(StepRow.state == "running").one()
 
 
-def test_a_training_shows_how_far_it_is_and_how_it_develops(
-    filled: Database, fill: Fill, store: ArtefactStore
-) -> None:
-    study = begun(filled, fill, started_at=None)
-    with filled.transaction() as session:
+def test_a_training_shows_how_far_it_is_and_how_it_develops(database: Database, store: ArtefactStore) -> None:
+    study = begun(database, started_at=None)
+    with database.transaction() as session:
         row = session.query(StepRow).filter(StepRow.state == "running").one()
-        row.started_at, row.fence, key = filled.now(session) - timedelta(seconds=3000), 4, row.key
+        row.started_at, row.fence, key = database.now(session) - timedelta(seconds=3000), 4, row.key
     store.write_progress(key, 4, 500, 2000, "updates, epoch 1", 9000.0)
     view = LiveView(
         points=[PointRow("train_loss_now", update, 5.0) for update in (20, 40)],
         examples=[LiveExample("a", "b", [(20, "x"), (40, "b")])],
     )
     store.write_live(key, 4, view)
-    watched = watch(filled, store, study)
+    watched = watch(database, store, study)
     (running,) = watched.running
     assert (running.share, running.message) == (0.25, "500/2,000 updates, epoch 1")
     assert running.title == "train: scones, seed 2"
@@ -63,12 +60,12 @@ def test_a_training_shows_how_far_it_is_and_how_it_develops(
     (example,) = watched.examples
     assert (example.training, example.outputs) == ("scones, seed 2", ((20, "x"), (40, "b")))
     store.write_live(key, 3, view)  # of an attempt that is over
-    assert watch(filled, store, study).examples == ()
+    assert watch(database, store, study).examples == ()
 
 
-def test_what_waits_says_for_what(filled: Database, fill: Fill, store: ArtefactStore) -> None:
-    study = begun(filled, fill)
-    reasons = {group.reason: group.titles for group in watch(filled, store, study).waiting}
+def test_what_waits_says_for_what(database: Database, store: ArtefactStore) -> None:
+    study = begun(database)
+    reasons = {group.reason: group.titles for group in watch(database, store, study).waiting}
     after_training = next(titles for reason, titles in reasons.items() if "train: scones, seed 2" in reason)
     assert "decode: scones-greedy, seed 2, test" in after_training
     # the score waits for the decode, which waits for the training
@@ -89,14 +86,13 @@ def test_a_ready_step_says_why_it_does_not_start(
     controller: int | None,
     not_before: int | None,
     reason: str,
-    filled: Database,
-    fill: Fill,
+    database: Database,
     store: ArtefactStore,
 ) -> None:
-    study = begun(filled, fill)
+    study = begun(database)
     if controller is not None:
-        leases.acquire(filled, "", controller or study)
-    with filled.transaction() as session:
+        leases.acquire(database, "", controller or study)
+    with database.transaction() as session:
         one = session.query(StepRow).filter(StepRow.kind == "train").first()
         assert one is not None
         one.state = "running"  # the lease has released what it had not started itself
@@ -104,45 +100,39 @@ def test_a_ready_step_says_why_it_does_not_start(
         assert ready is not None
         ready.state = "ready"
         if not_before is not None:
-            ready.not_before = filled.now(session) + timedelta(seconds=not_before)
+            ready.not_before = database.now(session) + timedelta(seconds=not_before)
             ready.error = "node lost"
-    watched = watch(filled, store, study)
+    watched = watch(database, store, study)
     assert any(reason in group.reason for group in watched.waiting)
     assert watched.nothing_runs == (reason == NO_CONTROLLER)
 
 
-def test_what_the_controller_says_is_why_a_step_waits(
-    filled: Database, fill: Fill, store: ArtefactStore
-) -> None:
-    study = fill(filled, changes={"decode/scones": UNSTARTED | {"state": "ready"}}, state="running")
-    lease = leases.acquire(filled, "", study)
-    with filled.session() as session:
+def test_what_the_controller_says_is_why_a_step_waits(database: Database, store: ArtefactStore) -> None:
+    study = fill_study(database, changes={"decode/scones": UNSTARTED | {"state": "ready"}}, state="running")
+    lease = leases.acquire(database, "", study)
+    with database.session() as session:
         keys = [row.key for row in session.query(StepRow).filter(StepRow.state == "ready")]
     store.write_reasons(lease.fence, {EVERY_STEP: "no machine is there"})
-    assert [group.reason for group in watch(filled, store, study).waiting] == ["no machine is there"]
+    assert [group.reason for group in watch(database, store, study).waiting] == ["no machine is there"]
     store.write_reasons(
         lease.fence, {**dict.fromkeys(keys, "no node has a GPU"), "of another": "no node has two"}
     )
-    assert [group.reason for group in watch(filled, store, study).waiting] == ["no node has a GPU"]
+    assert [group.reason for group in watch(database, store, study).waiting] == ["no node has a GPU"]
     store.write_reasons(lease.fence - 1, {EVERY_STEP: "no machine in an earlier one"})
-    assert "no machine" not in watch(filled, store, study).waiting[0].reason
+    assert "no machine" not in watch(database, store, study).waiting[0].reason
 
 
-def test_a_study_whose_controller_has_ended_says_so(
-    filled: Database, fill: Fill, store: ArtefactStore
-) -> None:
+def test_a_study_whose_controller_has_ended_says_so(database: Database, store: ArtefactStore) -> None:
     running = {"train/scones/2": {"state": "running", "facts": None, "finished_at": None}}
-    assert watch(filled, store, fill(filled, changes=running, state="running")).nothing_runs
-    assert not watch(filled, store, fill(filled)).nothing_runs
+    assert watch(database, store, fill_study(database, changes=running, state="running")).nothing_runs
+    assert not watch(database, store, fill_study(database)).nothing_runs
 
 
-def test_a_failure_comes_with_the_first_line_of_its_reason(
-    filled: Database, fill: Fill, store: ArtefactStore
-) -> None:
+def test_a_failure_comes_with_the_first_line_of_its_reason(database: Database, store: ArtefactStore) -> None:
     error = {"state": "failed", "error_kind": "deterministic", "error": "no cup\nTraceback …"}
     left_out = {"state": "failed", "error_kind": "upstream", "error": "not run"}
-    study = fill(filled, changes={"latency": error, "decode/scones/1": left_out}, state="running")
-    (failed,) = watch(filled, store, study).failed
+    study = fill_study(database, changes={"latency": error, "decode/scones/1": left_out}, state="running")
+    (failed,) = watch(database, store, study).failed
     assert (failed.title, failed.outcome, failed.reason) == ("latency: test", "failed", "no cup")
 
 

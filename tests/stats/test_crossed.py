@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from creamtea.stats.estimate import baseline_ratio, variance_of_mean
+from creamtea.stats.estimate import baseline_ratio
 from creamtea.stats.paired import CrossedComparison, CrossedEstimate, compare_paired, crossed_comparisons
 
 Array = NDArray[np.float64]
@@ -203,19 +203,6 @@ def test_p_values_and_intervals_agree(seed: int, each: int) -> None:
         assert estimate.p_value is not None
         assert (estimate.p_value < 0.05) == (not low <= null <= high)
         assert (estimate.p_value < 0.10) == (not low_90 <= null <= high_90)
-
-
-@given(st.lists(st.floats(0.05, 3), min_size=2, max_size=12), st.integers(0, 99))
-def test_variance_of_a_mean_by_its_quadratic_form(weights: list[float], seed: int) -> None:
-    w = np.array(weights) / sum(weights)
-    x = np.random.default_rng(seed).normal(0, 1, len(w))
-    centre = np.eye(len(w)) - np.outer(np.ones(len(w)), w)
-    form = centre.T @ np.diag(w**2) @ centre
-    variance, df = variance_of_mean(x, np.array(weights))
-    assert variance == pytest.approx((x @ form @ x) * (w**2).sum() / np.trace(form), rel=1e-6)
-    assert df == pytest.approx(np.trace(form) ** 2 / np.trace(form @ form), rel=1e-6)
-    alike, n_less_1 = variance_of_mean(x, np.full(len(w), 7.0))
-    assert (alike, n_less_1) == pytest.approx((x.var(ddof=1) / len(w), len(w) - 1))
 
 
 def test_raters_who_differ_widen_the_interval() -> None:

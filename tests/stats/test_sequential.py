@@ -1,4 +1,4 @@
-"""The group-sequential test: published boundaries, a slow oracle, error rates over all looks."""
+"""The group-sequential test, and campaigns that aim: boundaries, slow oracles, error rates of all looks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.sequential import (
     BURN_IN,
     LOOKS,
+    SETTLED_SHARE,
+    Course,
+    State,
     _Process,
     boundary,
     course,
+    look,
     looked_at,
     p_of,
     spent,
+    unbiased_mean,
+    weights_at_the_end,
 )
 
 
@@ -150,3 +156,179 @@ def test_five_per_cent_are_for_all_looks_together(shape: str, most: float) -> No
     assert naive > 0.15
     if shape == "normal":
         assert alarms > 0.035
+
+
+UNITS = 120
+
+
+def plain(values: np.ndarray, planned: int) -> Course:
+    return course(values, np.ones(len(values)), planned)
+
+
+def stopping(values: np.ndarray, delta: float) -> tuple[int, State]:
+    """After how many units one comparison is no longer open, and its state then."""
+    whole = plain(values, len(values))
+    for end in looked_at(len(values)).tolist():
+        (found,) = look([whole.until(end)], delta)
+        if found.state is not State.OPEN:
+            return end, found.state
+    raise AssertionError("open at the end")
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        (0.0, State.NO_LARGER_DIFFERENCE),
+        (0.3, State.BETTER),  # by the signs, as at the end: real, if smaller than δ
+        (2.0, State.BETTER),
+        (-2.0, State.WORSE),
+    ],
+)
+def test_units_that_all_differ_alike_are_settled_by_their_signs(value: float, state: State) -> None:
+    other = plain(np.random.default_rng(1).normal(0, 3, 30), 60)
+    few, enough = (plain(np.full(count, value), 60) for count in (18, 30))
+    assert look([few, other], delta=1.0)[0].state is State.OPEN
+    found = look([enough, other], delta=1.0)[0]
+    assert (found.state, found.mean, found.low) == (state, value, None)
+    assert found.p_value == (pytest.approx(4 * 0.5**30) if value else 1.0)  # two comparisons
+
+
+@pytest.mark.parametrize(("units", "state"), [(4, State.HOPELESS), (5, State.NO_LARGER_DIFFERENCE)])
+def test_a_few_equal_units_within_delta_show_nothing(units: int, state: State) -> None:
+    """Four on one side of δ have a chance of 6 % under a median of δ."""
+    (found,) = look([plain(np.full(units, 0.05), units)], delta=0.1)
+    assert found.state is state
+
+
+def test_each_comparison_gets_its_state() -> None:
+    rng = np.random.default_rng(5)
+    courses = [
+        plain(rng.normal(3, 5, 200), 400),
+        plain(rng.normal(-3, 5, 200), 400),
+        plain(rng.normal(0, 1, 200) / 4, 400),
+        plain(20 * np.sin(np.arange(200)), 400),
+        plain(rng.normal(1.1, 5, 60), 400),
+        plain(np.zeros(0), 400),
+    ]
+    found = look(courses, delta=1.0)
+    assert [one.state for one in found] == [
+        State.BETTER,
+        State.WORSE,
+        State.NO_LARGER_DIFFERENCE,
+        State.HOPELESS,
+        State.OPEN,
+        State.OPEN,
+    ]
+    assert found[0].low is not None
+    assert found[0].low > 0
+    assert found[5].units == 0
+    given_up = look(courses, 1.0, [True] * 6)
+    assert [one.state for one in given_up[:3]] == [one.state for one in found[:3]]
+    assert {one.state for one in given_up[3:]} == {State.HOPELESS}
+    with pytest.raises(ValueError, match="δ must be above 0"):
+        look(courses, delta=0.0)
+
+
+def test_at_the_end_nothing_is_open_and_most_of_the_five_per_cent_are_left() -> None:
+    values = np.random.default_rng(6).normal(0, 5, 100)
+    values += 2.3 * values.std(ddof=1) / 10 - values.mean()  # t = 2.3, p = 0.024
+    (found,) = look([plain(values, 100)], delta=0.5)
+    assert found.state is State.BETTER
+    assert 0.024 < (found.p_value or 0) < 0.05
+    assert look([plain(values, 100), plain(values / 1.3, 100)], delta=0.5)[1].state is State.HOPELESS
+
+
+def test_a_comparison_without_a_look_counts_in_the_correction() -> None:
+    one, none = plain(np.random.default_rng(6).normal(0.5, 1, 40), UNITS), plain(np.zeros(0), UNITS)
+    alone, beside = look([one], 1.0)[0].p_value, look([one, none], 1.0)[0].p_value
+    assert alone is not None
+    assert alone < 0.5
+    assert beside == pytest.approx(2 * alone)
+
+
+def test_a_verdict_stands_even_if_later_units_say_otherwise() -> None:
+    rng = np.random.default_rng(8)
+    values = np.concatenate([rng.normal(2, 1, 60), rng.normal(-2.5, 1, 60)])
+    found = look([plain(values[:end], UNITS) for end in (60, UNITS)], delta=0.1)
+    assert {one.state for one in found} == {State.BETTER}
+    assert (found[1].mean or 0) < 0
+
+
+def test_hopeless_is_a_chance_of_a_verdict_by_simulation() -> None:
+    """The rule's prediction, t of N units seen: the mean at the end, were the rest like these."""
+    rng = np.random.default_rng(9)
+    planned, seen, delta = 200, 100, 0.12
+    needed = float(boundary(0.05, spent(20))[-1])
+    inside = float(boundary(0.10, spent(20))[-1])
+    states = []
+    for mean in np.linspace(0, 0.25, 12):
+        values = rng.normal(0, 1, seen)
+        values += mean - values.mean()
+        values /= values.std(ddof=1)
+        (found,) = look([plain(values, planned)], delta)
+        if found.state not in (State.OPEN, State.HOPELESS):
+            continue
+        # flat prior: the true mean scatters about the seen one, the rest about the true one
+        true = rng.normal(values.mean(), 1 / math.sqrt(seen), 200_000)
+        end = (seen * values.mean() + rng.normal(0, math.sqrt(seen), 200_000) + seen * true) / planned
+        error = 1 / math.sqrt(planned)
+        chance = np.mean((np.abs(end) > needed * error) | (np.abs(end) < delta - inside * error))
+        limit = 0.5 * (1 - seen / planned) ** 2
+        if abs(chance - limit) > 0.01:
+            assert (found.state is State.HOPELESS) == (chance < limit), (mean, chance)
+            states.append(found.state)
+    assert set(states) == {State.HOPELESS, State.OPEN}
+
+
+@pytest.mark.slow
+def test_a_campaign_that_looks_often_cries_wolf_in_five_per_cent() -> None:
+    """Three equal systems beside the baseline, every look taken, the end included."""
+    rng = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(300):
+        units = rng.normal(0, 1, (4, UNITS))
+        wrong += look_at_all(list(units[1:] - units[0]))
+    assert wrong <= 0.07 * 300
+
+
+def look_at_all(values: list[np.ndarray]) -> bool:
+    whole = [plain(one, UNITS) for one in values]
+    stopped: list[int | None] = [None] * len(whole)
+    found = []
+    for end in looked_at(UNITS).tolist():
+        seen = [one.until(end if at is None else at) for one, at in zip(whole, stopped, strict=True)]
+        found = look(seen, 0.01, [at is not None for at in stopped])
+        stopped = [
+            end if at is None and one.state is not State.OPEN else at
+            for at, one in zip(stopped, found, strict=True)
+        ]
+    return any(one.state in (State.BETTER, State.WORSE) for one in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("difference", [0.0, 0.25, 0.5])
+def test_means_after_aiming(difference: float) -> None:
+    rng = np.random.default_rng(4)
+    unbiased, intervals = [], []
+    for _ in range(1000):
+        d = rng.normal(difference, 1, UNITS)
+        end, _ = stopping(d, 0.3)
+        q = np.where(np.arange(UNITS) < end, 1.0, SETTLED_SHARE)
+        rated = rng.random(UNITS) < q
+        unbiased.append(unbiased_mean(d * rated, np.ones(UNITS), q, rated))
+        intervals.append(mean_estimate(d[rated], 1 / weights_at_the_end(q)[rated]))
+    noise = np.std(unbiased) / math.sqrt(len(unbiased))
+    assert np.mean(unbiased) == pytest.approx(difference, abs=4 * noise)
+    covered = np.mean([(x.low or 0) <= difference <= (x.high or 0) for x in intervals])
+    assert 0.93 <= covered <= 0.97
+
+
+def test_the_unbiased_mean_by_all_draws() -> None:
+    """Over every outcome of two draws, weighed by its chance, the mean is that of all."""
+    s, w, q = np.array([4.0, -1.0, 6.0]), np.array([2.0, 1.0, 3.0]), np.array([1.0, 0.5, 0.1])
+    expected = 0.0
+    for second in (False, True):
+        for third in (False, True):
+            chance = 0.5 * (0.1 if third else 0.9)
+            expected += chance * unbiased_mean(s, w, q, np.array([True, second, third]))
+    assert expected == pytest.approx(s.sum() / w.sum())

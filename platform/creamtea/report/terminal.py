@@ -231,7 +231,7 @@ def _print_grid(console: Console, title: str, names: Sequence[Text], columns: Co
 
 
 def _fitting(columns: Columns, console: Console, name_width: int) -> list[Columns]:
-    """Divide the columns into as few groups as fit beside the rows' names, about equally wide."""
+    """Divide the columns into few groups that fit beside the rows' names, about equally wide."""
     widths = [2 + max(_width(cell, console) for cell in (heading, *cells)) for heading, cells in columns]
     space = console.width - name_width - 3  # the box's edges, and the padding before the names
     fewest = len(_breaks(widths, space))

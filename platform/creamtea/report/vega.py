@@ -109,7 +109,7 @@ def _units(values: Sequence[float], drawn: Sequence[float], size: float) -> list
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # chosen so that the closest two are as far apart as eight can be, seen with any colour vision, and all stand
-# out on light and on dark pages (tests/report/test_styles.py); those that do so best come first
+# out on light and on dark pages (tests/report/test_figures.py); those that do so best come first
 PALETTE = ("#008899", "#dd4433", "#9900ee", "#ee9900", "#aa88ff", "#00ccaa", "#444488", "#991100")
 SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "cross"),
@@ -317,7 +317,7 @@ def with_interval(
 
 
 def rule(encoding: Spec, **mark: Any) -> Spec:
-    """A layer of lines; `mark`: their width, colour and so on."""
+    """Return a layer of lines; `mark`: their width, colour and so on."""
     return {"mark": {"type": "rule", "aria": False, **mark}, "encoding": encoding}
 
 

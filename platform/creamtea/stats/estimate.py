@@ -109,7 +109,7 @@ def positive_estimate(estimate: Estimate) -> Estimate:
 
     v ± h becomes [v·exp(−h/v), v·exp(h/v)], since log v has the standard error se/v (delta method). The
     interval is never below 0, contains v, and hardly differs from v ± h if h is small beside v. In
-    simulations (`tests/stats/test_positive_estimate.py`) it covers the true mean as often as v ± h or more
+    simulations (`tests/stats/test_estimate.py`) it covers the true mean as often as v ± h or more
     often, especially with skewed values, for which v ± h often ends too low. ValueError for a value that is
     not above 0.
     """

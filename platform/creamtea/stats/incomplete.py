@@ -131,7 +131,7 @@ def estimate_systems(
     width = 1 + max(int(column.max(initial=-1)) for column in columns)
 
     def design(rows: Integers) -> Array:
-        """(rows, parameters) of some pairs: 1 for what the first score has, −1 for what the second has."""
+        """Return the design (rows, parameters) of some pairs: the first score's row less the second's."""
         x, number = np.zeros((len(rows), width)), np.arange(len(rows))
         for column in columns:
             x[number, column[first[rows]]] += 1.0
@@ -227,8 +227,11 @@ def estimate_systems(
 
 
 def last_look(finished: int, planned: int) -> tuple[int, float] | None:
-    """Of the looks at an adaptive design, of whose `planned` documents so many are `finished`, the last one:
-    how many documents it is over, and with what probability it may err. None before the first."""
+    """Return the last look at an adaptive design of `planned` documents, of which some are `finished`.
+
+    It is how many documents the look is over, and with what probability it may err. None before the first
+    look.
+    """
     at = sum(finished >= math.ceil(part * planned) for part in LOOKS) - 1
     if at < 0:
         return None
@@ -237,7 +240,7 @@ def last_look(finished: int, planned: int) -> tuple[int, float] | None:
 
 
 def open_systems(found: SystemEstimates, delta: float, seen: float, at_least: int) -> list[int]:
-    """Systems that are worth comparing further, after a share `seen` of all pages; none if nothing is left.
+    """Return the systems that are worth comparing further, after a share `seen` of all pages.
 
     Of some pair of theirs the interval neither lies beside 0 nor within ±`delta`, and as many more pages like
     these would change that with a probability of at least GIVE_UP · (1 − seen)² (predictive power, as in
@@ -272,7 +275,7 @@ def _numbered(labels: ArrayLike) -> Integers:
 
 
 def _pairs(page: Integers) -> tuple[Integers, Integers]:
-    """Places of the two scores of every pair on one page."""
+    """Return the places of the two scores of every pair on one page."""
     order = np.argsort(page, kind="stable")
     sizes = np.bincount(page)
     starts = np.cumsum(sizes) - sizes
@@ -285,7 +288,10 @@ def _pairs(page: Integers) -> tuple[Integers, Integers]:
 
 
 def _solve(normal: Array, right: Array, systems: int) -> tuple[Array, Array]:
-    """N^(−1/2) of the normal equations, and their solution. ValueError unless all systems are connected."""
+    """Return N^(−1/2) of the normal equations, and their solution.
+
+    Raises ValueError unless all systems are connected.
+    """
     values, vectors = np.linalg.eigh(normal)
     kept = values > 1e-9 * max(values.max(initial=0.0), 1e-300)
     known = vectors[:, kept]
@@ -305,8 +311,11 @@ def _clustered(
     half: Array,
     systems: int,
 ) -> tuple[Array, Array, bool]:
-    """Covariances of the systems' effects, of which the last is their mean (systems + 1, …); degrees of
-    freedom of each difference; and whether some difference hangs on one cluster."""
+    """Estimate the errors of the systems' effects over clusters.
+
+    Returns their covariances (systems + 1, …), of which the last is their mean's; the degrees of freedom of
+    each difference; and whether some difference depends on one cluster.
+    """
     to_means = np.eye(systems + 1, len(half))
     to_means[systems, :systems] = 1 / systems
     reach = to_means @ half
@@ -343,7 +352,7 @@ def _of_pairs(covariance: Array) -> Array:
 
 
 def _largest(covariance: Array, seed: int) -> Array:
-    """(draws,): the largest |z| over all pairs of normal effects with this covariance."""
+    """Draw the largest |z| (draws,) over all pairs of normal effects with this covariance."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     one, other = np.triu_indices(len(root), 1)
@@ -357,7 +366,7 @@ def _largest(covariance: Array, seed: int) -> Array:
 
 
 def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], largest: Array) -> Array:
-    """(systems, systems): how often the largest |z| is above that of the difference's own p-value."""
+    """Return how often the largest |z| exceeds that of a difference's own p-value: (systems, systems)."""
     n = len(mean)
     size = np.ones_like(error)
     size[:n, :n] = np.abs(mean[:, None] - mean[None, :])

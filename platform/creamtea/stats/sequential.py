@@ -42,13 +42,15 @@ _LEVELS = np.geomspace(0.99, 1e-8, 33)  # of α, between which p-values are inte
 
 
 def spent(looks: int) -> tuple[float, ...]:
-    """The share of α that is spent up to each of so many equally spaced looks: t³."""
+    """Return the share of α that is spent up to each of equally spaced looks: t³."""
     return tuple((look / looks) ** _POWER for look in range(1, looks + 1))
 
 
 @lru_cache(maxsize=256)
 def boundary(alpha: float, shares: tuple[float, ...]) -> Array:
-    """The two-sided boundary z (looks,) that spends α·shares[k] up to equally spaced look k + 1.
+    """Return the two-sided boundary z (looks,) that spends α·shares[k] up to equally spaced look k + 1.
+
+    Raises ValueError unless 0 < α < 1 and the shares rise from above 0 to at most 1.
 
     ValueError unless 0 < α < 1 and the shares rise from above 0 to at most 1.
     """
@@ -78,7 +80,7 @@ class _Process:
         self.x, self.mass = np.zeros(1), np.ones(1)  # nodes; density times the rule's weights
 
     def exit(self, z: float) -> float:
-        """The chance to cross z (in deviations of S) at the next step."""
+        """Return the chance to cross z (in deviations of S) at the next step."""
         bound = z * np.sqrt(self.k + 1)
         return float(self.mass @ (scipy.special.ndtr(self.x - bound) + scipy.special.ndtr(-self.x - bound)))
 
@@ -100,12 +102,12 @@ def _gauss_legendre() -> tuple[Array, Array]:
 
 @lru_cache(maxsize=32)
 def _boundaries(looks: int) -> Array:
-    """z (levels, looks) of the levels between which p is interpolated."""
+    """Return z (levels, looks) of the levels between which p is interpolated."""
     return np.array([boundary(float(alpha), spent(looks)) for alpha in _LEVELS])
 
 
 def p_of(z: Array, looks: int) -> Array:
-    """The smallest α whose boundary each z (looks so far,) reaches at its look: 1 where not that of 0.99.
+    """Return the smallest α whose boundary each z (looks so far,) reaches at its look; 1 above 0.99.
 
     Interpolated in log α over z², where it is nearly straight and lies above the true value.
     """
@@ -137,14 +139,14 @@ class Course:
     p_value: Array
 
     def half_width(self, alpha: float = ALPHA) -> Array:
-        """Half-width of the repeated confidence interval of level 1 − α at each look (∞ if there is none)."""
+        """Return the half-width of the repeated 1 − α confidence interval at each look (∞ if none)."""
         bounds = boundary(alpha, spent(number_of_looks(self.planned)))[: len(self.mean)]
         t = -scipy.special.stdtrit(self.df, scipy.special.ndtr(-bounds))
         tested = (self.error > 0) & (self.units >= min(BURN_IN, self.planned))
         return np.where(tested, t * self.error, np.inf)
 
     def until(self, units: int) -> Course:
-        """The same when only so many units had been seen."""
+        """Return the course as it was when only so many units had been seen."""
         n = int(np.searchsorted(self.units, units, side="right"))
         return Course(
             planned=self.planned,
@@ -169,7 +171,9 @@ def looked_at(planned: int) -> NDArray[np.int64]:
 
 
 def course(sums: Array, sizes: Array, planned: int) -> Course:
-    """The course of the mean Σ sums / Σ sizes of units (t,) of `planned`, in the order in which they came.
+    """Follow the mean Σ sums / Σ sizes of units (t,) of `planned`, in the order in which they came.
+
+    Raises ValueError for more units than planned, or sizes that are not positive.
 
     ValueError for more units than planned, or sizes that are not positive.
     """
@@ -250,7 +254,7 @@ class Look:
 
 
 def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ()) -> list[Look]:
-    """Every comparison as it stands.
+    """Judge every comparison as it stands.
 
     Where all units differ by the same value, signs decide as they do at the end (`stats.verdict`): n of them
     on one side have p = 2·0.5ⁿ, and values within δ show that no difference is larger if 0.5ⁿ ≤ 5 %.
@@ -287,12 +291,12 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
 
 
 def _is_same(one: Course) -> bool:
-    """Whether there are units enough, and all of them differ by the same value."""
+    """Return whether there are enough units, and all of them differ by the same value."""
     return bool(len(one.mean) and one.error[-1] == 0 and one.units[-1] >= min(BURN_IN, one.planned))
 
 
 def _is_within(one: Course, delta: float) -> bool:
-    """Whether some look has shown that no difference is larger than δ."""
+    """Return whether some look has shown that no difference is larger than δ."""
     if _is_same(one):
         return bool(abs(one.mean[-1]) < delta and 0.5 ** int(one.units[-1]) <= ALPHA)
     return bool((np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any())
@@ -306,8 +310,9 @@ def _p_value(one: Course) -> float:
 
 
 def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
-    """Whether a verdict at the planned end has a chance below GIVE_UP · (1 − t/N)² after t of N units, were
-    the rest like what has been seen.
+    """Return whether a verdict at the planned end is unlikely if the other units are like those seen.
+
+    Unlikely is a chance below GIVE_UP · (1 − t/N)² after t of N units.
 
     Given t units the mean at the end is normal about the present one with variance σ²(1/t − 1/N)
     (predictive power: Spiegelhalter, Freedman and Blackburn 1986). At first much is left to be saved, near
@@ -331,7 +336,7 @@ def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
 
 
 def weights_at_the_end(probabilities: Array) -> Array:
-    """What divides the weights of units that were rated with probabilities q_t: √q_t.
+    """Return √q_t, which divides the weights of units that were rated with probabilities q_t.
 
     Weights 1/q make means unbiased, and so noisy where q is small that their t intervals fail; weights 1
     are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
@@ -343,8 +348,10 @@ def weights_at_the_end(probabilities: Array) -> Array:
 
 
 def unbiased_mean(sums: Array, sizes: Array, probabilities: Array, rated: Array) -> float:
-    """Σ s·B/q over Σ w of all planned units (n,) by inverse probabilities (Horvitz and Thompson 1952): its
-    expectation is Σ s / Σ w, however the campaign aimed, as q depends on the past alone.
+    """Estimate Σ s / Σ w over all planned units (n,) by Σ s·B/q, with inverse probabilities.
+
+    Its expectation is Σ s / Σ w, however the campaign aimed, as q depends on the past alone (Horvitz and
+    Thompson 1952).
 
     `sums` s count where a unit was `rated` (B) only; `sizes` w are known of all. q must be above 0.
     """

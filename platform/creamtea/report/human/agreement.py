@@ -64,7 +64,7 @@ AGREEMENT = (
 
 
 def agreement(judged: RatedCampaign, outputs: ScoresByRater) -> list[Table]:
-    """Nothing where no output has two raters."""
+    """Build the tables of agreement: of all raters, and of each rater. Empty if no output has two raters."""
     matrix, units = outputs.scores, outputs.unit
     if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
         return []
@@ -121,7 +121,7 @@ def _each_rater(judged: RatedCampaign, matrix: Array, units: Integers) -> Table:
 
 
 def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) -> Texts:
-    """The outputs whose ratings lie furthest apart, with their texts and third ratings.
+    """List the outputs whose ratings lie furthest apart, with their texts and third ratings.
 
     All disputed outputs are listed, up to MAX_DISPUTES.
     """
@@ -199,8 +199,10 @@ class MetricScores:
 
 
 def metric_scores(session: Session, ratings: Ratings, material: StudyResults) -> list[MetricScores]:
-    """The study's segment scores of what was rated: the outputs of each variant's first seed. A metric
-    without any is omitted."""
+    """Return the study's segment scores of what was rated: of the outputs of each variant's first seed.
+
+    A metric without scores is omitted.
+    """
     campaign, measured = ratings.campaign, []
     units, of_unit = np.unique(ratings.segment_index, return_inverse=True)
     for metric in material.spec.metrics:
@@ -216,7 +218,7 @@ def metric_scores(session: Session, ratings: Ratings, material: StudyResults) ->
 
 
 def _fill(session: Session, step: str, segments: Integers, column: Array) -> None:
-    """Scores of a step for ascending segment indices, written into the column (segments,)."""
+    """Write a step's scores of ascending segment indices into the column (segments,)."""
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
@@ -230,12 +232,12 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
 
 
 def _aimed(judged: RatedCampaign) -> bool:
-    """Whether the campaign rated some outputs with a chance only."""
+    """Return whether the campaign rated some outputs only with a chance."""
     return bool((judged.ratings.chance < 1).any())
 
 
 def people_and_metrics(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
-    """Means of human scores and metrics over the same outputs."""
+    """Build the table of mean human scores and metrics over the same outputs."""
     columns = [
         judged.points("people", "human score", better="higher"),
         *(metric.column for metric in metrics),
@@ -299,7 +301,7 @@ GAP = Column("gap", "gap", 1, note="standard score of the raters less that of th
 
 
 def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Texts:
-    """For each metric the outputs whose standard scores differ most, with their texts."""
+    """List for each metric the outputs whose standard scores differ most, with their texts."""
     largest = []
     for metric in metrics:
         both = ~np.isnan(judged.matrix) & ~np.isnan(metric.scores)
@@ -336,7 +338,7 @@ def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[Met
 
 
 def _standard(matrix: Array, known: Booleans) -> Array | None:
-    """Standard scores of the known cells; None where all are equal."""
+    """Return the standard scores of the known cells; None if all are equal."""
     values = matrix[known]
     if float(np.ptp(values)) <= ROUNDING * float(np.abs(values).max()):
         return None
@@ -388,7 +390,7 @@ def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
 
 
 def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int, int]]) -> Table:
-    """z-scores, rank ranges and clusters by the rules of WMT's findings papers.
+    """Build the table of z-scores, rank ranges and clusters by a rule of WMT's findings papers.
 
     `better`: the pairs of which this report says that the first is better than the second, for a rule that
     corrects nothing. References do not compete (settings of an import).

@@ -30,8 +30,9 @@ from creamtea.store.tables import Campaign, StudyRow
 
 
 def build_human(database: Database, campaign: str, wmt: str | None = None) -> Document:
-    """Everything about one campaign; against the metrics of its study, if it has one. `wmt`: of
-    `stats.wmt.RULES`, instead of the campaign's.
+    """Build the report of one campaign, with the metrics of its study if it has one.
+
+    `wmt`: a rule of `stats.wmt.RULES` in place of the campaign's.
 
     InputError for a campaign that is not there or has not been launched.
     """
@@ -65,8 +66,10 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
 def campaign_reports(
     session: Session, row: StudyRow, material: StudyResults, complete: bool, *, alone: bool = False
 ) -> tuple[list[CampaignReport], list[str]]:
-    """Return the reports of the campaigns on this submission's outputs, oldest first, whichever submission
-    they were made for, and a sentence for each campaign that is left out.
+    """Return the reports of the campaigns on a submission's outputs, and why others are left out.
+
+    The oldest report comes first, whichever submission its campaign was made for; each campaign that is left
+    out has a sentence.
 
     Left out are campaigns on other outputs of the study (`alone`: without a sentence) and those whose
     protocol is unavailable here. Without `complete`, reports have only what is fast at any size.
@@ -95,7 +98,7 @@ def campaign_report(
     complete: bool,
     wmt: str | None = None,
 ) -> CampaignReport:
-    """One campaign's report; without a study's `material` there are no metrics."""
+    """Build one campaign's report; it has no metrics without its study's `material`."""
     ratings = load_ratings(session, campaign)
     whole = judged(ratings, material.spec.baseline if material is not None else None)
     own = {} if material is None else vega.styles_of(material.spec)
@@ -151,8 +154,11 @@ def campaign_report(
 
 
 def _material(session: Session, row: StudyRow | None) -> StudyResults | None:
-    """None for ratings made elsewhere, and for a study whose spec this version cannot read any more:
-    ratings do not depend on it."""
+    """Return the results of a campaign's study.
+
+    None for ratings made elsewhere, and for a study whose spec this version cannot read: ratings do not
+    depend on it.
+    """
     if row is None:
         return None
     try:

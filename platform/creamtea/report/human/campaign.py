@@ -82,7 +82,10 @@ class CampaignReport:
 
 
 def progress(ratings: Ratings) -> str:
-    """As "360 of 400 item ratings (90 %) by 2 raters"; of ratings made elsewhere without what was planned."""
+    """Say how far a campaign is: "360 of 400 item ratings (90 %) by 2 raters".
+
+    For ratings made elsewhere, the plan is not known and is left out.
+    """
     raters = len(ratings.raters)
     by = f"by {counted(raters, 'rater')}"
     if not ratings.campaign.is_planned:
@@ -160,7 +163,7 @@ def _notes(whole: RatedCampaign) -> list[str]:
 
 
 def _left_out(ratings: Ratings) -> str:
-    """What does not count, each with its reason; never silently nothing."""
+    """Count the ratings, and what does not count with each reason; say so if nothing was left out."""
     out = ratings.left_out
     parts = {
         f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
@@ -185,7 +188,7 @@ def _left_out(ratings: Ratings) -> str:
 
 
 def figures(report: CampaignReport) -> list[Figure | Choice]:
-    """Every figure that a campaign has data for."""
+    """Draw every figure that a campaign has data for."""
     drawn: list[Figure | Choice] = []
     tables = {table.key: table for table in report.tables}
     campaign, relative = report.judged.ratings.campaign.name, report.judged.protocol.relative
@@ -203,8 +206,10 @@ def figures(report: CampaignReport) -> list[Figure | Choice]:
 
 
 def baseline_is_hundred(report: CampaignReport) -> Figure:
-    """One row per system: its per cent of the baseline, the delta-method interval as a thick line and the
-    paired-t interval as a thin one."""
+    """Draw each system's percentage of the baseline, with both intervals.
+
+    The delta-method interval is a thick line, the paired-t interval a thin one.
+    """
     judged, styles = report.judged, report.styles
     baseline, campaign = judged.systems[judged.baseline], judged.ratings.campaign.name
     rows = []
@@ -254,7 +259,7 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
 
 
 def people_against_metric(report: CampaignReport, scores: Table, metric: Column) -> Figure:
-    """One point per system: the mean human score over the metric's mean, on the same outputs."""
+    """Draw each system's mean human score over the metric's mean, on the same outputs."""
     styles, campaign = report.styles, report.judged.ratings.campaign.name
     points = next(column for column in scores.columns if column.key == "people")
     intervals = {report.judged.systems[mean.system]: mean.mean for mean in report.means}
@@ -299,7 +304,7 @@ def people_against_metric(report: CampaignReport, scores: Table, metric: Column)
 
 
 def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
-    """One bar per system over its possible ranks, with a line between clusters."""
+    """Draw a bar over each system's possible ranks, with a line between clusters."""
     rows: list[dict[str, Any]] = [
         {
             "system": row.name,
@@ -358,8 +363,10 @@ class HumanColumns:
 
 
 def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[HumanColumns]:
-    """Of the campaigns on this test set that have ratings; with their names in the titles where there are
-    several. A column without a number is omitted."""
+    """Return the columns of the campaigns on this test set that have ratings.
+
+    Titles name the campaign if there are several. A column without a number is omitted.
+    """
     here = [
         report for report in reports if report.judged.ratings.campaign.test_set == test_set and report.tables
     ]
@@ -404,9 +411,11 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
 
 
 def _delta(judged: RatedCampaign, pair: Pair) -> Delta:
-    """The comparison with the baseline as the other columns have it: for a mark both tests must agree, and
-    the verdict must not be undecided because of few raters, or raters who differ. In blocks the verdict alone
-    decides, and the difference is that over all pages."""
+    """Return the comparison with the baseline as the other columns show it.
+
+    For a mark both tests must agree, and the verdict must not be undecided because of few raters, or raters
+    who differ. In blocks the verdict alone decides, and the difference is that over all pages.
+    """
     if judged.in_blocks:
         found, decided = judged.estimates, pair.verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
         if found is None or found.reason is not None:

@@ -66,7 +66,10 @@ SEVERITIES = ("minor", "major", "critical")
 
 
 def marked_errors(judged: RatedCampaign, given: Sequence[dict[str, Any] | None]) -> Table:
-    """Means over the ratings that count; every rating weighs the same. `given`: the ratings' payloads."""
+    """Build the table of errors that raters marked: means over the ratings that count.
+
+    Every rating weighs the same. `given`: the ratings' payloads.
+    """
     totals = [Counter[str]() for _ in judged.systems]
     for system, payload in zip(judged.ratings.system.tolist(), given, strict=True):
         spans = spans_of(payload)
@@ -96,7 +99,7 @@ def marked_errors(judged: RatedCampaign, given: Sequence[dict[str, Any] | None])
 def proposed_errors(
     session: Session, judged: RatedCampaign, given: Sequence[dict[str, Any] | None]
 ) -> Table | None:
-    """What became of the errors that were marked beforehand; None where none were."""
+    """Build the table of what became of errors that were marked beforehand; None if there were none."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     proposals: dict[int, Any] = dict(
         session.execute(
@@ -147,7 +150,7 @@ EDITED = (
 
 
 def post_edits(judged: RatedCampaign) -> Table:
-    """Means over the ratings that count; every rating weighs the same."""
+    """Build the table of post-edits: means over the ratings that count. Every rating weighs the same."""
     ratings, rows = judged.ratings, []
     stored = np.argsort(ratings.id)
     kept_shares = ratings.step / (judged.protocol.scale.steps - 1)
@@ -170,8 +173,10 @@ def post_edits(judged: RatedCampaign) -> Table:
 
 
 def whole_documents(judged: RatedCampaign) -> Table | None:
-    """Means over documents of the means over raters, and differences paired over documents; None without a
-    score."""
+    """Build the table of whole documents' scores; None without a score.
+
+    Means are over documents, of the means over raters; differences are paired over documents.
+    """
     ratings = judged.ratings
     rated = ~np.isnan(ratings.document_value)
     if not rated.any():
@@ -264,7 +269,10 @@ class _Case:
 
 
 def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts | None]:
-    """Nothing before `creamtea blame` has run on the campaign."""
+    """Build the tables of where marked errors come from, with examples.
+
+    Empty before `creamtea blame` has run on the campaign.
+    """
     cases = list(_cases(session, judged))
     if not cases:
         return [], None
@@ -279,7 +287,7 @@ def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts
 
 
 def _cases(session: Session, judged: RatedCampaign) -> Iterator[_Case]:
-    """Marks as they count now, of the outputs that were looked into."""
+    """Yield the marks that count now, of the outputs that `creamtea blame` has examined."""
     campaign = judged.ratings.campaign
     rows = session.scalars(
         select(Blame).where(Blame.campaign_id == campaign.id).order_by(Blame.system, Blame.segment_index)
@@ -388,7 +396,7 @@ def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
 
 
 def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -> Texts:
-    """The first of each system and origin; undecided ones have nothing to show."""
+    """Show the first marked errors of each system and origin; undecided ones have nothing to show."""
     shown: list[_Case] = []
     taken: Counter[tuple[int, Origin]] = Counter()
     seen: set[tuple[Output, Mark]] = set()

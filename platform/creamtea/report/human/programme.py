@@ -24,8 +24,10 @@ ABOUT = (
 
 
 def build_programme(database: Database, programme: str) -> Document:
-    """Build the report over the directions of a programme that have been launched. InputError for a programme
-    that is not there, and for directions without a common scale."""
+    """Build the report over the directions of a programme that have been launched.
+
+    Raises InputError for an unknown programme, and for directions without a common scale.
+    """
     rated: dict[str, RatedCampaign] = {}
     facts: list[Fact] = []
     with database.session() as session:

@@ -63,8 +63,10 @@ class RatedCampaign:
 
     @cached_property
     def estimates(self) -> SystemEstimates | None:
-        """The systems, estimated from all pages; in an adaptive design from those of the last look. `missing`
-        says why there are none."""
+        """The systems, estimated from all pages, in an adaptive design from those of the last look.
+
+        `missing` says why there are none.
+        """
         if not self.is_adaptive:
             return estimate_over_pages(self.ratings, self.weights)
         if self.look is None:
@@ -84,7 +86,7 @@ class RatedCampaign:
         return "no chain of pages connects all systems yet"
 
     def weights_of(self, *systems: int) -> Array:
-        """(units,): the units' weights in a mean of outputs that were rated with some probability q.
+        """Return the units' weights (units,) in a mean of outputs that were rated with some probability q.
 
         Of several systems the lowest q: they share one draw.
         """
@@ -97,18 +99,21 @@ class RatedCampaign:
         return [index for index in range(len(self.systems)) if index != self.baseline]
 
     def points(self, key: str, title: str, note: str = "", better: str = "") -> Column:
-        """A column of points of the scale, as the protocol shows them."""
+        """Return a column of points of the scale, as the protocol shows them."""
         points = self.protocol.points
         return Column(key, title, points.decimals, better, points.factor, points.unit, note=note)
 
     def shown_delta(self) -> str:
-        """δ as the columns of points show numbers."""
+        """Format δ as the columns of points show numbers."""
         return self.protocol.points.text(self.delta)
 
 
 def judged(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
-    """The baseline is the one that the campaign registered, the study's, or the first system; δ the one that
-    it registered, or the protocol's convention."""
+    """Join a campaign's ratings with its baseline and its δ.
+
+    The baseline is the one that the campaign registered, the study's, or the first system; δ the registered
+    one, or the protocol's convention.
+    """
     campaign = ratings.campaign
     named = campaign.settings.baseline or study_baseline
     baseline = campaign.systems.index(named) if named in campaign.systems else 0
@@ -117,7 +122,7 @@ def judged(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
 
 
 def only_random(whole: RatedCampaign) -> RatedCampaign:
-    """The part that was drawn at random, by itself: every unit weighs the same."""
+    """Keep the part that was drawn at random; every unit weighs the same."""
     chosen = whole.ratings.random
     matrix = np.where(chosen[:, None], whole.matrix, np.nan)
     return RatedCampaign(whole.ratings, matrix, chosen.astype(np.float64), whole.baseline, whole.delta)
@@ -126,7 +131,7 @@ def only_random(whole: RatedCampaign) -> RatedCampaign:
 def shown_texts(
     session: Session, ratings: Ratings, cells: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], tuple[str, str]]:
-    """Source and output of (unit, system) cells, from the items that were rated."""
+    """Return source and output of (unit, system) cells, from the items that were rated."""
     wanted = set(cells)
     items: dict[int, int] = {}
     for unit, system in wanted:
@@ -146,7 +151,7 @@ def output_entry(
     texts: Mapping[tuple[int, int], tuple[str, str]],
     values: Sequence[tuple[Column, Cell]],
 ) -> Entry:
-    """A rated output below its source (`shown_texts`), with values; called as "segment 12, beam"."""
+    """Show a rated output below its source (`shown_texts`), with values, as "segment 12, beam"."""
     campaign = judged.ratings.campaign
     segment = campaign.settings.segment_name(int(judged.ratings.segment_index[unit]))
     source, output = texts[unit, system]
@@ -158,7 +163,7 @@ def output_entry(
 def table(
     key: str, title: str, about: str, heading: str, columns: Sequence[Column], rows: Sequence[Row]
 ) -> Table:
-    """Columns of which no row has a cell are omitted."""
+    """Build a table without the columns of which no row has a cell."""
     there = tuple(column for column in columns if any(column.key in row.cells for row in rows))
     full = (
         replace(row, cells={c.key: row.cells.get(c.key, Cell("absent", "not measured")) for c in there})
@@ -172,7 +177,7 @@ def count(number: int) -> Cell:
 
 
 def number(value: float | None, reason: str | None = None) -> Cell:
-    """A value that has no interval; `reason` says why it is not there."""
+    """Return the cell of a value that has no interval; `reason` says why it is missing."""
     return estimate(Estimate(value, reason=reason if value is None else None))
 
 

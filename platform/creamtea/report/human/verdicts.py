@@ -57,7 +57,7 @@ class SystemMean:
 
 
 def system_means(judged: RatedCampaign) -> list[SystemMean]:
-    """The best first; systems without a rating last."""
+    """Compute each system's mean: the best comes first, systems without a rating last."""
     ratings, used = judged.ratings, judged.weights > 0
     found = judged.estimates if judged.in_blocks else None
     means = []
@@ -97,7 +97,7 @@ def _within_scale(mean: MeanEstimate, scale: Scale) -> MeanEstimate:
 def means_table(
     judged: RatedCampaign, means: Sequence[SystemMean], key: str, title: str, about: str
 ) -> Table:
-    """One row per system: its mean in points, and as a percentage of the baseline with both intervals."""
+    """Build the table of each system's mean, in points and as a percentage of the baseline's."""
     name = judged.systems[judged.baseline]
     columns = [
         ITEMS,
@@ -157,8 +157,11 @@ def compared(
     known: Sequence[Pair] = (),
     states: Mapping[int, State] = NO_STATES,
 ) -> list[Pair]:
-    """(baseline, system) each. Without `flips` there is no p-value of the permutation test. Tests of `known`
-    pairs are not done again. `states`: by system, how its comparison ended in a campaign that aims."""
+    """Compare pairs of systems, (baseline, system) each, with p-values corrected over all of them.
+
+    Without `flips` there is no p-value of the permutation test. Tests of `known` pairs are not done again.
+    `states`: by system, how its comparison ended in a campaign that aims.
+    """
     done = {(pair.baseline, pair.system): pair.comparison for pair in known}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
     # where all differences are equal there is no t, but sign flips
@@ -193,7 +196,10 @@ def compared(
 
 
 def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> PairedComparison:
-    """Where all differences are equal the verdict needs the sign flips: then they are always done."""
+    """Compare two systems.
+
+    If all differences are equal, the verdict needs the sign flips: then they are always done.
+    """
     columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights_of(baseline, system)
     comparison = compare_paired(*columns, flips=FLIPS if flips else 1, clusters=judged.documents)
     if not flips and comparison.t_test.p_value is None:
@@ -209,13 +215,13 @@ def against_baseline(
 
 
 def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
-    """The pairs without the baseline, corrected over all pairs of the campaign; `known`: those with it."""
+    """Compare the pairs without the baseline, corrected over all pairs; `known`: the pairs with it."""
     pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=True, known=known)
     return [pair for pair in pairs if judged.baseline not in (pair.baseline, pair.system)]
 
 
 def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int, int]]:
-    """Of all pairs those with a better and a worse system, the better one first."""
+    """Return the pairs in which a system is better than the other, the better one first."""
     pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=False, known=known)
     found = {(pair.system, pair.baseline): pair.verdict.outcome for pair in pairs}
     return {pair for pair, outcome in found.items() if outcome is Outcome.BETTER} | {
@@ -265,7 +271,7 @@ def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: st
 
 
 def verdict_cell(judged: RatedCampaign, verdict: Verdict) -> Cell:
-    """The verdict in words; its note has the number of items that would decide an undecided pair."""
+    """Format a verdict; the note says how many items would decide an undecided pair."""
     delta = judged.shown_delta()
     if verdict.outcome is Outcome.NO_LARGER_DIFFERENCE:
         return Cell("ok", words=verdict.outcome.value.replace("δ", delta))
@@ -287,8 +293,10 @@ def verdict_cell(judged: RatedCampaign, verdict: Verdict) -> Cell:
 
 
 def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
-    """Two-sided binomial test of the items won against those lost, by the mean over raters; of the documents
-    where the other tests are over these."""
+    """Return the p-value of the two-sided binomial test of items won against items lost.
+
+    An item is won by the mean over its raters. If the other tests are over documents, so is this one.
+    """
     differences = judged.matrix[:, pair.system] - judged.matrix[:, pair.baseline]
     used = (judged.weights > 0) & ~np.isnan(differences)
     differences = differences[used]
@@ -304,7 +312,7 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 
 
 def ranks(judged: RatedCampaign) -> Table:
-    """Each system's difference from the baseline and its rank, from all pages at once."""
+    """Build the table of differences from the baseline and ranks, from all pages at once."""
     found, base = judged.estimates, judged.baseline
     rows = []
     for system, name in enumerate(judged.systems):
@@ -371,7 +379,10 @@ def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
 
 
 def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
-    """The differences from the baseline with raters drawn too; nothing where no pair has several raters."""
+    """Build the table of differences from the baseline that hold for other raters, too.
+
+    Empty if no pair has several raters.
+    """
     rows = []
     for pair in pairs:
         crossed, difference = pair.crossed, pair.crossed.difference
@@ -424,7 +435,7 @@ AIMED = (
 
 
 def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
-    """What may be said before the end, of the comparisons as they stand."""
+    """Build the table of what may be said before the end, of the comparisons as they stand."""
     aims, few = judged.ratings.campaign.settings.aim, f"from {BURN_IN} complete ones on"
     rows = []
     for standing in found:
