@@ -11,8 +11,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pytest
 from command_line import Run, runner
 from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.engine.executors.ray import NEEDED
 from creamtea.store.database import open_database
@@ -63,42 +64,41 @@ class Place:
         assert process.returncode == 0, output
         return output
 
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        database = open_database(self.url)
+        with closing(database), database.session() as session:
+            yield session
+
     def contents(self) -> dict[str, object]:
         """What the database holds, by step key, but for times."""
-        database = open_database(self.url)
-        try:
-            with database.session() as session:
-                return {
-                    "metrics": {
-                        (m.step_key, m.name, m.subject): (m.value, m.low, m.high)
-                        for m in session.scalars(select(Metric))
-                        if not m.name.startswith(CLOCKED)
-                    },
-                    "points": {
-                        (p.step_key, p.series, p.position): (p.x, p.y) for p in session.scalars(select(Point))
-                    },
-                    "hypotheses": {
-                        (h.step_key, h.index): (h.text, h.score, h.selected_size)
-                        for h in session.scalars(select(Hypothesis))
-                    },
-                    "files": {
-                        (f.step_key, f.name): f.digest
-                        for f in session.scalars(select(StepFile))
-                        if f.name != "latency.jsonl"
-                    },
-                }
-        finally:
-            database.close()
+        with self.session() as session:
+            return {
+                "metrics": {
+                    (m.step_key, m.name, m.subject): (m.value, m.low, m.high)
+                    for m in session.scalars(select(Metric))
+                    if not m.name.startswith(CLOCKED)
+                },
+                "points": {
+                    (p.step_key, p.series, p.position): (p.x, p.y) for p in session.scalars(select(Point))
+                },
+                "hypotheses": {
+                    (h.step_key, h.index): (h.text, h.score, h.selected_size)
+                    for h in session.scalars(select(Hypothesis))
+                },
+                "files": {
+                    (f.step_key, f.name): f.digest
+                    for f in session.scalars(select(StepFile))
+                    if f.name != "latency.jsonl"
+                },
+            }
 
     def happened(self, node: str) -> list[str]:
-        database = open_database(self.url)
-        try:
-            with database.session() as session:
-                keys = select(StudyStep.step_key).where(StudyStep.node == node)
-                wanted = select(Event.what).where(Event.step_key.in_(keys)).order_by(Event.id)
-                return list(session.scalars(wanted))
-        finally:
-            database.close()
+        with self.session() as session:
+            keys = select(StudyStep.step_key).where(StudyStep.node == node)
+            return list(
+                session.scalars(select(Event.what).where(Event.step_key.in_(keys)).order_by(Event.id))
+            )
 
     def checkpoint(self) -> float:
         """When the training was last saved; 0.0 while it has not been."""
@@ -227,13 +227,9 @@ def test_two_workers_one_of_which_is_killed_train_the_same_model_on_postgresql_a
 
 def of_node(place: Place, table: type[Segment] | type[Hypothesis], node: str) -> Sequence[Any]:
     """The rows of a node's step, in the segments' order."""
-    database = open_database(place.url)
-    try:
-        with database.session() as session:
-            key = select(StudyStep.step_key).where(StudyStep.node == node)
-            return session.scalars(select(table).where(table.step_key.in_(key)).order_by(table.index)).all()
-    finally:
-        database.close()
+    with place.session() as session:
+        key = select(StudyStep.step_key).where(StudyStep.node == node)
+        return session.scalars(select(table).where(table.step_key.in_(key)).order_by(table.index)).all()
 
 
 @pytest.fixture
@@ -349,12 +345,8 @@ def test_an_exported_model_loads_as_its_card_says(
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:
-    database = open_database(undisturbed.url)
-    try:
-        with database.session() as session:
-            rows = session.scalars(select(StepRow)).all()
-    finally:
-        database.close()
+    with undisturbed.session() as session:
+        rows = session.scalars(select(StepRow)).all()
     assert {row.state for row in rows} == {"succeeded"}
     assert {row.kind for row in rows} == {
         "corpus", "test_set", "subwords", "encode", "align", "train", "decode", "score", "compare", "pairs",

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +38,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA", "RAY"))}
-    environment = {**kept, "CREAMTEA_HOME": str(tmp_path_factory.mktemp("home")), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "creamtea.cli.main"]
-    run = [*command, "run", str(STUDY), "--data", str(data), "--executor", "inline"]
-    done = subprocess.run(run, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    shown = subprocess.run(
-        [*command, "report", "words", "--json"], env=environment, capture_output=True, text=True, check=True
-    )
-    found: dict[str, Any] = json.loads(shown.stdout)
-    return found
+def study() -> Path:
+    return STUDY
 
 
 def section(report: dict[str, Any], key: str) -> list[dict[str, Any]]:
@@ -65,11 +51,6 @@ def rows(report: dict[str, Any], test_set: int) -> dict[str, dict[str, Any]]:
     sections = [block for block in section(report, "systems") if block["type"] == "section"]
     (table, *_) = [block for block in sections[test_set]["blocks"] if block["type"] == "table"]
     return {row["name"]: row["cells"] for row in table["rows"]}
-
-
-def test_every_step_succeeds(report: dict[str, Any]) -> None:
-    (steps,) = [fact["value"] for fact in report["facts"] if fact["label"] == "steps"]
-    assert re.fullmatch(r"\d+ succeeded", steps)
 
 
 def test_the_metrics_are_there_and_the_language_is_learnt(report: dict[str, Any]) -> None:
