@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 from sqlalchemy import select
 
 from creamtea.human import rating as assignment
@@ -119,28 +118,31 @@ def set_state(database: Database, campaign_id: int, state: str) -> None:
         session.get_one(Campaign, campaign_id).state = state
 
 
+def system_of(text: str) -> int:
+    """The system that says "o3-1 …"; 0 of a spoilt text without its first word."""
+    first = text.split(" ")[0]
+    return int(first.split("-")[1]) if "-" in first else 0
+
+
 def rate_in_turns(
     database: Database,
     people: Sequence[int],
-    means: Sequence[float],
-    *,
-    spread: float,
-    highest: int,
+    answer: Callable[[list[int]], list[Any]],
     stop: int | None = None,
-) -> list[int]:
-    """Raters take turns until nothing is left, or `stop` answers are in, with steps about each system's mean;
-    how many outputs each page showed, in time."""
-    rng = np.random.default_rng(2)
-    shown: list[int] = []
+) -> list[tuple[int, list[int]]]:
+    """Raters take turns until nothing is left, or `stop` pages are rated, with what `answer` says of a page's
+    systems; who rated which systems, in time."""
+    rated: list[tuple[int, list[int]]] = []
     working = list(people)
-    while working and len(shown) != stop:
+    while working:
         for rater in list(working):
             work = assignment.next_item(database, rater)
             if work is None:
                 working.remove(rater)
                 continue
-            systems = [int(text.split("-")[1]) for text in work.outputs]
-            steps = [int(np.clip(round(rng.normal(means[system], spread)), 0, highest)) for system in systems]
-            assignment.submit(database, rater, work.assignment_id, steps)
-            shown.append(len(systems))
-    return shown
+            systems = [system_of(text) for text in work.outputs]
+            assignment.submit(database, rater, work.assignment_id, answer(systems))
+            rated.append((rater, systems))
+            if len(rated) == stop:
+                return rated
+    return rated

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rated_study import fill_study
 from ready_campaigns import PLAIN, draft_campaign, launched_campaign
-from small_campaigns import add_rater
+from small_campaigns import add_rater, rate_in_turns, system_of
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -62,12 +62,6 @@ def make(
     draft_campaign(database, name, systems=NAMES, protocol=protocol, settings=chosen, documents=names)
 
 
-def system_of(text: str) -> int:
-    """The system that says this; 0 of a spoilt text without its first word."""
-    first = text.split(" ")[0]
-    return int(first.split("-")[1]) if "-" in first else 0
-
-
 def rate(database: Database, people: int, stop: int | None = None, name: str = "c") -> None:
     """Raters take turns until nothing is left, or so many pages are rated."""
     with database.session() as session:
@@ -79,27 +73,16 @@ def rate(database: Database, people: int, stop: int | None = None, name: str = "
     with database.session() as session:
         campaign = find_campaign(session, name)
         protocol, raters = find_protocol(campaign.protocol), [rater.id for rater in campaign_raters(session)]
-    rng, done, working = np.random.default_rng(2), 0, list(raters)
-    while working and done != stop:
-        for rater in list(working):
-            work = assignment.next_item(database, rater)
-            if work is None:
-                working.remove(rater)
-                continue
-            systems = [system_of(text) for text in work.outputs]
-            if protocol.relative:
-                first = int(MEANS[systems[0]] > MEANS[systems[1]]) + int(
-                    MEANS[systems[0]] >= MEANS[systems[1]]
-                )
-                answers: list[Any] = [first, 2 - first]
-            else:
-                answers = [int(np.clip(5 + MEANS[at] + rng.integers(-2, 3), 0, 25)) for at in systems]
-                if protocol.name == "cesa":
-                    answers = [{"score": answer, "spans": []} for answer in answers]
-            assignment.submit(database, rater, work.assignment_id, answers)
-            done += 1
-            if done == stop:
-                break
+    rng = np.random.default_rng(2)
+
+    def answer(systems: list[int]) -> list[Any]:
+        if protocol.relative:
+            one, other = MEANS[systems]
+            first = int(one > other) + int(one >= other)
+            return [first, 2 - first]
+        return [int(np.clip(5 + MEANS[at] + rng.integers(-2, 3), 0, 25)) for at in systems]
+
+    rate_in_turns(database, raters, answer, stop)
 
 
 def campaign_raters(session: Any) -> list[Any]:

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from rated_study import fill_study
 from ready_campaigns import PLAIN, draft_campaign
-from small_campaigns import add_rater
+from small_campaigns import add_rater, rate_in_turns
 from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign, without_systems
 from creamtea.human.formats.storing import collect
@@ -177,16 +176,8 @@ def rate(database: Database, people: int, name: str = "c") -> dict[int, Counter[
     launching.launch(database, name)
     raters = [add_rater(database, f"rater {number}", name) for number in range(people)]
     seen: dict[int, Counter[int]] = {rater: Counter() for rater in raters}
-    working = list(raters)
-    while working:
-        for rater in list(working):
-            work = assignment.next_item(database, rater)
-            if work is None:
-                working.remove(rater)
-                continue
-            systems = [int(text.split("-")[1]) for text in work.outputs]
-            seen[rater].update(set(systems))
-            assignment.submit(database, rater, work.assignment_id, [system + 5 for system in systems])
+    for rater, systems in rate_in_turns(database, raters, lambda systems: [system + 5 for system in systems]):
+        seen[rater].update(set(systems))
     return seen
 
 

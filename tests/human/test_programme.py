@@ -144,7 +144,12 @@ def test_one_table_over_directions(database: Database, folder: Path) -> None:
     for direction, name in names.items():
         launching.launch(database, name)
         people = [add_rater(database, f"r{number}", name) for number in range(4)]
-        rate_in_turns(database, people, means[direction], spread=4, highest=100)
+        rng, own = np.random.default_rng(2), np.array(means[direction])
+
+        def answer(systems: list[int], rng: np.random.Generator = rng, own: np.ndarray = own) -> list[int]:
+            return [int(step) for step in rng.normal(own[systems], 4).round().clip(0, 100)]
+
+        rate_in_turns(database, people, answer)
     document = build_programme(database, "p")
     table = document.table("systems")
     rows = {row.name: row.cells for row in table.rows}
