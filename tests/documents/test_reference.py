@@ -16,9 +16,8 @@ from creamtea.cli.main import app
 from creamtea.document.mistakes import fields_by_key
 from creamtea.document.values import Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
-from creamtea.reference.commands import commands
 from creamtea.reference.environment import SECTIONS
-from creamtea.reference.pages import PAGES
+from creamtea.reference.pages import PAGES, commands
 from creamtea.reference.tables import parts_of
 from creamtea.study.spec import Study
 
