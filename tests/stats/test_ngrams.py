@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 
 import pytest
 from scipy.stats import binomtest
@@ -25,6 +26,14 @@ def test_what_one_system_has_more_often_is_found_with_its_exact_p() -> None:
     # cup, mug, and both with "the": four n-grams could be significant, all with the same p
     assert cup.p_corrected == pytest.approx(4 * binomtest(18, 18).pvalue)
     assert not found["the", "mug"].more
+
+
+def test_no_listed_ngram_holds_another() -> None:
+    draw = random.Random(5)
+    ours, theirs = ([draw.choices(words, k=8) for _ in range(80)] for words in ("abcab", "abcdd"))
+    listed = [one.ngram for one in characteristic_ngrams(ours, theirs)]
+    assert len(listed) > 3
+    assert not any(part in ngrams_of(whole) for part, whole in permutations(listed, 2))
 
 
 def test_what_occurs_in_too_few_segments_is_no_comparison() -> None:
