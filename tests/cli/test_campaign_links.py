@@ -27,3 +27,9 @@ def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, who
     assert "'first' is closed" in closed.stderr
     assert creamtea("links", "list").stdout == before
     assert "/enter#" in creamtea(*link, "--organiser").stdout
+
+
+@pytest.mark.parametrize("whom", [["--participants"], ["--rater", "anna", "--subject", "a@b.org"]])
+def test_a_table_is_of_links_of_raters(creamtea: Any, whom: list[str]) -> None:
+    done = creamtea("campaign", "link", "first", *whom, "--csv")
+    assert (done.returncode, "--csv is for links of raters" in done.stderr) == (2, True)

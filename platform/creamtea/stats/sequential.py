@@ -224,7 +224,6 @@ def course(sums: Array, sizes: Array, planned: int) -> Course:
 
 GIVE_UP = 0.5
 MIN_UNITS = 10  # units before a comparison is given up
-SETTLED_SHARE = 0.05  # of the units on which a system whose verdict is stated is still rated
 
 
 class State(StrEnum):

@@ -103,11 +103,13 @@ def link(
         if len(named) != 1 and not organiser:
             raise InputError("--subject is for one person: give it with --rater or --organiser")
         sign_in.checked_subject(subject)
+    if csv and (participants or organiser or viewer or subject is not None):
+        raise InputError("--csv is for links of raters: give it with --rater, --raters or --count alone")
     with existing_database() as database:
         campaign = campaigns.summary(database, name)
         if campaign.state == "closed" and not (organiser or viewer):
             raise InputError(f"campaign {name!r} is closed, and nobody can rate in it: no link was made")
-        if many is not None or count is not None or len(named) > 1 or (csv and named and subject is None):
+        if many is not None or count is not None or len(named) > 1 or csv:
             listed = [line for line in lines_of(text_of("--raters", many)) if line.strip()]
             wanted = count if count is not None else named or listed
             text = links_csv(invite(database, name, ACTOR, wanted, surplus=surplus), url).rstrip("\n")
