@@ -119,6 +119,7 @@ def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Da
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_pages_of_a_large_table_are_quick(database: Database) -> None:
     """80,000 hypotheses of other steps, and a test set of 20,000 segments with two decodes."""
     study = fill_study(database)
