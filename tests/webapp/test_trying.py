@@ -99,7 +99,8 @@ def test_what_hangs_is_ended_and_the_next_one_may_try(monkeypatch: pytest.Monkey
 
 def test_a_process_that_dies_is_named_by_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
     row = json.dumps({"system": "a"})
-    fake(monkeypatch, f"print({row!r}); raise SystemExit(1)")
+    part = '{"system": "b", "te'  # it ends while it writes
+    fake(monkeypatch, f"print({row!r}); print({part!r}, end=''); raise SystemExit(1)")
     start = subprocess.Popen
 
     def start_and_wait(*arguments: Any, **options: Any) -> subprocess.Popen[str]:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from creamtea.errors import CreamteaError
@@ -75,7 +75,9 @@ class HelperProcess:
             with suppress(BrokenPipeError):  # it has ended; what it printed before can be read
                 process.stdin.write(f"{line}\n")
                 process.stdin.flush()
-            rows += (json.loads(answer) for answer in islice(process.stdout, count))
+            # a process that is ended while it writes leaves a part of a line, which is no row
+            whole = takewhile(lambda answer: answer.endswith("\n"), islice(process.stdout, count))
+            rows += (json.loads(answer) for answer in whole)
         finally:
             watch.cancel()
             if len(rows) < count:
