@@ -185,9 +185,7 @@ def is_allowed(authorization: str | None, token: str) -> bool:
 
 @contextmanager
 def served(database: Database, host: str, port: int) -> Iterator[int]:
-    """Serve the metrics at http:
-
-    HOST:PORT/metrics; yield the port, for port 0 a free one.
+    """Serve the metrics at HOST:PORT/metrics; yield the port, which is a free one for port 0.
 
     InputError without a token, or if the port cannot be used.
     """
