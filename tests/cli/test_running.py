@@ -358,33 +358,28 @@ def test_an_artefact_root_that_cannot_be_written(creamtea, study: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) -> None:
+def test_a_refused_retry_keeps_what_failed_and_why(creamtea, study: Path) -> None:
+    assert creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}').returncode == 1
+    before = creamtea.json("status", "tiny")["steps"]
     with socket.socket() as mute:  # something listens, but it is no Ray
         mute.bind(("127.0.0.1", 0))
         mute.listen()
-        for command, port in (("run", free_port), ("submit", mute.getsockname()[1])):
-            # a process of its own: Ray settles once a process how it authenticates
-            process = creamtea.start(command, study, "--address", f"127.0.0.1:{port}")
-            _, told = process.communicate(timeout=ANSWER)
-            assert process.returncode == 2
-            assert told.startswith(f"creamtea: --address 127.0.0.1:{port}: no Ray head answers there")
-
-
-@pytest.mark.slow
-def test_a_refused_retry_keeps_what_failed_and_why(creamtea, study: Path, free_port: int) -> None:
-    assert creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}').returncode == 1
-    before = creamtea.json("status", "tiny")["steps"]
-    process = creamtea.start("retry", "tiny", "--address", f"127.0.0.1:{free_port}")
-    _, told = process.communicate(timeout=ANSWER)
+        port = mute.getsockname()[1]
+        # a process of its own: Ray settles once a process how it authenticates
+        process = creamtea.start("retry", "tiny", "--address", f"127.0.0.1:{port}")
+        _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 2
-    assert "no Ray head answers there" in told
+    assert told.startswith(f"creamtea: --address 127.0.0.1:{port}: no Ray head answers there")
     after = creamtea.json("status", "tiny")["steps"]
     assert after == before
     assert "the loss is NaN at update 3" in {step["error"] for step in after}
 
 
 @pytest.mark.slow
-def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
+def test_a_database_in_use_is_said_in_one_line(
+    creamtea, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.store.engines.BUSY_TIMEOUT", 100)
     held = sqlite3.connect(creamtea.home / "creamtea.db", isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
     done = creamtea("run", study, *INLINE)

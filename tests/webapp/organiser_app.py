@@ -54,6 +54,32 @@ def shown(app: AppTest) -> str:
     return "\n".join(element.proto.body for element in app.get("html"))
 
 
+def order(app: AppTest) -> list[str]:
+    """Keys of widgets, and the texts of errors, as they stand on the page."""
+    found: list[str] = []
+
+    def walk(block: Any) -> None:
+        for element in block.children.values():
+            if hasattr(element, "children"):
+                walk(element)
+            elif element.type == "html":
+                body = element.proto.body
+                if 'role="alert"' in body or 'class="notice error"' in body:
+                    found.append(body)
+            elif getattr(element, "key", None):
+                found.append(str(element.key))
+
+    walk(app.main)
+    return found
+
+
+def place_of_error(app: AppTest, words: str) -> str:
+    """The key of the widget before the first error of these words."""
+    shown = order(app)
+    at = next(number for number, one in enumerate(shown) if "<" in one and words in one)
+    return next(one for one in reversed(shown[:at]) if "<" not in one)
+
+
 def press(app: AppTest, key: str) -> AppTest:
     return ran(app.button(key=key).click().run())
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from organiser_app import Visit, ran, visits
+from organiser_app import Visit, order, place_of_error, ran, visits
 from ready_campaigns import draft_campaign
 from streamlit.testing.v1 import AppTest
 
@@ -32,32 +31,6 @@ def database(ready: Database) -> Database:
 @pytest.fixture
 def visit(database: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
     return visits(database, monkeypatch)
-
-
-def order(app: AppTest) -> list[str]:
-    """Keys of widgets, and the texts of errors, as they stand on the page."""
-    found: list[str] = []
-
-    def walk(block: Any) -> None:
-        for element in block.children.values():
-            if hasattr(element, "children"):
-                walk(element)
-            elif element.type == "html":
-                body = element.proto.body
-                if 'role="alert"' in body or 'class="notice error"' in body:
-                    found.append(body)
-            elif getattr(element, "key", None):
-                found.append(str(element.key))
-
-    walk(app.main)
-    return found
-
-
-def place_of_error(app: AppTest, words: str) -> str:
-    """The key of the widget before the first error of these words."""
-    shown = order(app)
-    at = next(number for number, one in enumerate(shown) if "<" in one and words in one)
-    return next(one for one in reversed(shown[:at]) if "<" not in one)
 
 
 def pressed(app: AppTest, key: str) -> AppTest:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from filled_study import HOSTILE, SPEC, fill_study, lines
+from found_errors import MINOR, add_scores
 from markupsafe import escape
+from media_files import png
 from organiser_app import (
     Visit,
     actions,
     campaign_row,
+    place_of_error,
     press,
     ran,
     rated_campaign,
     shown,
 )
 from ready_campaigns import draft_campaign
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 
 from creamtea.access import audit
 from creamtea.document.document import YamlDocument
@@ -29,9 +35,10 @@ from creamtea.human.making.outputs import Documents
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, settings_of
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Notes
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Campaign
+from creamtea.store.tables import Campaign, CampaignMedia, Item
 
 
 @pytest.mark.slow
@@ -300,3 +307,96 @@ def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database,
     ran(app.file_uploader(key="campaign-file").set_value([file]).run())
     press(app, "fill")
     assert "c.yaml:2: sistems: found an unknown key" in shown(app)
+
+
+# ---------------------------------------------------------------- files that an organiser uploads
+
+
+TAXONOMY = b"""
+severities: [{name: minor, weight: 2}, {name: critical, weight: 9}]
+categories: [{name: Accuracy, kinds: [Omission]}, {name: Style}]
+"""
+SYSTEMS = ("tapir-greedy", "tapir-lexicon", "tapir-nvs", "dugong-greedy")
+SPAN = {"start": 0, "end": 1, "severity": "minor", "category": ["Style"]}
+
+
+def form(visit: Visit, name: str, protocol: str) -> AppTest:
+    """The form of a new campaign without controls."""
+    app = visit(campaigns="new")
+    app.text_input(key="campaign-name").set_value(name)
+    ran(app.selectbox(key="campaign-protocol.kind").set_value(protocol).run())
+    for field in ("bad_references", "repeats"):
+        app.number_input(key=f"campaign-controls.{field}").set_value(0)
+    return app
+
+
+def upload(app: AppTest, key: str, name: str, content: bytes) -> None:
+    app.file_uploader(key=f"campaign-{key}").set_value([(name, content, "text/plain")])
+
+
+def stored_items(database: Database, name: str) -> list[Item]:
+    number = campaign_row(database, name).id
+    with database.session() as reading:
+        return list(reading.scalars(select(Item).where(Item.campaign_id == number)))
+
+
+def marked(database: Database, name: str) -> set[int | None]:
+    """The segments with errors that were marked beforehand."""
+    return {one.segment_index for one in stored_items(database, name) if any((one.proposals or {}).values())}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_taxonomy_proposals_and_files_beside_sources(ready: Database, visit: Visit, home: Path) -> None:
+    line = {"system": "tapir-greedy", "segment": 5, "spans": [SPAN]}
+    wrong = {**line, "spans": [SPAN | {"severity": "major"}]}
+    app = form(visit, "uploaded", "mqm")
+    upload(app, "protocol.taxonomy", "own.yaml", TAXONOMY)
+    upload(app, "protocol.proposals", "found.jsonl", json.dumps(wrong).encode())
+    media = {"segment": 5, "file": "tea.png", "description": "Tee"}
+    upload(app, "media", "beside.jsonl", json.dumps(media).encode())
+    upload(app, "media_files", "tea.png", png())
+    press(app, "make")
+    assert place_of_error(app, "found.jsonl, line 1") == "campaign-protocol.proposals"
+    assert "minor or critical, not major" in shown(app)
+    assert campaigns.summaries(ready) == []
+    upload(app, "protocol.proposals", "mended.jsonl", json.dumps(line).encode())
+    press(app, "make")
+    assert "Files beside sources" in [one.value for one in app.header]
+    made = campaign_row(ready, "uploaded")
+    assert [level["name"] for level in made.settings["taxonomy"]["severities"]] == ["minor", "critical"]
+    assert marked(ready, "uploaded") == {4}
+    beside = [item for item in stored_items(ready, "uploaded") if item.media]
+    assert {item.segment_index for item in beside} == {4}
+    assert {item.media[0]["description"] for item in beside} == {"Tee"}
+    with ready.session() as reading:
+        kept = reading.scalars(select(CampaignMedia)).all()
+    assert [(file.type, file.size) for file in kept] == [("image/png", len(png()))]
+
+
+def test_errors_that_a_metric_has_found(ready: Database, visit: Visit, home: Path) -> None:
+    field = "campaign-protocol.proposals_from-quagga"
+    assert form(visit, "none", "esa").selectbox(key=field).disabled
+    store = ArtefactStore(str(home / "artefacts"))
+    for number, system in enumerate(SYSTEMS):
+        spans = [[], [], [], []] + [[MINOR] if number == 0 else []] + [[]] * 35
+        add_scores(ready, store, home, system, spans, study="quagga", test_set="narwhal")
+    assert field not in {one.key for one in visit(campaigns="new").selectbox}  # nothing is marked
+    app = form(visit, "proposed", "esa")
+    app.selectbox(key=field).set_value("finder")
+    line = {"system": SYSTEMS[0], "segment": 5, "spans": [MINOR]}
+    upload(app, "protocol.proposals", "found.jsonl", json.dumps(line).encode())
+    press(app, "make")
+    assert place_of_error(app, "give one of the two") == field
+    assert "“Errors that a metric has found”" in shown(app)
+    app.file_uploader(key="campaign-protocol.proposals").set_value([])
+    press(app, "make")
+    made = campaign_row(ready, "proposed")
+    assert made.settings["proposed_by"]["metric"] == "finder"
+    assert marked(ready, "proposed") == {4}
+    # a draft that is changed keeps the metric
+    assert visit(campaigns="new", from_=made.id).selectbox(key=field).value == "finder"

@@ -81,14 +81,19 @@ def test_only_who_may_create_campaigns_sees_the_way_to_them(visit: Any) -> None:
     assert "campaigns=all" not in html(visit(READER))
 
 
-@pytest.mark.parametrize(("number", "title"), [(1, "This study cannot be read here"), (99, "No such study")])
-def test_why_there_is_no_report(database: Database, visit: Any, number: int, title: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [(1, "This study cannot be read here"), (99, "No such study"), ("<img src=x>", "No such study")],
+)
+def test_why_there_is_no_report(database: Database, visit: Any, asked: int | str, title: str) -> None:
     fill_study(database, HOSTILE)
     with database.transaction() as writing:
         (row,) = writing.scalars(select(StudyRow))
         system = {**row.spec["systems"]["tapir-greedy"], "search": {"kind": "steeped"}}
         row.spec = {**row.spec, "systems": {**row.spec["systems"], "tapir-greedy": system}}
-    assert f"<h1>{title}</h1>" in html(visit(study=number))
+    page = html(visit(study=asked))
+    assert f"<h1>{title}</h1>" in page
+    assert ("&lt;img src=x&gt;" in page, "<img" in page) == (asked == "<img src=x>", False)
 
 
 # ---------------------------------------------------------------- steps and logs
