@@ -50,7 +50,7 @@ def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["'--version'", "'--help'", "'plugins'", "'report', 'none'"])
+@pytest.mark.parametrize("command", ["'--version'", "'plugins'", "'report', 'none'"])
 def test_output_that_nobody_reads_ends_it_as_the_signal_would(command: str, tmp_path: Path) -> None:
     """Written by Typer, by Rich, and as a message."""
     code = f"import sys; from creamtea.cli.main import main; sys.argv = ['creamtea', {command}]; main()"

@@ -18,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 import creamtea_webapp
 from creamtea.access import sessions
 from creamtea.access.sessions import Identity
+from creamtea.human import rating
 from creamtea.human.making import campaigns
 from creamtea.human.rating import raters
 from creamtea.store.database import Database, open_database
@@ -77,7 +78,7 @@ def test_pages_read_nothing_for_whom_they_are_not(monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Campaign 1 is launched and has a rater, campaign 2 is a draft."""
+    """Campaign 1 is launched; its second rater has skipped an item. Campaign 2 is a draft."""
     path = tmp_path_factory.mktemp("rights") / "creamtea.db"
     path.write_bytes(sqlite_template.read_bytes())
     database = open_database(f"sqlite:///{path}")
@@ -85,6 +86,11 @@ def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     what = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs"]}
     launched_campaign(database, "first", **what)
     raters.add(database, "first", "test", pseudonym="anna", name="Anna Example")
+    skips = raters.add(database, "first", "test")
+    raters.consent(database, skips)
+    work = rating.next_item(database, skips)
+    assert work is not None
+    rating.skip(database, skips, work.assignment_id, "too long")
     draft_campaign(database, "second", campaigns.CampaignRequest(**what))
     yield database
     database.close()
@@ -126,6 +132,7 @@ ACTIONS: dict[str, tuple[dict[str, str], Callable[[AppTest], Any]]] = {
     "add a rater": ({"campaign": "1", "view": "raters"}, submit),
     "new link": (RATER, button("new-link")),
     "withdraw links": (RATER, button("withdraw")),
+    "give skipped items again": (RATER | {"rater": "2"}, button("reopen")),
     "exclude": (RATER, button("decide")),
     "forget": (RATER, button("forget")),
 }

@@ -1,8 +1,7 @@
-"""`creamtea serve`, `link` and `campaign` as a person meets them."""
+"""`creamtea serve` and `creamtea link` as a person meets them."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -24,37 +23,9 @@ from creamtea_webapp.server import check_address
 SERVE = [sys.executable, "-c", "from creamtea.cli.main import main; main()", "serve"]
 
 
-@pytest.fixture(scope="module")
-def site(own_site: Any) -> Any:
-    return own_site
-
-
 def run(site: Any, *arguments: str) -> Any:
     environment = {"CREAMTEA_DATABASE_URL": site.database.url.render_as_string(hide_password=False)}
     return CliRunner().invoke(app, list(arguments), env=environment)
-
-
-def test_the_printed_link_is_the_only_secret_in_the_log(site) -> None:
-    log = site.log.read_text()
-    assert log.startswith(f"creamtea is served at {site.url}; open this link, it works once:\n")
-    assert re.findall(r"#(\S+)", log) == [site.link.split("#")[1]]
-    assert "Traceback" not in log
-
-
-@pytest.mark.slow
-def test_a_busy_port_is_one_message_and_exit_code_2(site, tmp_path: Path) -> None:
-    port = urlsplit(site.url).port
-    ended = subprocess.run(
-        [*SERVE, "--port", str(port)],
-        env={**os.environ, "CREAMTEA_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"},
-        capture_output=True,
-        text=True,
-        timeout=ANSWER,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert len(ended.stderr.splitlines()) == 1
-    assert f"port {port} on 127.0.0.1" in ended.stderr
-    assert f"--port {port + 1}" in ended.stderr
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
@@ -93,8 +64,12 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
         if process.poll() is None:
             process.kill()
             process.wait()
-    assert log.read_text().endswith("\nstopped\n")
-    assert "Traceback" not in log.read_text()
+    written = log.read_text()
+    served = link[0].partition("/enter")[0]
+    assert written.startswith(f"creamtea is served at {served}; open this link, it works once:\n")
+    assert re.findall(r"#(\S+)", written) == [place.fragment]  # the only secret
+    assert written.endswith("\nstopped\n")
+    assert "Traceback" not in written
 
 
 def exchange(port: int | None, secret: str) -> str:
@@ -125,22 +100,6 @@ def open_websocket(port: int | None, cookie: str) -> socket.socket:
     ]
     connection.sendall("\r\n".join(lines).encode())
     return connection
-
-
-def test_a_campaign_is_created_linked_listed_and_withdrawn(site) -> None:
-    created = run(
-        site, "campaign", "create", "plover", "--study", "quagga", "--test-set", "narwhal",
-        "--systems", "tapir-greedy, tapir-nvs", "--items", "7",
-        "--set", "controls={bad_references: 0, repeats: 0}",
-    )  # fmt: skip
-    assert created.exit_code == 0
-    assert "campaign plover: 7 items × 2 systems" in created.stdout
-    linked = run(site, "campaign", "link", "plover", "--rater", "anna", "--url", "https://rate.example/")
-    assert re.fullmatch(r"https://rate\.example/enter#[\w-]{43}\n", linked.stdout)
-    listed = json.loads(run(site, "campaign", "list", "--json").stdout)
-    (plover,) = (one for one in listed if one["name"] == "plover")
-    assert (plover["items"], plover["raters"], plover["ratings"], plover["wanted"]) == (7, 1, 0, 7)
-    assert "1 link of anna withdrawn" in run(site, "campaign", "revoke", "plover", "--rater", "anna").stdout
 
 
 def test_more_links_for_readers(site) -> None:

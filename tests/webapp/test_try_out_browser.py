@@ -25,6 +25,8 @@ SHORT = {
     "corpora.grammar.train": "200",
     "variants.softmax.training.max_epochs": "2",
     "variants.softmax.training.autocast": "none",
+    "metrics": "[]",
+    "latency": "null",
 }
 
 
