@@ -19,7 +19,7 @@ from torch import Tensor
 
 from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import Memory
-from creamtea_workers.models.recurrent_states import Source
+from creamtea_workers.models.state import Source
 
 Sizes = tuple[int, int, int, int, int, int]  # L, B, k, H, S, E
 

@@ -30,7 +30,8 @@ from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocab
 from creamtea_workers.models.layers import MASKED, WEIGHTS, Dropout
 from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.recorded import Recorder
-from creamtea_workers.models.recurrent_states import RnnState, RnnTree, Source
+from creamtea_workers.models.state import RnnState, Source
+from creamtea_workers.models.tree import RnnTree
 
 FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones
 # a recording serves lengths up to a multiple of these: source and target positions

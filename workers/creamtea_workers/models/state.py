@@ -1,12 +1,18 @@
 """What a decoder keeps of N rows from step to step; `State` of `creamtea_workers.models.interface`.
 
-Shapes: N decoder rows, S source positions, T positions so far, H heads, D width, E = D / H.
+Shapes: N decoder rows, S source positions, T positions so far, H heads, D width, E = D / H,
+F numbers of a recurrent state.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+
+Part = tuple[Tensor, Tensor, Tensor]  # keys (N, S, D), values (N, S, 2D), mask (N, S) of an attention
 
 
 class DecoderState:
@@ -95,3 +101,32 @@ class RecurrentState(DecoderState):
 
     def set_cell(self, layer: int, cell: Tensor) -> None:
         self.cells[layer] = cell
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the attentions of an LSTM decoder read: one part for each encoder."""
+
+    parts: Sequence[Part]
+
+    def select(self, rows: Tensor) -> Source:
+        return Source([tuple(tensor.index_select(0, rows) for tensor in part) for part in self.parts])  # type: ignore[misc]
+
+
+class RnnState:
+    """State of an LSTM decoder: an `AttentiveState` of `creamtea_workers.models.interface`."""
+
+    keeps_attention = False
+    attention: Tensor | None = None  # of a gated model: those to lemma and tags, one behind the other
+
+    def __init__(self, rows: Tensor, source: Source) -> None:
+        self.rows, self.source = rows, source  # (N, F)
+        self.sentences = torch.arange(len(rows), device=rows.device)  # (N,)
+
+    def reorder(self, rows: Tensor) -> None:
+        """A reordering within the sentences (of beams) copies nothing of the source."""
+        self.rows = self.rows.index_select(0, rows)
+        sentences = self.sentences[rows]
+        if not torch.equal(sentences, self.sentences):
+            self.source = self.source.select(rows)
+        self.sentences = sentences

@@ -6,7 +6,7 @@ is continued (for cells, from the parent). So nothing is copied when a search go
 batch may be at any depth of any sentence's tree.
 
 Shapes: B sentences, N new nodes, M places, L most tokens of a prefix, S source positions, T longest path
-of a batch, H heads, D width, E = D / H.
+of a batch, H heads, D width, E = D / H, F numbers of a recurrent state.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from creamtea_workers.models.interface import Memory
+from creamtea_workers.models.state import Source
 
 
 class Nodes:
@@ -124,6 +125,14 @@ class TreeStep:
         """Keys and values (N, H, S, E) of the encoder's output."""
         keys, values = self.tree.cross[layer].index_select(1, self.sentences).unbind(0)
         return keys, values
+
+
+class RnnTree(Nodes):
+    """Nodes of an LSTM decoder: one table, with the state after each node's last token."""
+
+    def __init__(self, rows: Tensor, source: Source, max_length: int) -> None:
+        super().__init__(len(rows), max_length, [rows.clone()])
+        self.source = source
 
 
 def _doubled(table: Tensor) -> Tensor:
