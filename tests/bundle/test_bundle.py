@@ -22,7 +22,6 @@ from sqlalchemy import select
 from creamtea.bundle.archive import (
     LEFT_OUT,
     MANIFEST,
-    SECRET_SETTINGS,
     TABLES,
     columns_of,
     json_bytes,
@@ -33,6 +32,7 @@ from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings
+from creamtea.report.configuration import SECRET_SETTINGS
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.tables import Assignment, Base, Campaign, Item, ItemKind, Rater
 

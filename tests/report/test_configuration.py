@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from teatime_study import SPEC, fill_study
 
 from creamtea.report.build import build_report, report_of
 from creamtea.report.configuration import describe_system, spec_table
+from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Notes, Texts
@@ -49,6 +52,18 @@ def test_the_report_says_what_each_variant_is_and_has_the_yaml(database: Databas
         assert "Configuration" in shown
         assert "warm-up 400" in shown
         assert {"test_sets:", "lines: 4"} <= {line.strip() for line in shown.splitlines()}
+
+
+def test_nobody_reads_the_secrets_of_a_studys_campaigns(database: Database, spec: dict[str, Any]) -> None:
+    """Readers of a report may be raters: they would be paid without rating."""
+    for code in ("C0DE1", "C0DE2"):
+        raters = {"completion_code": code, "contact": "dora@example.org", "instructions": "Read twice."}
+        spec["campaigns"] = {"tea": {"test_set": "test", "systems": ["softmax-greedy"], "raters": raters}}
+        fill_study(database, spec)
+    report = build_report(database, "teatime")
+    for shown in (to_markdown(report), to_html(report), json.dumps(to_values(report))):
+        assert "Read twice." in shown
+        assert not re.search("C0DE|dora@", shown)
 
 
 def test_a_later_run_of_the_same_name_says_what_changed(database: Database, spec: dict[str, Any]) -> None:

@@ -54,8 +54,6 @@ LEFT_OUT: dict[type[Base], dict[str, Any]] = {
     Rater: {"name": None, "subject": None, "participant": None, "arrival": None, "answers": None},
     Assignment: {"draft": None, "skip_reason": "", "comment": ""},
 }
-# settings of a campaign by which raters are paid, or that say who the organiser is
-SECRET_SETTINGS = ("completion_code", "failing_code", "completion_url", "contact")
 
 
 def file_of(table: type[Base]) -> str:

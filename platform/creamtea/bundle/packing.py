@@ -23,7 +23,6 @@ from sqlalchemy.orm import Session
 import creamtea
 from creamtea.bundle.archive import (
     MANIFEST,
-    SECRET_SETTINGS,
     TABLES,
     Archive,
     Difference,
@@ -42,6 +41,7 @@ from creamtea.files import scratch_folder
 from creamtea.human.making.outputs import campaigns_of
 from creamtea.human.media import check_stored
 from creamtea.report.build import report_of
+from creamtea.report.configuration import without_secrets
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.store.artefacts import ArtefactStore, StoredFile
@@ -233,36 +233,20 @@ def _without_secrets(session: Session, studies: list[StudyRow], campaigns: list[
     """Empty the secret settings of campaigns, and of those in a study's file; return which were set."""
     left_out = []
     for study in studies:
-        written, given = _emptied(study.spec.get("campaigns", {}), "campaigns")
+        written, given = without_secrets(study.spec.get("campaigns", {}), place="campaigns")
         if given:
             session.expunge(study)
             study.spec = study.spec | {"campaigns": written}
             left_out += [f"{study_place(study)}: {name}" for name in given]
     for campaign in campaigns:
-        settings, given = _emptied(campaign.settings)
+        settings, given = without_secrets(campaign.settings)
         if given:
             session.expunge(campaign)
             campaign.settings = settings
             if campaign.registered is not None:
-                campaign.registered = _emptied(campaign.registered)[0]
+                campaign.registered = without_secrets(campaign.registered)[0]
             left_out += [f"campaign {campaign.name}: {name}" for name in given]
     return left_out
-
-
-def _emptied(value: Any, place: str = "") -> tuple[Any, list[str]]:
-    """Return the value with empty secret settings, and the places of those that were set."""
-    if not isinstance(value, dict):
-        return value, []
-    kept, given = {}, []
-    for name, part in value.items():
-        inner = f"{place}.{name}".lstrip(".")
-        if name in SECRET_SETTINGS:
-            kept[name] = "" if part else part
-            given += [inner] if part else []
-        else:
-            kept[name], others = _emptied(part, inner)
-            given += others
-    return kept, given
 
 
 def study_place(study: StudyRow) -> str:

@@ -99,6 +99,10 @@ NOT_COMPARED = ("name", "description")  # keys of a study that change no result
 _MISSING = object()
 
 
+# Settings by which raters are paid, or that say who the organiser is. A study may hold its campaigns.
+SECRET_SETTINGS = ("completion_code", "failing_code", "completion_url", "contact")
+
+
 def configuration_section(
     session: Session, row: StudyRow, spec: Study, alone: bool, models: tuple[Fact, ...]
 ) -> Section:
@@ -122,7 +126,7 @@ def configuration_section(
         changes = spec_table({earlier: before.spec, "this run": row.spec}, f"Changed since {earlier}")
         same = Notes("changes", (f"The configuration is that of the earlier run, {earlier}.",))
         blocks.append(changes or same)
-    settings = spec.model_dump(mode="json", exclude_defaults=True)
+    settings, _ = without_secrets(spec.model_dump(mode="json", exclude_defaults=True), "(not shown)")
     written = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=100)
     entry = Entry("The study as run, without what is a default", (), (Passage("YAML", written),))
     blocks.append(Texts("yaml", "", "", (entry,)))
@@ -144,13 +148,30 @@ def imported_models(results: StudyResults) -> tuple[Fact, ...]:
     )
 
 
+def without_secrets(value: Any, instead: str = "", place: str = "") -> tuple[Any, list[str]]:
+    """Return settings with `instead` for the secret ones of campaigns, and the places of these."""
+    if not isinstance(value, dict):
+        return value, []
+    kept, given = {}, []
+    for name, part in value.items():
+        inner = f"{place}.{name}".lstrip(".")
+        if name in SECRET_SETTINGS:
+            kept[name] = instead if part else part
+            given += [inner] if part else []
+        else:
+            kept[name], others = without_secrets(part, instead, inner)
+            given += others
+    return kept, given
+
+
 def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | None:
     """Build a table of the settings in which studies differ; None if they do not.
 
     `specs`: settings as plain JSON, by the title of their column.
     """
     compared = [
-        {key: value for key, value in spec.items() if key not in NOT_COMPARED} for spec in specs.values()
+        without_secrets({key: value for key, value in spec.items() if key not in NOT_COMPARED})[0]
+        for spec in specs.values()
     ]
     columns = tuple(Column(name, name, 0) for name in specs)
     rows = tuple(
