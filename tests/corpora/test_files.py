@@ -17,7 +17,15 @@ from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import Filters, Languages, TrainingText
-from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair, Sieve, read_corpus
+from creamtea_workers.corpora.files import (
+    Files,
+    FilteredCorpus,
+    Pair,
+    SeenHashes,
+    Sieve,
+    pair_hash,
+    read_corpus,
+)
 from creamtea_workers.corpora.segments import idiom_words
 from creamtea_workers.corpora.test_files import read_test_set
 
@@ -338,3 +346,20 @@ def idiom_error(folder: Folder, lines: str) -> str:
 )
 def test_annotation_that_does_not_fit_is_named(folder: Folder, lines: str, message: str) -> None:
     assert message in idiom_error(folder, lines)
+
+
+@given(st.lists(st.lists(st.integers(0, 40) | st.integers(2**64 - 3, 2**64 - 1), max_size=12), max_size=20))
+def test_a_hash_is_new_once(parts: list[list[int]]) -> None:
+    """The set of hashes answers as Python's own set does."""
+    hashes, seen = SeenHashes(), set()
+    for part in parts:
+        expected = []
+        for value in part:
+            expected.append(value not in seen)
+            seen.add(value)
+        assert hashes.add(part).tolist() == expected
+
+
+def test_sides_do_not_run_into_each_other() -> None:
+    assert pair_hash("a b", "c") != pair_hash("a", "b c")
+    assert pair_hash("a", "b") == pair_hash("a", "b")
