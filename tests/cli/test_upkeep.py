@@ -15,6 +15,8 @@ import pytest
 from limits import COMMAND
 
 from creamtea.cli.upkeep import in_units
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
 
 INLINE = ("--executor", "inline", "--quiet")
 BACKUP = Path(__file__).parents[2] / "docs" / "how-to" / "backup.md"
@@ -73,6 +75,20 @@ def test_what_is_said_after_a_removal_can_be_done(creamtea, study: Path) -> None
     said = creamtea("study", "rm", "tiny", "--yes").stdout
     assert f"delete {creamtea.home / 'artefacts'} to free" in " ".join(said.split())
     assert creamtea("gc").returncode == 2
+
+
+def test_a_store_that_cannot_be_written_is_looked_at(
+    creamtea, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(store: ArtefactStore) -> None:
+        raise InputError("cannot write artefacts")
+
+    creamtea("run", study, *INLINE)
+    monkeypatch.setattr(ArtefactStore, "check_writable", refuse)
+    assert creamtea("du").returncode == 0
+    assert creamtea("gc").returncode == 0
+    assert creamtea("gc", "--delete").returncode == 2
+    assert "removed tiny: 1 submission, 11 steps; " in creamtea("study", "rm", "tiny", "--yes").stdout
 
 
 @pytest.mark.parametrize(

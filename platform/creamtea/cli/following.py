@@ -396,8 +396,7 @@ def advise(outcome: StudyOutcome) -> list[str]:
             if more:  # an unexpected error has a traceback
                 lines += [f"{problem.node}: {first}", *(f"    {line}" for line in more.splitlines())]
     if outcome.left_out:
-        count = len(outcome.left_out)
-        lines.append(f"{count} {'step' if count == 1 else 'steps'} not run: an earlier step failed")
+        lines.append(f"{counted(len(outcome.left_out), 'step')} not run: an earlier step failed")
     if outcome.unavailable:
         lines.append("the next run tries again what was unavailable")
     if outcome.state == "cancelled":

@@ -298,7 +298,7 @@ def _build_comparison(database: Database, names: Sequence[str], baseline: str | 
     from creamtea.engine.compare_outputs import compared  # likewise
     from creamtea.report.across_studies import comparison_report
 
-    store, tests = workplace.artefact_store(), 0
+    store, tests = workplace.artefact_store(writable=False), 0
 
     def test(asked: CompareRequest) -> Mapping[str, Any]:
         nonlocal tests

@@ -50,7 +50,7 @@ def gc(
 
     age = timedelta(hours=older_than)
     with workplace.existing_database() as database:
-        store = workplace.artefact_store()
+        store = artefact_store(writable=delete)
         garbage = unneeded(database, store, age)
     if delete:
         garbage = collect(store, garbage, age)
@@ -97,7 +97,7 @@ def du(
         if name is not None:
             with database.session() as session:
                 find_study(session, name)
-        store = workplace.artefact_store()
+        store = artefact_store(writable=False)
         uses = [use for use in usage(database, store) if name is None or name in use.studies]
     if as_json:
         say(json.dumps([asdict(use) for use in uses]))
@@ -152,8 +152,9 @@ def remove(
         return
     frees = "`creamtea gc` shows the files that this frees"
     if emptied:
-        frees = f"nothing else is stored: delete {workplace.artefact_store().root} to free its space"
-    say(f"removed {name}: {removed.submissions} submissions, {removed.steps} steps; {frees}")
+        frees = f"nothing else is stored: delete {artefact_store(writable=False).root} to free its space"
+    amount = f"{counted(removed.submissions, 'submission')}, {counted(removed.steps, 'step')}"
+    say(f"removed {name}: {amount}; {frees}")
 
 
 def in_units(size: int) -> str:
