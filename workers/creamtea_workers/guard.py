@@ -61,7 +61,7 @@ def end_descendants() -> None:
 
 
 def descendants() -> Iterator[int]:
-    """Of this process, those that run; none where there is no /proc."""
+    """Yield the running descendants of this process; none where there is no /proc."""
     known = {os.getpid()}
     found = list(processes())
     grown = True

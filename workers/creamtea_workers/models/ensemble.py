@@ -110,7 +110,7 @@ class Ensemble:
 
 
 class EnsembleObjective:
-    """Of an ensemble's logits, which are log-scores."""
+    """The objective of an ensemble, whose logits are log-scores."""
 
     def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
         raise NotImplementedError("an ensemble is not trained")

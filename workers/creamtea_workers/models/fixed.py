@@ -32,8 +32,8 @@ class FixedState(Protocol):
 
 
 class FixedDecoderState:
-    """Of a Transformer: the keys and values of the encoder's output, and the position. `own_mask` and `mask`
-    are added to attention scores."""
+    """State of a Transformer decoder: keys and values of the encoder's output, and the position. `own_mask`
+    and `mask` are added to attention scores."""
 
     own_mask: Tensor | None = None
 

@@ -163,7 +163,7 @@ class SelfAttention(Attention):
         return self.out(self.weigh(query, key, value, mask, causal))
 
     def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
-        """Of each position to itself and those before it."""
+        """Let each position attend to itself and to the positions before it."""
         return self.forward(x, None if packed is None else Spans(packed, packed), causal=True)
 
     def step(self, x: Tensor, state: AttentionState | TreeStep, layer: int) -> Tensor:

@@ -197,7 +197,7 @@ class Rnn(Model):
         return torch.cat(self.next_state(vectors, rows.split(self.width, dim=1), source), dim=1)
 
     def next_state(self, vectors: Tensor, state: Sequence[Tensor], source: Source) -> list[Tensor]:
-        """Of each layer its hidden vectors and cells, and h: (N, D) each."""
+        """Return each layer's hidden vectors and cells, and h: (N, D) each."""
         x, after = torch.cat([vectors, state[-1]], dim=1), []
         for layer, cell in enumerate(self.decoder):
             hidden, memory = cell(x, (state[2 * layer], state[2 * layer + 1]))

@@ -52,7 +52,7 @@ class Nodes:
 
 
 class DecoderTree(Nodes):
-    """Of a Transformer: a table for each layer, and a last one, the paths (M, L) to the nodes."""
+    """Nodes of a Transformer's search tree: a table per layer, and last the paths (M, L)."""
 
     def __init__(
         self, memory: Memory, max_length: int, cross: Sequence[Tensor], heads: int, recurrent: bool = False

@@ -112,7 +112,7 @@ def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimize
 
 
 def learning_rate(update: int, training: Training, width: int, halvings: int = 0) -> float:
-    """Of update 1, 2, …; `width` is the model's.
+    """Return the learning rate of update 1, 2, …; `width` is the model's.
 
     - inverse_sqrt: linear up to the peak at `warmup`, then peak · √(warmup / update)
     - noam: factor · width^-0.5 · min(update^-0.5, update · warmup^-1.5) (Vaswani et al. 2017, Eq. 3)
