@@ -63,6 +63,18 @@ def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Data
     )
 
 
+def test_of_two_systems_the_difference_is_said_once(database: Database, spec: dict[str, Any]) -> None:
+    spec["variants"]["scones"]["seeds"] = spec["variants"]["softmax"]["seeds"] = [1]
+    spec["systems"] = {name: spec["systems"][name] for name in ("softmax-greedy", "scones-greedy")}
+    del spec["latency"]
+    fill_study(database, spec)
+    assert sentences(database) == (
+        "scones-greedy has the highest score: 33.5 BLEU [32.0, 35.2]; +2.0 BLEU [1.0, 3.0] (significant) "
+        "against the baseline softmax-greedy.",
+        REVERSIBLE,
+    )
+
+
 def test_a_matrix_has_every_two_systems_with_wins_and_clusters(one_seed: Database) -> None:
     report = build_report(one_seed, "teatime")
     table = report.table("systems/test/pairs")

@@ -101,7 +101,7 @@ class _Quality:
             yield f"No system has a {column.title} score yet."
             return
         best, *rest = self.scored
-        shown = _score(best, column)
+        shown, untold = _score(best, column), rest
         baseline = next((row for row in self.scored if row.name == best.against), None)
         if not rest:
             yield f"{best.name}: {shown}."
@@ -111,7 +111,9 @@ class _Quality:
             delta, against = self._delta(best, baseline), f" against the baseline {baseline.name}"
             tested = "" if delta is None else f"; {_tested(delta, column)}{against}"
             yield f"{best.name} has the highest score: {shown}{tested}."
-        yield from self._others(best, rest, column)
+            if rest == [baseline] and delta is not None and not delta.note:
+                untold = []  # this sentence has said it of the only other system
+        yield from self._others(best, untold, column)
         if baseline is not None:
             better = [row.name for row in rest if self._state(row, baseline, column) == "better"]
             if better:
