@@ -232,7 +232,13 @@ def test_errors_side_by_side_by_characters_and_taken_away(site, open_page) -> No
     link, rater_id = site.rater_link("pangolin-parts", "parts")
     page = open_page(link, before=slow_clock)
     item_on(page, 1, 1)
-    for key in ("ArrowRight", "Shift+ArrowRight", "Space", *["Shift+ArrowRight"] * 3, "Space", "1"):
+    for key in ("ArrowRight", "Space"):
+        page.keyboard.press(key)
+    page.mouse.move(*point_of(page, "Tor"))  # what a key has begun follows the mouse, too
+    expect(page.locator(".board .passage mark.begun")).to_have_text(["Haustür und ", "Tor"])
+    for key in ("Escape", "Home"):
+        page.keyboard.press(key)
+    for key in ("Shift+ArrowRight", "Space", *["Shift+ArrowRight"] * 3, "Space", "1"):
         page.keyboard.press(key)
     errors_are(page, ["Haus: minor"])
     drag_over(page, "Haustür", "und")

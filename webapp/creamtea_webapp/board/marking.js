@@ -85,6 +85,7 @@ class MarkedText {
     else if (at >= 0 && !this.listener.overlap) this.listener.moved();
     else {
       this.begun = unit;
+      this.boxes = this.measured(); // a key may have begun it: a mouse then extends it, too
       this.listener.moved();
     }
   }
