@@ -1,10 +1,14 @@
-"""`creamtea campaign link` in each state of a campaign."""
+"""`creamtea campaign link` in each state of a campaign, and commands with more raters named than one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from sqlalchemy import update
+
+from creamtea.store.database import open_database
+from creamtea.store.tables import Rater
 
 
 @pytest.mark.parametrize(
@@ -33,3 +37,57 @@ def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, who
 def test_a_table_is_of_links_of_raters(creamtea: Any, whom: list[str]) -> None:
     done = creamtea("campaign", "link", "first", *whom, "--csv")
     assert (done.returncode, "--csv is for links of raters" in done.stderr) == (2, True)
+
+
+# ---------------------------------------------------------------- several raters
+
+
+LINK = ("campaign", "link", "first")
+LIST = ["raters", "list"]
+TWO = ("--rater", "anna", "--rater", "ben")
+
+
+@pytest.fixture
+def campaign(creamtea: Any) -> None:
+    creamtea.draft_campaigns("first")
+
+
+def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> None:
+    head, *rows = creamtea(*LINK, *TWO).stdout.splitlines()
+    assert head == "rater,link"
+    assert [row.split(",")[0] for row in rows] == ["anna", "ben"]
+    for wrong in (("--rater", "ben"), ("--subject", "anna@example.org"), ("--count", "2"), ("--rater", "")):
+        refused = creamtea(*LINK, *TWO, *wrong)
+        assert (refused.returncode, refused.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "said"),
+    [
+        (["revoke"], [], "1 link of {} withdrawn"),
+        (["raters", "exclude"], ["--reason", "too fast"], "the ratings of {} no longer count"),
+        (["raters", "forget"], ["--yes"], "the identity of {} is deleted"),
+    ],
+)
+def test_none_of_several_raters_is_left_out(
+    creamtea: Any, campaign: None, command: list[str], more: list[str], said: str
+) -> None:
+    creamtea(*LINK, *TWO)
+    unknown = creamtea("campaign", *command, "first", *TWO, "--rater", "carl", *more)
+    assert (unknown.returncode, unknown.stdout) == (2, ""), "nothing was done"
+    done = creamtea("campaign", *command, "first", *TWO, *more)
+    assert done.stdout.splitlines() == [said.format("anna"), said.format("ben")]
+
+
+def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> None:
+    creamtea(*LINK, "--rater", "anna")
+    who = {"name": "Annika Tee", "participant": "prolific-7", "answers": {"age?": "thirty-one"}}
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    with database.transaction() as session:
+        session.execute(update(Rater).values(**who))
+    database.close()
+    status, listed = (creamtea("campaign", *words, "first", "--json").stdout for words in (["status"], LIST))
+    private = ("Annika", "prolific-7", "thirty-one")
+    assert [words in status for words in private] == [False] * 3
+    assert [words in listed for words in private] == [True] * 3
+    assert '"pseudonym": "anna"' in status

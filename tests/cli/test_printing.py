@@ -16,6 +16,7 @@ from creamtea.bundle.verifying import NotRecomputed, Verification
 from creamtea.cli.bundle import lines
 from creamtea.cli.campaign.shared import show
 from creamtea.cli.following import PlainLines, StepCounts
+from creamtea.cli.plugins import _show
 from creamtea.cli.printing import hand_over, say, say_instead
 from creamtea.engine import events
 from creamtea.printable import printable, printable_lines
@@ -86,3 +87,10 @@ def test_tables_and_live_lines_of_a_terminal() -> None:
     assert not [obeyed for obeyed in ("\x1b[3A", "\x9b", "\u202e") if obeyed in printed]
     lines_of_table = printed.splitlines()[:5]
     assert len({len(line) for line in lines_of_table}) == 1, "its borders stand below each other"
+
+
+def test_a_reason_with_brackets_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "no such file: [/opt/x]"
+    row = {"family": "objective", "kind": "x", "distribution": "d", "version": "1", "state": "broken"}
+    _show([{**row, "about": reason}])
+    assert reason in " ".join(capsys.readouterr().out.split())

@@ -1,13 +1,17 @@
-"""`creamtea translate`: which model it opens, and what it says of lines that mean nothing to the model."""
+"""`creamtea translate`: its lines, the model it opens, what it doubts; and where `creamtea export` writes."""
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
-from creamtea.cli.models import Doubts
+from creamtea.cli.models import Doubts, _writing, iterate_lines
+from creamtea.errors import InputError
 from creamtea.store.database import open_database
 from creamtea.store.tables import StepRow
 
@@ -79,3 +83,22 @@ def test_a_system_of_a_plug_in_that_is_gone_is_not_opened(creamtea, study: Path)
     done = creamtea("translate", "tiny", "softmax-greedy")
     assert done.returncode == 1
     assert "planned with the plug-in tea-searches 1.2, and it is not installed here" in done.stderr
+
+
+# ---------------------------------------------------------------- lines and files
+
+
+def test_a_byte_order_mark_before_the_first_line_is_not_text() -> None:
+    given = io.BytesIO("\ufeffein Haus\r\n\ufeffein Baum".encode())
+    assert list(iterate_lines(given, "standard input")) == ["ein Haus", "\ufeffein Baum"]
+
+
+def test_a_line_that_is_not_utf_8_is_named() -> None:
+    with pytest.raises(InputError, match="standard input, line 2: not UTF-8"):
+        list(iterate_lines(io.BytesIO(b"\xef\xbb\xbfeins\n\xff\n"), "standard input"))
+
+
+def test_a_disk_that_fills_up_while_a_model_is_written_is_one_message() -> None:
+    told = r"^model: cannot be written \(No space left on device\); free some"
+    with pytest.raises(InputError, match=told), _writing(Path("model")):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

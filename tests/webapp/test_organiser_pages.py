@@ -23,10 +23,12 @@ from organiser_app import (
     shown,
 )
 from ready_campaigns import draft_campaign
+from small_campaigns import add_rater, make_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from creamtea.access import audit
+from creamtea.access.sessions import Identity
 from creamtea.document.document import YamlDocument
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of, load_campaign
@@ -400,3 +402,22 @@ def test_errors_that_a_metric_has_found(ready: Database, visit: Visit, home: Pat
     assert marked(ready, "proposed") == {4}
     # a draft that is changed keeps the metric
     assert visit(campaigns="new", from_=made.id).selectbox(key=field).value == "finder"
+
+
+# ---------------------------------------------------------------- instructions by domain
+
+
+def test_raters_and_organisers_see_what_is_written_for_a_domain_above_the_items(
+    ready: Database, visit: Visit
+) -> None:
+    settings = {
+        "domains": {"d1": "chat", "d2": "news"},
+        "domain_instructions": {"chat": "As *friends* talk. <script>x</script>"},
+    }
+    for document in ("d1", "d2"):
+        items = [{"document": document}]
+        campaign = make_campaign(ready, items, name=document, protocol="da", bad_references=0, **settings)
+        rater = Identity(9, "rater", rater_id=add_rater(ready, "anna", document), campaign_id=campaign)
+        for page in (shown(visit(rater)), shown(visit(campaign=campaign, view="ahead", item=1))):
+            assert ("As <em>friends</em> talk." in page) == (document == "d1")
+            assert "<script>" not in page
