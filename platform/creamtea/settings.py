@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from creamtea.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+SITE_HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.?|[0-9a-f:.]+")  # a name, or IPv6 without its brackets
 SITE_PATH = re.compile(r"(/[A-Za-z0-9._~-]*[A-Za-z0-9_~-])*/?")
 CHECKPOINT_PART_MB = 2000
 
@@ -177,7 +178,8 @@ def site_address(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        named = SITE_HOST.fullmatch(parts.hostname or "") is not None
+        fits = parts.scheme in ("http", "https") and named and parts.port != 0
     except ValueError:
         fits = False
     plain = fits and not (parts.query or parts.fragment or "?" in url or "#" in url or "@" in parts.netloc)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from creamtea.cli import serve
+from creamtea.errors import InputError
 from creamtea.plugins import Additions, BrokenPlugin, Plugin, Registry
+from creamtea.settings import site_address
 
 LINK = "creamtea campaign link "
 
@@ -51,3 +53,30 @@ def test_a_protocol_that_cannot_be_used_is_named(greeting: Any, monkeypatch: pyt
     said = greeting().err
     assert "'stars' of tea-lab 1.0" in said
     assert "no script" in said
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://rate.example.org/", "https://rate.example.org"),
+        ("http://127.0.0.1:8501", "http://127.0.0.1:8501"),
+        ("http://[::1]:8501/rate/", "http://[::1]:8501/rate"),
+        ("https://bücher.example/rate", "https://bücher.example/rate"),
+        ("rate.example.org", None),
+        ("ftp://rate.example.org", None),
+        ("https://rate.example.org?x=1", None),
+        ("https://rate.example.org/#x", None),
+        ("https://me@rate.example.org", None),
+        ("https://rate example.org", None),
+        ('https://rate".example.org', None),
+        ("https://rate.example.org:99999", None),
+        ("https://rate.example.org/a b", None),
+        ("https://rate.example.org/../x", None),
+    ],
+)
+def test_only_an_address_to_which_links_can_be_appended(url: str, address: str | None) -> None:
+    if address is None:
+        with pytest.raises(InputError, match="write the address at which people reach this server"):
+            site_address(url)
+    else:
+        assert site_address(url) == address
