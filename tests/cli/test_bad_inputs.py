@@ -76,6 +76,11 @@ ONE = "\n1 mistake in study.yaml"
 NOTHING: Change = lambda: None  # noqa: E731
 # what is wrong: (arguments, how it comes about, the message after "creamtea: ", with {place} for the folder)
 CASES: dict[str, tuple[list[str], Change, str]] = {
+    "two ways to show": (
+        ["status", "--watch", "--json"],
+        NOTHING,
+        "--watch draws tables, and --json prints one state: give one of them",
+    ),
     "a campaign of options that lacks one": (
         ["campaign", "create", "first", "--study", "demo", "--systems", "a,b"],
         NOTHING,

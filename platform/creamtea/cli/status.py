@@ -101,6 +101,8 @@ def status(
     as_json: workplace.AsJson = False,
 ) -> None:
     """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
+    if watch and as_json:
+        raise InputError("--watch draws tables, and --json prints one state: give one of them")
     with workplace.existing_database() as database:
         shown = _read_status(database, name)
         if as_json:
