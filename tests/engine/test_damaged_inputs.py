@@ -11,6 +11,7 @@ from toy_steps import attempts
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine.events import EngineEvent, StepFailed, StepReset
+from creamtea.store import queries
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepFile
@@ -63,15 +64,20 @@ def test_a_damaged_input_is_made_again_in_the_same_run(
 
 
 def test_what_follows_runs_again_if_the_file_is_another_one_now(
-    database: Database, store: ArtefactStore, study: ToyStudy, run_study: Run
+    database: Database, store: ArtefactStore, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(queries, "KEYS_PER_QUERY", 2)  # more steps follow than a statement binds
     first = study.add("first", "numbered")
-    study.add("old", before=["first"])
+    for old in ("old", "older", "oldest"):
+        study.add(old, before=["first"])
+        study.add(f"after {old}", before=[old])
     run_study(study, database)
     flip_a_bit(object_of(database, store, first))
     study.add("new", before=["first"])
     run_study(study, database)
-    assert said(study, database) == {"first": "first2;", "old": "first2;old;", "new": "first2;new;"}
+    again = {old: f"first2;{old};" for old in ("old", "older", "oldest")}
+    followers = {f"after {old}": f"{text}after {old};" for old, text in again.items()}
+    assert said(study, database) == {"first": "first2;", **again, **followers, "new": "first2;new;"}
 
 
 def test_a_disk_that_damages_all_it_gets_ends_the_study(

@@ -481,14 +481,14 @@ def _run_what_follows(session: Session, key: str, now: datetime) -> None:
     live = exists().where(
         StudyStep.step_key == StepRow.key, StudyStep.study_id == StudyRow.id, StudyRow.state.in_(LIVE)
     )
+    followers = select(StepRow.key).join(StepInput, StepInput.step_key == StepRow.key)
     changed: Collection[str] = [key]
     while changed:
-        changed = session.scalars(
-            select(StepRow.key)
-            .join(StepInput, StepInput.step_key == StepRow.key)
-            .where(StepInput.input_key.in_(changed), StepRow.state == "succeeded", live)
-            .distinct()
-        ).all()
+        found: set[str] = set()
+        for batch in batches(changed):
+            behind = followers.where(StepInput.input_key.in_(batch), StepRow.state == "succeeded", live)
+            found.update(session.scalars(behind))
+        changed = sorted(found)
         _reset(session, changed, now, "files of an earlier step have changed")
 
 
