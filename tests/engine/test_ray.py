@@ -43,11 +43,18 @@ SECRETS = {
 }
 
 
-def looked_at() -> tuple[set[str], set[str]]:
-    """Return the addresses on which our Ray listens, and the variables of its processes."""
+def descendants() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def looked_at(others: set[psutil.Process]) -> tuple[set[str], set[str]]:
+    """Return the addresses on which our Ray listens, and the variables of its processes.
+
+    `others`: what earlier tests of this process have left running, such as the web server that tests share.
+    """
     addresses: set[str] = set()
     variables: set[str] = set()
-    for process in psutil.Process().children(recursive=True):
+    for process in descendants() - others:
         listening = [socket for socket in process.net_connections("tcp") if socket.status == "LISTEN"]
         addresses.update(str(socket.laddr.ip).removeprefix("::ffff:") for socket in listening)
         variables.update(process.environ())
@@ -68,7 +75,7 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CREAMTEA_SCORERS", "needed")
-    before = signal.getsignal(signal.SIGTERM)
+    before, older = signal.getsignal(signal.SIGTERM), descendants()
     study.add("first")
     study.add("second", before=["first"])
     killed = study.add("killed", "die", until=1)
@@ -88,8 +95,8 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
             cancel(sqlite, submission.study_id)
         others = {state for name, state in study.states(sqlite).items() if name not in ("counting", "last")}
         if counts(log) == ["from 0", "at 3"] and others == {"succeeded", "failed"} and not looks:
-            looks.append(looked_at())
-            [raylet] = [one for one in psutil.Process().children(recursive=True) if one.name() == "raylet"]
+            looks.append(looked_at(older))
+            [raylet] = [one for one in descendants() if one.name() == "raylet"]
             raylet.kill()
 
     Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
