@@ -224,8 +224,8 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it may not be signalled
-        return True
+    except OSError:  # it is there, and may not be signalled
+        pass
     return True
 
 

@@ -11,7 +11,7 @@ import yaml
 from teatime_study import SPEC, fill_study
 
 from creamtea.report.build import build_report, report_of
-from creamtea.report.configuration import describe_system, spec_table
+from creamtea.report.configuration import describe_system, spec_table, without_secrets
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
@@ -64,6 +64,14 @@ def test_nobody_reads_the_secrets_of_a_studys_campaigns(database: Database, spec
     for shown in (to_markdown(report), to_html(report), json.dumps(to_values(report))):
         assert "Read twice." in shown
         assert not re.search("C0DE|dora@", shown)
+
+
+def test_a_block_with_the_name_of_a_secret_is_none() -> None:
+    kept, given = without_secrets(
+        {"systems": {"contact": {"search": "greedy"}}, "raters": {"contact": "dora"}}
+    )
+    assert kept == {"systems": {"contact": {"search": "greedy"}}, "raters": {"contact": ""}}
+    assert given == ["raters.contact"]
 
 
 def test_a_later_run_of_the_same_name_says_what_changed(database: Database, spec: dict[str, Any]) -> None:
