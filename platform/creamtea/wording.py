@@ -62,6 +62,12 @@ def counted(number: float, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {words}" if isinstance(number, int) else f"{number:,g} {words}"
 
 
+def describe_progress(done: float, total: float, message: str) -> str:
+    """Return what people read: "60/6,000 updates, epoch 1"; the message may begin with the unit."""
+    counts = "/".join(f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in (done, total))
+    return f"{counts} {message}".rstrip() if total else message
+
+
 def duration(seconds: float) -> str:
     """Write a duration: "12 s", "4 min", "3 h 05 min"."""
     minutes = round(seconds / 60)

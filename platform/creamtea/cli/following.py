@@ -22,12 +22,12 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.submission import Submission
 from creamtea.report.terminal import PrintingConsole
 from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore, describe_progress
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.engines import Outage, Waited, wait_out
 from creamtea.store.queries import Node, outcome_word, steps_of, study_nodes
 from creamtea.store.tables import StudyRow
-from creamtea.wording import counted, duration
+from creamtea.wording import counted, describe_progress, duration
 
 Display = Callable[[events.EngineEvent], None]
 

@@ -24,9 +24,10 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.report.terminal import make_console
 from creamtea.store.areas import LogName, list_logs, new_text, read_log
-from creamtea.store.artefacts import ArtefactStore, Progress, describe_progress
+from creamtea.store.artefacts import ArtefactStore, Progress
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
+from creamtea.wording import describe_progress
 
 REFRESH = 1.0  # seconds
 STYLES = {

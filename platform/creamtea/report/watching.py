@@ -21,12 +21,12 @@ from creamtea.report.cells import step_title
 from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs
 from creamtea.report.model import Figure, Spec
 from creamtea.report.text import one_line
-from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, describe_progress
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
 from creamtea.store.tables import Controller, StepInput, StepRow
 from creamtea.study.spec import Study
-from creamtea.wording import counted, duration
+from creamtea.wording import counted, describe_progress, duration
 
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
 NO_CONTROLLER = "no controller is running"

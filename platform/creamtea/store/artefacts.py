@@ -63,12 +63,6 @@ class Progress:
     seconds_left: float | None = None  # if it goes on as it has since the attempt's first report
 
 
-def describe_progress(done: float, total: float, message: str) -> str:
-    """Return what people read: "60/6,000 updates, epoch 1"; the message may begin with the unit."""
-    counts = "/".join(f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in (done, total))
-    return f"{counts} {message}".rstrip() if total else message
-
-
 Report = TypeVar("Report")
 T = TypeVar("T")
 EVERY_STEP = "*"  # in the place of a step's key
