@@ -23,8 +23,9 @@ from creamtea.study.first_study import Pair, Recipe, Timing, in_words, recipe_fo
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 from creamtea.study.start import InitOptions, draw_lines, study_name
-from creamtea.study.survey import Side, Survey, bare, survey
+from creamtea.study.survey import Side, Survey, bare, survey, usable_pairs
 from creamtea.study.warnings import warnings_of
+from creamtea_workers.corpora.subwords import train_subwords
 
 WORDS = ["tea", "jam", "cream", "scone", "milk", "sugar", "cup", "plate", "spoon", "table"]
 
@@ -71,6 +72,20 @@ def test_its_study_is_valid_and_gives_no_warning(pairs: int, text: Callable[...,
     init(*TRAIN)
     study = loaded().study
     assert (study.languages.source, study.languages.target) == ("en", "de")
+
+
+def test_a_text_of_few_words_gets_a_vocabulary_that_it_can_fill(
+    text: Callable[..., None], tmp_path: Path
+) -> None:
+    draw = random.Random(1)
+    rows = [[draw.randrange(6) for _ in range(draw.randint(3, 9))] for _ in range(400)]
+    sides = [["cat", "dog", "sees", "hears", "the", "a"], ["Katze", "Hund", "sieht", "hört", "die", "eine"]]
+    text("train", *([" ".join(side[word] for word in row) for row in rows] for side in sides))
+    init(*TRAIN)
+    train = [Path(f"study-data/train.{side}") for side in ("en", "de")]
+    subwords = load_study(Path("study.yaml")).study.subwords["joint"]
+    train_subwords(train, subwords, tmp_path / "model")
+    assert subwords.vocabulary > 50  # 24 letters, and subwords of them
 
 
 def test_few_long_sentences_are_doubted(text: Callable[..., None]) -> None:
@@ -330,6 +345,15 @@ def test_bad_files_are_refused_before_anything_is_written(
         init(*TRAIN)
     assert not Path("study.yaml").exists()
     assert not Path("study-data").exists()
+
+
+def test_sentences_that_differ_in_marks_or_case_are_no_repetitions(text: Callable[..., None]) -> None:
+    """The study's own filter keeps them. Only text set aside shares no such sentence with the rest."""
+    text("train", ["Come in!", "come in", "come  in"], ["Herein!", "herein", "herein"])
+    found = survey(Path("train.en"), Path("train.de"), bare)
+    assert (found.repeated, found.usable) == (1, 2)
+    pairs = usable_pairs(Path("train.en"), Path("train.de"))
+    assert list(pairs) == [("Come in!", "Herein!"), ("come in", "herein")]
 
 
 def test_a_survey_counts_pairs_by_what_is_wrong_with_them(text: Callable[..., None]) -> None:

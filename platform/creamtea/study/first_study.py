@@ -12,14 +12,16 @@ import json
 import math
 import os
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol, cast
 
 from creamtea.document.mistakes import StudyWarning
 from creamtea.languages import pair as language_pair
+from creamtea.methods.texts import Subwords
 from creamtea.study.survey import Survey
 from creamtea.study.warnings import MIN_WORDS, least_vocabulary
 from creamtea.wording import counted
@@ -68,15 +70,18 @@ class Recipe:
         return self.updates / self.epoch_updates
 
 
-def recipe_for(text: Survey) -> Recipe:
-    """Choose settings from the text alone, so that the same files give the same study anywhere."""
+def recipe_for(text: Survey, fillable: float = math.inf) -> Recipe:
+    """Choose settings from the text alone, so that the same files give the same study anywhere.
+
+    `fillable`: the largest vocabulary that the text can fill, if its few words limit it.
+    """
     # The vocabulary grows with the square root of the words, as a text's distinct words do (Heaps), so that
     # each subword is seen often. It is never smaller than the characters need.
     words = text.source.words + text.target.words
     wanted = max(1.0, 5.5 * math.sqrt(words))
     fitting = [size for size in VOCABULARIES if MIN_WORDS * size <= words] or VOCABULARIES[:1]
     nearest = min(fitting, key=lambda size: abs(math.log(size / wanted)))
-    vocabulary = max(nearest, least_vocabulary(text.alphabet))
+    vocabulary = int(min(max(nearest, least_vocabulary(text.alphabet)), fillable))
     tokens = text.tokens(vocabulary)
     size = next(size for size in SIZES if text.usable < size.below)
     epoch = math.ceil(1.05 * tokens / size.batch_tokens)  # batches are not quite full
@@ -90,6 +95,19 @@ def recipe_for(text: Survey) -> Recipe:
         epoch_tokens=round(tokens),
         epoch_updates=epoch,
     )
+
+
+def filled_vocabulary(recipe: Recipe, pairs: Iterable[tuple[str, str]]) -> int:
+    """Return the recipe's vocabulary, or the largest that these pairs can fill, if that is less.
+
+    Without the workers (SentencePiece) that cannot be known, and the recipe's vocabulary is returned.
+    """
+    try:
+        subwords = importlib.import_module("creamtea_workers.corpora.subwords")
+    except ImportError:
+        return recipe.vocabulary
+    spec = Subwords(kind="bpe", vocabulary=recipe.vocabulary, character_coverage=recipe.character_coverage)
+    return cast(int, subwords.filled_vocabulary(chain.from_iterable(zip(*pairs, strict=True)), spec))
 
 
 def round_to(value: float, step: int) -> int:

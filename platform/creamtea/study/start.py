@@ -27,6 +27,7 @@ from creamtea.study.first_study import (
     Pair,
     Timing,
     architecture,
+    filled_vocabulary,
     own_cpus,
     recipe_for,
     study_text,
@@ -34,11 +35,12 @@ from creamtea.study.first_study import (
 )
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
-from creamtea.study.survey import Survey, bare, lines_of, survey
+from creamtea.study.survey import Survey, bare, lines_of, survey, usable_pairs
 from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise
 
 MIN_PAIRS = 300
+FEW_WORDS = 2  # distinct words per subword: texts with fewer may not fill the vocabulary
 SETS = ("dev", "test")
 TEXT = "text"  # the folder of text set aside, until it is moved to its place
 _NOT_IN_PATHS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # line ends, what is not UTF-8
@@ -102,6 +104,12 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
                 f"\n    # `creamtea init` set {' and '.join(missing)} aside at random "
                 f"(seed {options.seed}):\n    # none of their sentences is in the training text."
             )
+        else:
+            train = options.train
+        recipe = recipe_for(text)
+        if text.source.vocabulary + text.target.vocabulary < FEW_WORDS * recipe.vocabulary:
+            pairs_left = usable_pairs(train.source, train.target, unspaced, held_out)
+            recipe = recipe_for(text, filled_vocabulary(recipe, pairs_left))
         study = FirstStudy(
             name=study_name(options),
             file=options.output,
@@ -112,7 +120,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
             test=pairs["test"],
             aside=why,
             text=text,
-            recipe=recipe_for(text),
+            recipe=recipe,
             timing=Timing(own_cpus(), {}),
         )
         if options.timed:

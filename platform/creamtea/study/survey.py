@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -97,12 +97,11 @@ def survey(
     seen: set[int] = set()
     for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
         pairs += 1
-        lengths = [side.add(line, key) for side, line in zip(counts, lines, strict=True)]
-        reason: str | None = FILTERS.drop_reason(*lengths)
-        if reason is None and held_out and normalise(lines[0]) in held_out:
-            reason = "held_out"
+        texts = normalise(lines[0]), normalise(lines[1])
+        lengths = [side.add(text, key) for side, text in zip(counts, texts, strict=True)]
+        reason = _drop_reason(texts, lengths, held_out)
         if reason is None:
-            seen.add(hash((counts[0].sentences[-1], counts[1].sentences[-1])))
+            seen.add(hash(texts))
         dropped[reason] += 1
     sides = [side.result() for side in counts]
     repeated = dropped[None] - len(seen)
@@ -111,6 +110,24 @@ def survey(
     return Survey(
         pairs, empty, long, uneven, repeated, source_side, target_side, held_out=dropped["held_out"]
     )
+
+
+def usable_pairs(
+    source: Path, target: Path, unspaced: bool = False, held_out: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """Yield the normalised pairs that a survey of the same files counts as usable."""
+    seen: set[int] = set()
+    for lines in zip(lines_of(source), lines_of(target), strict=False):
+        texts = normalise(lines[0]), normalise(lines[1])
+        lengths = [count_words(text, unspaced) for text in texts]
+        if _drop_reason(texts, lengths, held_out) is None and hash(texts) not in seen:
+            seen.add(hash(texts))
+            yield texts
+
+
+def _drop_reason(texts: tuple[str, str], words: Sequence[int], held_out: frozenset[str]) -> str | None:
+    reason = FILTERS.drop_reason(*words)
+    return "held_out" if reason is None and texts[0] in held_out else reason
 
 
 @dataclass(frozen=True)
@@ -144,15 +161,14 @@ class _Counts:
         self.vocabulary: set[int] = set()
         self.sentences = array("q")
 
-    def add(self, line: str, key: Callable[[str], str]) -> int:
-        """Count a line, and return its words."""
-        text = normalise(line)
+    def add(self, text: str, key: Callable[[str], str]) -> int:
+        """Count a normalised line, and return its words."""
         words, length = text.split(), count_words(text, self._unspaced)
         self.words += length
         self.characters += sum(map(len, words))
         self.alphabet.update(*words)
         self.vocabulary.update(map(hash, words))
-        self.sentences.append(hash(key(line)))
+        self.sentences.append(hash(key(text)))
         return length
 
     def result(self) -> Side:

@@ -31,6 +31,7 @@ SUBWORDS_FILE = "subwords.model"
 BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
 _SAMPLE_SEED = 1
 _SAMPLE_PART = 1 << 16  # lines
+_LARGEST = re.compile(r"set it to a value <= (\d+)")
 _LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently leaves out longer ones (its default is 4192)
 
 
@@ -72,34 +73,50 @@ def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> int:
             read += 1
             yield line
 
-    model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines(),
-            model_writer=model,
-            model_type=spec.kind,
-            vocab_size=spec.vocabulary,
-            character_coverage=spec.character_coverage,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            max_sentence_length=_LONGEST_LINE,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
-            num_threads=1,
-            minloglevel=2,
-        )
+        model = _trained(lines(), spec)
     except RuntimeError as error:
         raise StepError(_explain(str(error), spec)) from error
-    out.write_bytes(model.getvalue())
+    out.write_bytes(model)
     return read
+
+
+def filled_vocabulary(lines: Iterable[str], spec: Subwords) -> int:
+    """Return the vocabulary of `spec`, or the largest that normalised lines can fill, if that is less."""
+    try:
+        _trained(lines, spec)
+    except RuntimeError as error:
+        if largest := _LARGEST.search(str(error)):
+            return int(largest[1])
+        raise
+    return spec.vocabulary
+
+
+def _trained(lines: Iterable[str], spec: Subwords) -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type=spec.kind,
+        vocab_size=spec.vocabulary,
+        character_coverage=spec.character_coverage,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        max_sentence_length=_LONGEST_LINE,
+        pad_id=PAD,
+        unk_id=UNK,
+        bos_id=BOS,
+        eos_id=EOS,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
 
 
 def _explain(message: str, spec: Subwords) -> str:
     """SentencePiece's message in the words of the study."""
     here = f"subwords: vocabulary {spec.vocabulary}"
-    if largest := re.search(r"set it to a value <= (\d+)", message):
+    if largest := _LARGEST.search(message):
         return (
             f"{here} is more than this corpus can fill: the largest possible for {spec.kind} is "
             f"{largest[1]}; set vocabulary to {largest[1]} or less, or train on more text"
