@@ -370,6 +370,6 @@ def test_a_database_in_use_is_said_in_one_line(
 def test_traceback_is_shown_on_demand(creamtea) -> None:
     process = creamtea.start("--traceback", "status", "nosuch")
     _, told = process.communicate(timeout=ANSWER)
-    assert process.returncode != 0
+    assert process.returncode == 2  # as without the traceback
     assert "Traceback" in told
     assert "InputError: no study 'nosuch'" in told

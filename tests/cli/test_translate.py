@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from creamtea.cli.models import Doubts, _writing, iterate_lines
-from creamtea.errors import InputError
+from creamtea.errors import CreamteaError, InputError
 from creamtea.store.database import open_database
 from creamtea.store.tables import StepRow
 
@@ -102,3 +102,17 @@ def test_a_disk_that_fills_up_while_a_model_is_written_is_one_message() -> None:
     told = r"^model: cannot be written \(No space left on device\); free some"
     with pytest.raises(InputError, match=told), _writing(Path("model")):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("out", "^out/model: cannot be written"),
+        ("out/.model-x/weights", "^out/model: cannot be written"),
+        ("out/store/ab12", "^out/store/ab12: Input/output error; mend"),
+        ("/scratch/step", "^/scratch/step: Input/output error; mend"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_not_blamed_on_the_exported_folder(path: str, told: str) -> None:
+    with pytest.raises(CreamteaError, match=told), _writing(Path("out/model")):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)

@@ -24,7 +24,7 @@ from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.orders.submission import Submission
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.engines import LASTING_SECONDS, PASSING_SECONDS, Outage, Waited, outage_of, wait_out
+from creamtea.store.engines import LASTING_SECONDS, PASSING_SECONDS, Outage, OutageClock, outage_of, wait_out
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def test_a_server_that_falls_over_again_and_again_uses_the_patience_up(
     server: the work goes on."""
     now = 0.0
     monkeypatch.setattr("creamtea.store.engines.time.monotonic", lambda: now)
-    waited = Waited()
+    clock = OutageClock()
 
     def wait(outage: Outage, pause: float) -> bool:
         nonlocal now
@@ -93,7 +93,7 @@ def test_a_server_that_falls_over_again_and_again_uses_the_patience_up(
                 failed = True
                 raise DBAPIError("SELECT 1", {}, psycopg.OperationalError("the server crashed"))
 
-        wait_out(work, wait, waited)
+        wait_out(work, wait, clock)
 
     def run() -> None:
         nonlocal now

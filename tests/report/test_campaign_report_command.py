@@ -92,7 +92,7 @@ def test_json_markdown_and_html_hold_the_same_means(run: Callable[..., str], tmp
 
 
 def test_mistakes_are_one_message(run: Callable[..., str]) -> None:
-    with pytest.raises(InputError, match="no campaign 'nothing'; launched campaigns: "):
+    with pytest.raises(InputError, match="no campaign 'nothing'; known: "):
         run("nothing")
     with pytest.raises(InputError, match="--markdown and --json are different formats"):
         run("tasting", "--markdown", "--json")

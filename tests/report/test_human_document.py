@@ -131,7 +131,7 @@ def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(database: Data
 def test_unknown_and_unlaunched_campaigns_are_refused(database: Database) -> None:
     rated_campaign(database, [], name="draft", state="draft")
     rated_campaign(database, [], name="ready")
-    with pytest.raises(InputError, match="no campaign 'nothing'; launched campaigns: ready"):
+    with pytest.raises(InputError, match="no campaign 'nothing'; known: draft, ready"):
         build_human(database, "nothing")
     with pytest.raises(InputError, match="'draft' is a draft: launch it with"):
         build_human(database, "draft")

@@ -302,6 +302,9 @@ def test_the_interval_on_the_scale_of_log_odds_stays_between_0_and_1() -> None:
     odds = [math.exp(sign * half) * 19 for sign in (-1, 1)]
     assert logit_interval(0.95, 0.1) == pytest.approx(tuple(one / (1 + one) for one in odds))
     assert logit_interval(0.5, 1e-6) == pytest.approx((0.5 - 1e-6, 0.5 + 1e-6), abs=1e-12)
+    for mean in (0.0, 1.0):
+        with pytest.raises(ValueError, match="no log odds"):
+            logit_interval(mean, 0.1)
 
 
 @pytest.mark.parametrize("count, of", [(0, 0), (2, 1), (-1, 5)])

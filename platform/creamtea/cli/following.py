@@ -24,7 +24,7 @@ from creamtea.report.terminal import PrintingConsole
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.engines import Outage, Waited, wait_out
+from creamtea.store.engines import Outage, OutageClock, wait_out
 from creamtea.store.queries import Node, outcome_word, steps_of, study_nodes
 from creamtea.store.tables import StudyRow
 from creamtea.wording import counted, describe_progress, duration
@@ -236,9 +236,9 @@ def follow(
     study_id = submission.study_id
     # what finished between the submission and the first poll is reported as well
     seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in submission.keys}
-    patience, waited = Patience(), Waited()
+    patience, clock = Patience(), OutageClock()
     while True:
-        over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait, waited)
+        over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait, clock)
         for key, node in steps_of(nodes).items():
             if node.state != seen[key]:
                 event = _event(node, seen[key])

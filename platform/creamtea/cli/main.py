@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import print_exc
 from types import UnionType
 from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
 
@@ -279,8 +280,10 @@ def _run() -> None:
         app()
     except Exception as error:
         message, code = _told(error)
-        if not message or TRACEBACK in sys.argv:
+        if not message:
             raise
+        if TRACEBACK in sys.argv:
+            print_exc()
         say(f"creamtea: {message}", err=True)
         sys.exit(code)
 

@@ -19,7 +19,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.printing import hand_over, say
-from creamtea.errors import InputError
+from creamtea.errors import InfrastructureError, InputError
 from creamtea.files import check_new, unpacked
 from creamtea.wording import counted
 
@@ -310,13 +310,26 @@ def export(
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
+    """Raise one message for an OSError; it blames the folder only if that could not be written."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
+        named = error.filename2 or error.filename
+        if isinstance(named, str) and not _concerns(Path(named), folder):
+            raise InfrastructureError(f"{named}: {reason}; mend that, then export again") from None
         raise InputError(
             f"{folder}: cannot be written ({reason}); free some space, or give another folder"
         ) from None
+
+
+def _concerns(path: Path, folder: Path) -> bool:
+    """Return True for a path in the folder, above it, or in the one beside it that is filled first."""
+    path, folder = path.absolute(), folder.absolute()
+    if folder.is_relative_to(path) or path.is_relative_to(folder):
+        return True
+    beside = path.is_relative_to(folder.parent)
+    return beside and path.relative_to(folder.parent).parts[0].startswith(f".{folder.name}-")
 
 
 def _sentences(path: Path) -> list[str]:

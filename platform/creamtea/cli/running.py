@@ -26,7 +26,7 @@ from creamtea.orders.controllers import live_controller
 from creamtea.settings import LOOPBACK, Settings, child_environment, make_private
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.engines import Outage, Waited, wait_out
+from creamtea.store.engines import Outage, OutageClock, wait_out
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor
@@ -435,14 +435,14 @@ def _check() -> NoReturn:
 
 def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
     """Wait until no other controller is running; False if that one runs every study, as this one would."""
-    announced, waited = False, Waited()
-    while (live := wait_out(lambda: live_controller(database), stop.pause, waited)) is not None:
+    announced, clock = False, OutageClock()
+    while (live := wait_out(lambda: live_controller(database), stop.pause, clock)) is not None:
         if live.study_id is None and until_idle:
             return False
         if not announced:
             say(f"waiting for another controller: {live}", err=True)
             announced = True
-        wait_out(partial(shorten, database), stop.pause, waited)
+        wait_out(partial(shorten, database), stop.pause, clock)
         if stop.wait(WAIT_SECONDS):
             return False
     return not stop.is_set()

@@ -23,7 +23,7 @@ from creamtea.engine.tracking import Tracking
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress
 from creamtea.store.database import Database
-from creamtea.store.engines import Outage, Waited, outage_of, reason_of, wait_out
+from creamtea.store.engines import Outage, OutageClock, outage_of, reason_of, wait_out
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # how long one round waits for a step to finish
@@ -70,7 +70,7 @@ class Controller:
         self._tracking = Tracking(database, store, emit)
         self._running: dict[str, _Running] = {}
         self._absent = AbsentNodes()
-        self._waited = Waited()
+        self._outage_clock = OutageClock()
         self._noticed: set[str] = set()
         self._shown_reasons: dict[str, str] = {}  # what pages show
         self._next_check = 0.0
@@ -149,7 +149,7 @@ class Controller:
                 time.sleep(min(POLL_SECONDS, pause))
             return not self._until()
 
-        return wait_out(work, wait, self._waited)
+        return wait_out(work, wait, self._outage_clock)
 
     def _check(self, lease: leases.Lease) -> None:
         """Renew leases, stop cancelled and overdue steps, report progress, find new studies."""

@@ -310,8 +310,11 @@ def logit_interval(value: float, half: float) -> tuple[float, float]:
     """Put the interval v ± h of a mean of shares on the scale of log odds, so that it stays within 0 and 1.
 
     log(v/(1 − v)) has the standard error se/(v(1 − v)) (delta method). In simulations of the mean recall of 5
-    to 68 idioms it covers 95 to 99 %. v ± h covers 90 % of a mean of 0.95, if most idioms have 1.
+    to 68 idioms it covers 95 to 99 %. v ± h covers 90 % of a mean of 0.95, if most idioms have 1. ValueError
+    for a mean of 0 or 1, which has no log odds: all of its shares are alike.
     """
+    if not 0 < value < 1:
+        raise ValueError(f"a mean of {value} has no log odds")
     odds, half = float(scipy.special.logit(value)), half / (value * (1 - value))
     return float(scipy.special.expit(odds - half)), float(scipy.special.expit(odds + half))
 

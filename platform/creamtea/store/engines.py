@@ -88,8 +88,8 @@ class Outage:
         return f"{self}; trying again in {pause:.2g} s, for {limit} in all"
 
 
-class Waited:
-    """How long the database has been away, less the time for which it has answered.
+class OutageClock:
+    """Counts how long the database has been away, less the time for which it has answered.
 
     A server that comes back for a moment and fails again uses up the patience, too.
     """
@@ -166,27 +166,29 @@ def reason_of(error: SQLAlchemyError) -> str:
     return lines[0] if lines else type(cause).__name__
 
 
-def wait_out(work: Callable[[], T], wait: Callable[[Outage, float], bool], waited: Waited | None = None) -> T:
+def wait_out(
+    work: Callable[[], T], wait: Callable[[Outage, float], bool], clock: OutageClock | None = None
+) -> T:
     """Run one transaction, and repeat it while the database may come back; return its result.
 
     `wait` is called with the outage and the seconds to wait. If it returns False, or the patience for such an
-    outage is over, the error is raised. `waited`: how long earlier transactions have waited. A transaction
-    whose commit was not confirmed is repeated: `work` must allow for that.
+    outage is over, the error is raised. `clock`: counts the outages of earlier transactions, too. A
+    transaction whose commit was not confirmed is repeated: `work` must allow for that.
     """
-    pause, began, waited = FIRST_PAUSE, time.monotonic(), waited or Waited()
+    pause, began, clock = FIRST_PAUSE, time.monotonic(), clock or OutageClock()
     while True:
         try:
             result = work()
         except SQLAlchemyError as error:
             outage = outage_of(error)
-            away = waited.failed()
+            away = clock.failed()
             spent = time.monotonic() - began if outage is not None and outage.remedy else away
             left = 0.0 if outage is None else outage.patience - spent
             if outage is None or left <= 0 or not wait(outage, min(pause, left)):
                 raise
             pause = min(2 * pause, MAX_PAUSE)
         else:
-            waited.answered()
+            clock.answered()
             return result
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
@@ -26,6 +25,7 @@ from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.stats.verdict import deciding_test
 from creamtea.stats.wmt import RULES, USUAL
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, StudyRow
 
 
@@ -37,15 +37,11 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
     InputError for a campaign that is not there or has not been launched.
     """
     with database.session() as session:
-        row = session.scalar(select(Campaign).where(Campaign.name == campaign))
-        if row is None or row.state == "draft":
-            known = sorted(session.scalars(select(Campaign.name).where(Campaign.state != "draft")))
-            if row is not None:
-                raise InputError(
-                    f"campaign {campaign!r} is a draft: launch it with `creamtea campaign launch {campaign}`"
-                )
-            names = ", ".join(known) or "none yet"
-            raise InputError(f"there is no campaign {campaign!r}; launched campaigns: {names}")
+        row = find_campaign(session, campaign)
+        if row.state == "draft":
+            raise InputError(
+                f"campaign {campaign!r} is a draft: launch it with `creamtea campaign launch {campaign}`"
+            )
         study = session.get(StudyRow, row.study_id) if row.study_id is not None else None
         report = campaign_report(session, row, _material(session, study), complete=True, wmt=wmt)
         return Document(
