@@ -39,9 +39,8 @@ from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import Answers, RaterReport, rater_reports, read_answers
-from creamtea.human.quality.checks import Comparison, CountingRaters
 from creamtea.human.quality.measures import NONE, measure
-from creamtea.human.quality.report import report_of
+from creamtea.human.quality.reports import Comparison, report_of
 from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.estimate import wilson_interval
 from creamtea.store.database import open_database
@@ -151,7 +150,7 @@ def impostors(
     """Reports of bad raters, one at a time in the place of an accepted one with at least 60 answers."""
     everybody = set(answers.rater.tolist())
     honest = measure(answers, protocol, everybody)
-    others = CountingRaters(honest)
+    others = Comparison(protocol, honest)
     places = [rater for rater, own in honest.items() if own.answers >= 60]
     found = []
     for rater in rng.choice(places, each, replace=each > len(places)).tolist():
@@ -159,7 +158,7 @@ def impostors(
         step = answers.step.copy()
         step[own] = BAD[kind](step[own], rng, answers.step)
         measured = measure(replace(answers, step=step), protocol, everybody, only={rater})[rater]
-        found.append(report_of(rater, measured, Comparison(protocol, others, rater)))
+        found.append(report_of(rater, measured, others))
     return found
 
 

@@ -213,8 +213,8 @@ def add_distribution(folder: Path, distribution: str, value: str, name: str = NA
     ("value", "reason"),
     [
         ("nowhere_at_all:Spans", r"of other 3 cannot be used \(ModuleNotFoundError"),
-        ("creamtea.human.protocols.direct_assessment:Da", "is not a Protocol whose name is 'error-spans'"),
-        ("creamtea.human.protocols.scale:Scale", "cannot be used"),
+        ("creamtea.human.protocols.scores:Da", "is not a Protocol whose name is 'error-spans'"),
+        ("creamtea.human.protocols.base:Scale", "cannot be used"),
     ],
 )
 def test_a_broken_plug_in_is_named(
@@ -259,7 +259,7 @@ def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
 def test_two_plug_ins_with_one_name_are_both_named(
     tmp_path: Path, plug_in: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_distribution(tmp_path, "other", "creamtea.human.protocols.direct_assessment:Da")
+    add_distribution(tmp_path, "other", "creamtea.human.protocols.scores:Da")
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     with pytest.raises(InputError, match=r"comes from .*: uninstall all but one") as refused:

@@ -19,8 +19,8 @@ from simulated_answers import RaterAnswer, by_columns
 
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import Check, RaterReport, rater_reports
-from creamtea.human.quality.checks import Comparison, CountingRaters
 from creamtea.human.quality.measures import reading_words
+from creamtea.human.quality.reports import Comparison
 from creamtea.stats.agreement import rater_agreement
 from creamtea.store.tables import ItemKind
 
@@ -308,11 +308,9 @@ RATERS = st.integers(0, 9)
 @given(st.dictionaries(RATERS, st.none() | st.integers(0, 3).map(float), max_size=10), RATERS)
 def test_the_others_figures_are_those_of_a_list(figures: dict[int, float | None], rater: int) -> None:
     """Each of the others looked at anew, with the library's median; with one figure each."""
-    counting = CountingRaters(
-        {rater: cast(Any, SimpleNamespace(spread=value)) for rater, value in figures.items()}
-    )
+    measures = {rater: cast(Any, SimpleNamespace(spread=value)) for rater, value in figures.items()}
     others = [value for other, value in figures.items() if other != rater and value is not None]
-    comparison = Comparison(find_protocol("da"), counting, rater)
+    comparison = Comparison(DA, measures, rater)
     for _ in range(2):  # the second time from what is known
         assert comparison.others("spread").tolist() == sorted(others)
         assert comparison.usual("spread") == (median(others) if others else None)

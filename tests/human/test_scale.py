@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.human.protocols import find_protocol, usable_protocols
-from creamtea.human.protocols.scale import Scale
+from creamtea.human.protocols import Scale, find_protocol, usable_protocols
 
 WHOLE = range(1, 6)
 CONTRASTIVE, HUNDRED, PREFERENCE = (

@@ -82,7 +82,7 @@ from creamtea.human.formats.record import (
 )
 from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import find_protocol, usable_protocols
-from creamtea.human.protocols.direct_assessment import Da
+from creamtea.human.protocols.scores import Da
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option

@@ -65,8 +65,8 @@ from creamtea.human.formats.record import (
 )
 from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.protocols.scale import exact
-from creamtea.human.protocols.segment_scores import SegmentScores
+from creamtea.human.protocols.base import exact
+from creamtea.human.protocols.scores import SegmentScores
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.wording import counted, file_name, option
 

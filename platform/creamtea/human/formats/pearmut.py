@@ -61,7 +61,7 @@ from creamtea.human.formats.record import AnswerContent, Content, ItemContent
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.protocols.direct_assessment import DaSqm
+from creamtea.human.protocols.scores import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.store.rows import check_text
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of

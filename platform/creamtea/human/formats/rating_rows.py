@@ -41,8 +41,8 @@ from creamtea.human.formats.columns import (
 )
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
-from creamtea.human.protocols.direct_assessment import Da
-from creamtea.human.protocols.scale import exact
+from creamtea.human.protocols.base import exact
+from creamtea.human.protocols.scores import Da
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
 from creamtea.human.protocols.taxonomy import is_published
 from creamtea.languages import UNKNOWN

@@ -1,37 +1,73 @@
-"""Rating protocols: one object each (`base` says what it knows), found by name through `registry`."""
+"""Rating protocols by their names: creamtea's own and those of plug-ins (entry points of creamtea.protocols).
 
-from creamtea.human.protocols.base import (
-    MAX_SYSTEMS,
-    SELECTIONS,
-    PointsFormat,
-    Protocol,
-    ScoredAnswer,
-    Selection,
-)
-from creamtea.human.protocols.registry import (
-    OWN,
-    PROTOCOLS,
-    find_protocol,
-    origin_of,
-    protocol_names,
-    protocol_title,
-    usable_protocols,
-)
-from creamtea.human.protocols.scale import Scale
+Each is one object; `base` says what it knows.
+"""
 
-__all__ = [
-    "MAX_SYSTEMS",
-    "OWN",
-    "PROTOCOLS",
-    "SELECTIONS",
-    "PointsFormat",
-    "Protocol",
-    "Scale",
-    "ScoredAnswer",
-    "Selection",
-    "find_protocol",
-    "origin_of",
-    "protocol_names",
-    "protocol_title",
-    "usable_protocols",
-]
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import creamtea
+from creamtea.errors import InputError
+from creamtea.human.protocols.base import PointsFormat as PointsFormat
+from creamtea.human.protocols.base import Protocol as Protocol
+from creamtea.human.protocols.base import Scale as Scale
+from creamtea.human.protocols.base import ScoredAnswer as ScoredAnswer
+from creamtea.human.protocols.base import Selection as Selection
+from creamtea.human.protocols.scores import ContrastiveDa, Da, DaSqm, PostEdit, Preference, SegmentScores
+from creamtea.human.protocols.spans import ContrastiveEsa, Esa, Mqm
+from creamtea.plugins import Plugin, Registry
+
+
+def _check_board(protocol: Protocol) -> None:
+    """Raise an error for a script or style that is missing: no board could be served."""
+    for path in (*protocol.scripts, *protocol.styles):
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} of its board is missing: it was not packaged")
+
+
+OWN: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (
+        *(ContrastiveDa(), Da(), DaSqm(), Preference(), PostEdit()),
+        *(Esa(), ContrastiveEsa(), Mqm(), SegmentScores()),
+    )
+}
+PROTOCOLS = Registry("creamtea.protocols", Protocol, OWN, _check_board)
+
+
+def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
+    """All names; `rated_here`: without those of our own whose ratings are only imported."""
+    return tuple(
+        name for name in PROTOCOLS.names() if not rated_here or name not in OWN or OWN[name].rated_here
+    )
+
+
+def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
+    """The protocol of this name; with the `settings` of a campaign as it is in that campaign.
+
+    InputError for one that nobody knows, that two distributions have, or that cannot be loaded, and for
+    settings that cannot be.
+    """
+    found = PROTOCOLS.find(name, f"protocol {name!r}")
+    return found if settings is None else found.with_settings(settings)
+
+
+def usable_protocols() -> list[Protocol]:
+    """All but those of plug-ins that are broken."""
+    return list(PROTOCOLS.usable().values())
+
+
+def protocol_title(name: str) -> str:
+    """The protocol's title, or its name where it is unavailable."""
+    try:
+        return find_protocol(name).title
+    except InputError:
+        return name
+
+
+def origin_of(name: str) -> Plugin:
+    """Where the protocol comes from. InputError as of `find_protocol`."""
+    find_protocol(name)
+    return Plugin("creamtea", creamtea.__version__) if name in OWN else PROTOCOLS.added().plugins[name]

@@ -20,9 +20,8 @@ from creamtea.document.mistakes import Mistake, mistakes_in_line, mistakes_of_py
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position, Severity
 from creamtea.errors import InputError
-from creamtea.human.protocols.base import MAX_OUTPUTS, MIN_SYSTEMS, Protocol, ScoredAnswer
-from creamtea.human.protocols.direct_assessment import Da, DaSqm
-from creamtea.human.protocols.scale import Scale, exact
+from creamtea.human.protocols.base import MAX_OUTPUTS, MIN_SYSTEMS, Protocol, Scale, ScoredAnswer, exact
+from creamtea.human.protocols.scores import Da, DaSqm
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
 from creamtea.wording import counted
 
@@ -318,11 +317,9 @@ class ExpectedSpan(Strict):
                     )
             if self.start[0] > self.end[1]:
                 raise ValueError(f"an expected error ends at {self.end[1]}, before it begins")
-        levels = [level.name for level in taxonomy.severities]
-        if self.severity not in (None, *levels):
-            raise ValueError(f"an error is {' or '.join(levels)}, not {self.severity}")
-        begun = [path[: len(self.category)] for category in taxonomy.categories for path in category.paths]
-        if self.category and self.category not in begun:
+        if self.severity is not None:
+            taxonomy.check_severity(self.severity)
+        if self.category and not taxonomy.has(self.category):
             raise ValueError(f"the campaign has no category {'/'.join(self.category)}")
 
     def fits(self, span: Span) -> bool:

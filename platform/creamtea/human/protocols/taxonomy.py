@@ -90,18 +90,24 @@ class Taxonomy(Strict):
         for category in self.categories:
             _check_different(f"kind of {category.name}", category.kinds)
         for exception in self.exceptions:
-            begun = [path[: len(exception.category)] for known in self.categories for path in known.paths]
-            if exception.category not in begun:
+            if not self.has(exception.category):
                 raise ValueError(f"has an exception for {_said(exception.category)}, an unknown category")
             if exception.severity not in (None, *(level.name for level in self.severities)):
                 raise ValueError(f"has an exception for {exception.severity} errors, which it does not have")
         return self
 
-    def check(self, severity: Severity, category: Sequence[str]) -> None:
-        """ValueError for an error that nobody can have marked with this taxonomy."""
+    def has(self, category: list[str]) -> bool:
+        """Whether there is such a category; a first name alone stands for all its kinds."""
+        return any(path[: len(category)] == category for known in self.categories for path in known.paths)
+
+    def check_severity(self, severity: Severity) -> None:
         levels = [level.name for level in self.severities]
         if severity not in levels:
             raise ValueError(f"an error is {' or '.join(levels)}, not {severity}")
+
+    def check(self, severity: Severity, category: Sequence[str]) -> None:
+        """ValueError for an error that nobody can have marked with this taxonomy."""
+        self.check_severity(severity)
         paths = [path for known in self.categories for path in known.paths] or [[]]
         if path_key(category) not in map(path_key, paths):
             found = _said(category) if category else "nothing"

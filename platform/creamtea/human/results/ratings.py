@@ -20,8 +20,7 @@ from sqlalchemy.orm import Session
 from creamtea.access import audit
 from creamtea.document.strict_json import digest
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.protocols.scale import Scale
+from creamtea.human.protocols import Protocol, Scale, find_protocol
 from creamtea.stats.agreement import one_rating_each
 from creamtea.stats.incomplete import SystemEstimates, estimate_systems
 from creamtea.stats.paired import SIGNIFICANT

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
-from creamtea.human.protocols.scale import Scale
+from creamtea.human.protocols import Scale
 from creamtea.human.results.standings import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table

@@ -1,0 +1,243 @@
+"""Protocols in which raters give each output a score, choose the better of two, or correct one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, ClassVar
+
+from rapidfuzz.distance import Levenshtein
+
+from creamtea.human.protocols.base import (
+    MAX_OUTPUTS,
+    MIN_SYSTEMS,
+    PointsFormat,
+    Protocol,
+    Scale,
+    ScoredAnswer,
+    exact,
+)
+from creamtea.human.words import words
+
+MAX_TEXT = 10_000  # characters of a corrected output
+WORSE, SAME, BETTER = range(3)  # steps of a preference
+
+
+class Da(Protocol):
+    """One output at a time, 0 to 100 (WMT 2017 to 2022)."""
+
+    name = "da"
+    title = "direct assessment"
+    summary = "DA: one output, 0 to 100"
+    welcome = (
+        "You will see one sentence and one translation of it at a time, and give it a score from 0 to 100."
+    )
+    task = "How well does the translation say what the source says? 0 is worst, 100 is best."
+    scale = Scale(101, Fraction(0), Fraction(1), decimals=0)
+    usual_delta = 2.0  # by convention
+    ratio_note = (
+        "A ratio depends on where the scale has its zero, which is a convention: read the points too."
+    )
+    usual_selection = "all"
+    scores_documents = True
+    reads_appraise = True
+
+
+class DaSqm(Da):
+    """DA+SQM: with the labelled points of scalar quality metrics (WMT 2022, 2023)."""
+
+    name = "da-sqm"
+    title = "direct assessment with labelled points (DA+SQM)"
+    summary = "DA+SQM: one output, 0 to 100 with labelled points"
+    task = "How well does the translation say what the source says? Any score from 0 to 100."
+    labelled_points: ClassVar[tuple[tuple[int, str], ...]] = (  # on a scale of 0 to 6 in WMT 2022
+        (0, "No meaning preserved"),
+        (33, "Some meaning preserved"),
+        (67, "Most meaning preserved and few grammar mistakes"),
+        (100, "Perfect meaning and grammar"),
+    )
+
+
+class ContrastiveDa(Protocol):
+    """All outputs side by side, each from 1 to 6 by 0.2 (Domhan et al. 2022)."""
+
+    name = "contrastive-da"
+    title = "contrastive direct assessment"
+    summary = "contrastive DA: 2 to 8 outputs at once, 1 to 6 by 0.2"
+    welcome = (
+        "You will see one sentence at a time and several translations of it, and give each a score from 1 "
+        "to 6."
+    )
+    task = "How good is each translation of the source? 1 is worst, 6 is best."
+    scale = Scale(26, Fraction(1), Fraction(1, 5), decimals=1)
+    # half a step: about 2 % of a mean of 4.5 to 5, the half-width of the intervals in their Table 5
+    usual_delta = 0.1
+    bin_width = 0.2
+    scores_documents = True
+    ratio_note = (
+        "A ratio on a scale from 1 to 6 depends on its zero point: the worst score counts as 1 of 6, so that "
+        "a difference in points gives a smaller percentage than it would on 0 to 5. Read the points beside "
+        "it."
+    )
+    min_outputs, max_outputs = MIN_SYSTEMS, MAX_OUTPUTS
+    page_steps = 5
+    typing_help = "the score: 4, or 4.6"
+    page_help = "a whole point down or up"
+
+    def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
+        return [tuple(range(len(outputs)))]
+
+
+class Preference(Protocol):
+    """Of two outputs one is better, or they are the same: 0 for the worse output, 1 for each of two that are
+    the same, 2 for the better one."""
+
+    name = "preference"
+    title = "pairwise preference"
+    summary = "preference: two outputs, the better one or the same"
+    welcome = "You will see one sentence and two translations of it at a time, and say which is better."
+    task = "Which translation of the source is better?"
+    scale = Scale(3, Fraction(0), Fraction(1), decimals=0)
+    usual_delta = 0.1  # by convention: five more wins than losses in a hundred pairs
+    bin_width = 1.0
+    relative = True
+    mean_title = "preferred"
+    ratio_note = "Preferences have no % of baseline: shares are of ratings, a tie counts half."
+    min_outputs = max_outputs = 2
+    selections = ("differing", "stratified", "disagreement")  # nobody can prefer one of two equal texts
+    chooses_pairs = True
+    widget = "choice"
+    page_steps = 1
+
+    def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
+        """An item for each pair whose texts differ; with `pairs` "baseline" only those with the baseline."""
+        return [
+            pair
+            for pair in combinations(range(len(outputs)), 2)
+            if outputs[pair[0]] != outputs[pair[1]] and (pairs == "all" or baseline in pair)
+        ]
+
+    def usual_deviation(self) -> float:
+        from creamtea.stats.power import preference_deviation  # scipy.stats takes a second to import
+
+        return preference_deviation()
+
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        return ("B is better", "the same", "A is better")[answers[0].step]
+
+    def check_together(self, steps: Sequence[int]) -> None:
+        if sum(steps) != SAME * len(steps):
+            raise ValueError("a preference says left, same or right: 2 and 0, 1 and 1, or 0 and 2")
+
+    def check_accepted(self, accepted: Sequence[Sequence[int]]) -> None:
+        (low, high), other = accepted
+        if list(other) != [BETTER - high, BETTER - low]:
+            raise ValueError(
+                "one output's answer decides the other's: [2, 2] goes with [0, 0], [1, 2] with [0, 1], "
+                "[1, 1] with [1, 1]"
+            )
+
+    @property
+    def points(self) -> PointsFormat:
+        """As a share: a win is all, a tie half."""
+        return PointsFormat(1, 50.0, "%")
+
+
+class PostEdit(Protocol):
+    """The rater corrects the output, and the score says how much of it could stay.
+
+    The score is 100 less the edit rate in percent: word edits (insertions, deletions, replacements) per word
+    of the corrected text, at most 100. That is the human-targeted edit rate (HTER, Snover et al. 2006)
+    without its shifts of whole phrases: a moved word costs two edits. In Chinese and Japanese characters
+    count as words.
+    """
+
+    name = "post-edit"
+    title = "post-editing"
+    summary = "post-edit: one output, which the rater corrects"
+    welcome = "You will see one sentence and one translation of it at a time, and correct the translation."
+    task = "Change as little as needed for the translation to say, in good style, what the source says."
+    scale = Scale(1001, Fraction(0), Fraction(1, 10), decimals=1)  # 100 − edit rate, %
+    usual_delta = 2.0  # by convention
+    ratio_note = "A ratio of the shares of words kept: read the points too."
+    mean_title = "kept, %"
+    usual_selection = "all"
+    edits_text = True
+    widget = "edit"
+    page_steps = 100
+
+    def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
+        """`{"text": the corrected output}`."""
+        text = _text_of(answer, output)
+        if not text.strip() and output.strip():
+            raise ValueError("the corrected translation is empty: write it as it should be")
+        return ScoredAnswer(self._step(output, text), {"text": text})
+
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        return " · ".join(
+            "unchanged" if answer.step == self.scale.steps - 1 else "corrected" for answer in answers
+        )
+
+    def check_draft(self, answer: Any, output: str) -> None:
+        _text_of(answer, output)
+
+    def _step(self, output: str, text: str) -> int:
+        corrected = words(text)
+        changes = Levenshtein.distance(words(output), corrected)
+        last = self.scale.steps - 1
+        return last - min(last, round(last * changes / max(len(corrected), 1)))
+
+
+def _text_of(answer: Any, output: str) -> str:
+    """No longer than a text may be, or than the output, which may be right as it is."""
+    text = answer.get("text") if isinstance(answer, dict) and set(answer) == {"text"} else None
+    if not isinstance(text, str):
+        raise ValueError(f"a post-edit is an object with a text, not {str(answer)[:80]!r}")
+    most = max(MAX_TEXT, len(output))
+    if len(text) > most:
+        raise ValueError(f"the corrected translation has {len(text):,} characters; allowed: {most:,}")
+    return text
+
+
+class SegmentScores(Protocol):
+    """Scores made elsewhere, on whatever scale: z-scores, means over raters, penalties.
+
+    The payload has the number as it was written: `{"score": "-1.6666666666666667"}`. Its step is the
+    nearest millionth, which is what the statistics use.
+    """
+
+    name = "scores"
+    title = "scores of segments"
+    summary = "scores: of segments, on any scale (imported)"
+    welcome = "You will see one sentence and one translation of it at a time."
+    task = "How good is the translation?"
+    scale = Scale(2 * 10**9 + 1, Fraction(-1000), Fraction(1, 10**6), decimals=6)
+    usual_delta = 1.0  # by convention; `delta` says what matters on the scale that the scores have
+    ratio_note = "Where the scale has its zero is not known here: read the points."
+    usual_selection = "all"
+    rated_here = False
+
+    def read_value(self, value: str) -> ScoredAnswer:
+        """As it is written: a scale of millionths does not have each of them."""
+        return self.read_answer({"score": value}, "")
+
+    def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
+        """`{"score": "a decimal number"}`, or a step; ValueError for others, and for those beyond 1000."""
+        if type(answer) is int:
+            return ScoredAnswer(self.scale.check(answer))
+        if not isinstance(answer, dict) or set(answer) != {"score"} or not isinstance(answer["score"], str):
+            raise ValueError(f"a score is an object with a number as text under score, not {answer!r}")
+        return ScoredAnswer(self._step(exact(answer["score"])), dict(answer))
+
+    def _step(self, score: Fraction) -> int:
+        if not self.scale.lowest <= score <= self.scale.highest:
+            raise ValueError(f"{float(score):g} is beyond the scores that can be kept, -1000 to 1000")
+        return round((score - self.scale.lowest) / self.scale.size)
+
+    def value(self, step: int, payload: Mapping[str, Any] | None) -> Fraction:
+        return self.scale.value(step) if payload is None else exact(payload["score"])
+
+    @property
+    def points(self) -> PointsFormat:
+        return PointsFormat(3)
