@@ -9,20 +9,31 @@ import pytest
 from rated import everything
 
 from creamtea.errors import InputError
-from creamtea.human.formats.exchange import BUILT_IN, export_campaign, recognise
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import BUILT_IN, export_campaign, find_format, import_campaign, recognise
 from creamtea.store.database import Database
-
-
-@pytest.mark.parametrize("kind", sorted({*BUILT_IN} - {"mqm"}))  # which cannot hold this campaign's tabs
-def test_every_export_is_recognised(database: Database, tmp_path: Path, kind: str) -> None:
-    rated = everything(database, "esa")
-    done = export_campaign(database, rated.name, kind, tmp_path / "out", "test")
-    assert recognise(done.files[0] if kind == "appraise" else tmp_path / "out") == kind
-
 
 ESA_LINE = 'ann,A,1,TGT,eng,deu,87,d#A,False,"[{""start_i"": 1, ""end_i"": 2}]",1,5\n'
 MQM_LINE = "A\td\t1\t7\tann\tone\teins\tNo-error\tno-error\n"
 ANSWERS = {"annotation": [{"A": {"score": 1}}], "user_id": "ann", "item_i": 0}
+
+
+@pytest.mark.parametrize("kind", sorted({*BUILT_IN} - {"mqm"}))  # which cannot hold this campaign's tabs
+def test_the_folder_of_an_export_is_recognised(database: Database, tmp_path: Path, kind: str) -> None:
+    rated = everything(database, "esa")
+    export_campaign(database, rated.name, kind, tmp_path / "out", "test")
+    assert recognise(tmp_path / "out") == kind
+
+
+@pytest.mark.parametrize(("kind", "text"), [("appraise", "ann,A,1,TGT,eng,deu,87,1,5\n"), ("mqm", MQM_LINE)])
+def test_the_folder_of_an_only_file_is_read_as_the_file(
+    other: Database, tmp_path: Path, kind: str, text: str
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / find_format(kind).only_file).write_text(text, encoding="utf-8")
+    assert recognise(tmp_path / "out") == kind
+    done = import_campaign(other, tmp_path / "out", kind, ImportFacts("x"), "test", dry_run=True)
+    assert done.ratings == 1
 
 
 @pytest.mark.parametrize(

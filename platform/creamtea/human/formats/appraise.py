@@ -831,6 +831,7 @@ class Appraise(Format):
     title = "scores of Appraise (CSV, as in the WMT releases)"
     expected = "no header; 9, 11 or 12 fields with commas between, or MTurk's file that begins with HITId"
     options = ("sources", "output_of", "documents", "first_segment", "segment_scores", "rater_statistics")
+    only_file = FILE
 
     def recognises(self, path: Path, text: str) -> bool:
         first = first_line(text)

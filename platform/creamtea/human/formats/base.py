@@ -275,6 +275,12 @@ class Format:
     options: ClassVar[Collection[str]] = ()  # fields of ImportFacts that other formats do not read
     has_media: ClassVar[bool] = False  # whether exports have the files beside sources, in a folder
     of_test_set: ClassVar[bool] = False  # whether `write` needs `Content.whole`, the whole test set
+    only_file: ClassVar[str] = ""  # the name of an export's only file; its folder can be imported, too
+
+    def located(self, path: Path) -> Path:
+        """Return what is to be read at `path`: of a folder with an export's only file this file."""
+        inside = path / self.only_file
+        return inside if self.only_file and inside.is_file() else path
 
     def recognises(self, path: Path, text: str) -> bool:
         """Return True if the folder or file at `path` is of this format; `text` is the file's."""

@@ -70,13 +70,13 @@ def recognise(path: Path) -> str:
 
     InputError, with what each format expects, for what has none of them.
     """
-    text = "" if path.is_dir() else read_text(path)
-    if not path.is_dir() and not first_line(text):
+    if not path.is_dir() and not first_line(read_text(path)):
         raise InputError(f"{path.name}: an empty file; give a file with ratings")
     formats = FORMATS.usable()
     # tables with the columns of an export are asked last: they recognise any file with some of the columns
     for name, found in reversed(formats.items()):
-        if found.recognises(path, text):
+        located = found.located(path)
+        if found.recognises(located, "" if located.is_dir() else read_text(located)):
             return name
     expected = "".join(f"\n  {name}: {found.expected}" for name, found in formats.items())
     raise InputError(
@@ -169,7 +169,7 @@ def import_campaign(
     with database.session() as session:
         now = database.now(session)
         check_free(session, facts.name)
-    content, not_kept = found.read(path, facts, now)
+    content, not_kept = found.read(found.located(path), facts, now)
     settings_of(content.settings)  # InputError for settings that no campaign has
     if facts.leave_out:
         content, left = without_systems(content, facts.for_systems(content.systems).leave_out)

@@ -292,6 +292,7 @@ class MqmTsv(Format):
     name = MQM
     title = "errors marked by MQM (TSV, as in Google's releases)"
     expected = f"{' '.join(FIELDS)}, with tabs between"
+    only_file = FILE
 
     def recognises(self, path: Path, text: str) -> bool:
         cells = first_line(text).split("\t")
