@@ -137,6 +137,12 @@ def test_a_setting_that_would_do_nothing_is_a_mistake(folder: Path) -> None:
     ]
 
 
+def test_a_list_of_questions_meets_what_their_text_does(folder: Path) -> None:
+    """Of two that ask the same, one would have lost its answers."""
+    (said,) = mistakes(FULL, folder, "raters.questions=[{ask: Age}, {ask: Age}]")
+    assert said.endswith("raters.questions: question 2: 'Age' is asked twice")
+
+
 def test_an_unknown_protocol_is_named_with_a_guess(folder: Path) -> None:
     (said,) = mistakes(FULL.replace("kind: da", "kind: esaa"), folder)
     assert said.startswith('12: protocol.kind: found "esaa", allowed one of contrastive-da, da, da-sqm')

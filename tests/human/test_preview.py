@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from creamtea.access import audit
 from creamtea.human.making import launching
+from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import detectable, preview
 from creamtea.human.making.settings import AttentionItem, TutorialItem
 from creamtea.human.protocols import find_protocol
@@ -208,3 +209,15 @@ def test_an_adaptive_design_is_worth_about_what_a_balanced_one_is(
     assert adaptive.ratings == pytest.approx(balanced.ratings, rel=0.15)
     assert adaptive.units == pytest.approx(balanced.units, rel=0.15)
     assert adaptive.power == pytest.approx(balanced.power, abs=0.1)
+
+
+def test_pages_that_an_adaptive_design_passes_over_are_not_counted(study_database: Database) -> None:
+    lengthen(study_database, 20)
+    documents = Documents(tuple(f"d{segment // 2}" for segment in range(20)))
+    pages = {}
+    for design in ("balanced", "adaptive"):
+        few = {"design": design, "systems_per_page": 2, "unit": "document", "segments_per_page": 2}
+        fields = {"settings": PLAIN.model_copy(update=few), "protocol": "da", "documents": documents}
+        draft_campaign(study_database, design, **fields, **GOOD)
+        pages[design] = preview(study_database, design).pages
+    assert pages == {"balanced": 19, "adaptive": 19}

@@ -92,6 +92,11 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
             r"documents: no outputs: give a folder with a file SYSTEM",
         ),
         (
+            {"folder": ".", "references": ["references/en-de.refA.txt", "./references/en-de.refA.txt"]},
+            [],
+            r'texts.references: "refA": two files are of this name',
+        ),
+        (
             {"folder": ".", "references": ["references/en-cs.refA.txt"]},
             [],
             r"en-cs.refA.txt: 1 line, and .*sources/en-de.txt has 3: one line per segment",
@@ -214,6 +219,22 @@ def test_a_system_without_some_documents_is_named(tmp_path: Path) -> None:
     write(tmp_path / "test.jsonl", lines[0], lines[0])
     with pytest.raises(InputError, match=r"test.jsonl: 1 line with the doc_id of a line before"):
         read(tmp_path, sources="test.jsonl")
+
+
+def test_nothing_takes_the_place_of_something_else_silently(tmp_path: Path) -> None:
+    keys = {"sources": "test.jsonl", "outputs": "o"}
+    write(tmp_path / "test.jsonl", {"doc_id": "d", "src_text": "s"}, {"doc_id": "d_#_1", "src_text": "t"})
+    outputs = [{"doc_id": "d_#_1", "hypothesis": "y"}, {"doc_id": "d", "hypothesis": "x"}]
+    write(tmp_path / "o/S.jsonl", *outputs)
+    assert read(tmp_path, **keys).outputs == {"S": ["x", "y"]}  # what has no number comes first
+    with pytest.raises(InputError, match=r"texts.references: those of .*test.jsonl are in it"):
+        read(tmp_path, **keys, references=["r.txt"])
+    write(tmp_path / "o/S.json", *outputs)
+    with pytest.raises(InputError, match=r'texts.outputs: "S": two files have outputs of it'):
+        read(tmp_path, **keys)
+    write(tmp_path / "o/S.jsonl", *outputs, outputs[0])
+    with pytest.raises(InputError, match=r"S.jsonl: 1 line with the doc_id of a line before"):
+        read(tmp_path, **keys)
 
 
 # ---------------------------------------------------------------- a campaign on them

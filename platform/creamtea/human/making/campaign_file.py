@@ -36,7 +36,7 @@ from creamtea.human.making.campaigns import CampaignRequest, store_campaign
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
-from creamtea.human.making.questions import read_questions
+from creamtea.human.making.questions import read_questions, write_questions
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
 from creamtea.human.making.texts import Texts, read_texts
 from creamtea.human.media import FileStore, read_media
@@ -209,6 +209,11 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
         else:
             misfits = campaign.settings().misfits(find_protocol(kind))
             mistakes += (Mistake(tuple(name.split(".")), "", message) for name, message in misfits)
+        try:  # a list of them has to meet what their text does
+            read_questions(write_questions(campaign.raters.questions))
+        except InputError as error:
+            said = str(error).replace(f"{key_name('raters.questions')}: line", "question")
+            mistakes.append(Mistake(("raters", "questions"), "", said))
     if campaign is None or mistakes or lines:
         mistakes.sort(key=lambda mistake: mistake.place or document.place(mistake.path))
         said = [(key_of(mistake.path), _line(mistake, document)) for mistake in mistakes]

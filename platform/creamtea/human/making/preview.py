@@ -176,6 +176,7 @@ def preview(database: Database, name: str) -> Preview:
         if protocol.relative:
             share = shown * (shown - 1) / (systems * (systems - 1))
         items = round(items * share)
+        pages = None if pages is None else round(pages * share)
     ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(shown or systems)
     # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells

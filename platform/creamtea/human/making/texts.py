@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -90,6 +90,8 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
 
     sources = path(asked.sources, "sources", "sources", f"{pair}.txt")
     if sources.suffix in JSON_ENDINGS:
+        if asked.reference_files:
+            raise wrong("texts.references", f"those of {file_name(sources)} are in it: leave this out")
         outputs = None if asked.outputs is None else folder / asked.outputs
         _read_json(read, sources, outputs, pair, systems)
     else:
@@ -132,7 +134,10 @@ def _read_text_files(
 ) -> None:
     read.sources = _segments(sources)
     for path in references:
-        read.references[path.stem.rpartition(".")[2]] = _segments(path, read.sources, sources)
+        name = path.stem.rpartition(".")[2]
+        if name in read.references:
+            raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
+        read.references[name] = _segments(path, read.sources, sources)
     files = {path.stem: path for path in _files(outputs, "", (".txt",))}
     if not files:
         raise InputError(f"{file_name(outputs)}: no outputs: give a folder with a file SYSTEM.txt per system")
@@ -180,6 +185,10 @@ class _Line(BaseModel):
         pair, domain = (parts[0], parts[1]) if len(parts) == 3 else ("", "")
         return pair, domain, "_#_".join(parts)
 
+    def number(self) -> int:
+        """Return that of a single segment in its document; -1 for what has none."""
+        return int(self.doc_id.removeprefix(self.direction()[2]).rpartition("_")[2] or -1)
+
 
 class _Reference(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
@@ -203,6 +212,9 @@ class _Hypothesis(_Line):
     hypothesis: Pieces
 
 
+L = TypeVar("L", bound=_Line)
+
+
 def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, systems: Sequence[str]) -> None:
     """Read one direction of WMT's JSON Lines; a file without directions has one."""
     lines = [line for _, line in read_lines(sources, _Source, "texts.sources")]
@@ -215,12 +227,7 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
             f"{shown(pair)}: no document of {file_name(sources)} is of it; "
             + one_of(sorted(pairs - {""}), pair, "allowed"),
         )
-    by_id = {line.doc_id: line for line in lines}
-    if len(by_id) < len(lines):
-        raise InputError(
-            f"{file_name(sources)}: {counted(len(lines) - len(by_id), 'line')} with the doc_id of a line "
-            "before: give each its own"
-        )
+    by_id = _by_document(sources, lines)
     texts: dict[str, dict[str, Pieces]] = {}  # system → doc_id → text
     references: dict[str, dict[str, Pieces]] = {}
     for line in lines:
@@ -230,8 +237,10 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
         for name, text in line.tgt_text.items():
             (references if REFERENCE.fullmatch(name) else texts).setdefault(name, {})[line.doc_id] = text
     for path in _files(outputs, "", JSON_ENDINGS) if outputs is not None else ():
-        given = (line for _, line in read_lines(path, _Hypothesis, "texts.outputs"))
-        if found := {line.doc_id: line.hypothesis for line in given if line.doc_id in by_id}:
+        given = _by_document(path, [line for _, line in read_lines(path, _Hypothesis, "texts.outputs")])
+        if found := {name: line.hypothesis for name, line in given.items() if name in by_id}:
+            if path.stem in texts:
+                raise wrong("texts.outputs", f"{shown(path.stem)}: two files have outputs of it: give one")
             texts[path.stem] = found
     result.systems = list(texts)
     if systems:
@@ -251,6 +260,14 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
     _cut(lines, texts, references, result)
 
 
+def _by_document(path: Path, lines: Sequence[L]) -> dict[str, L]:
+    found = {line.doc_id: line for line in lines}
+    if len(found) < len(lines):
+        twice = counted(len(lines) - len(found), "line")
+        raise InputError(f"{file_name(path)}: {twice} with the doc_id of a line before: give each its own")
+    return found
+
+
 def _cut(
     lines: Iterable[_Source],
     texts: Mapping[str, Mapping[str, Pieces]],
@@ -267,8 +284,7 @@ def _cut(
     for line in lines:
         ordered.setdefault(line.direction()[2], []).append(line)
     for document, parts in ordered.items():
-        if len(parts) > 1:
-            parts.sort(key=lambda line: int(line.doc_id.rpartition("_")[2]))
+        parts.sort(key=_Line.number)
         for line in parts:
             source = _pieces(line.src_text)
             cut = [
