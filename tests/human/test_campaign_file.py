@@ -137,6 +137,37 @@ def test_a_setting_that_would_do_nothing_is_a_mistake(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "needed"),
+    [
+        ("sample.metrics=[bleu]", "sample.kind disagreement"),
+        ("sample.random_share=0.5", "sample.kind disagreement"),
+        ("sample.segments_per_page=3", "sample.unit document"),
+        ("attention.failing_code=FAIL", "attention.items"),
+    ],
+)
+def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str) -> None:
+    few = "name: a\nstudy: jam\ntest_set: test\nsystems: [a, b]\n"
+    key = setting.partition("=")[0]
+    said = f"--set {setting}: {key}: does nothing without {needed}: add that, or leave this out"
+    assert mistakes(few, folder, setting) == [said]
+
+
+def test_a_taxonomy_and_proposals_are_read(study_database: Database, folder: Path) -> None:
+    (folder / "own.yaml").write_text("severities: [{name: critical, weight: 10}]")
+    span = '{"severity": "critical"}'
+    (folder / "found.jsonl").write_text(f'{{"system": "plain", "segment": 1, "spans": [{span}]}}')
+    (folder / "campaign.yaml").write_text(
+        "name: a\nstudy: jam\ntest_set: test\nsystems: [plain, beam]\n"
+        "protocol: {kind: mqm, taxonomy: own.yaml, proposals: found.jsonl}\n"
+    )
+    loaded = load_campaign(folder / "campaign.yaml")
+    request = loaded.request(study_database, ArtefactStore(str(folder / "artefacts")))
+    assert request.settings.taxonomy is not None
+    assert request.settings.taxonomy.severities[0].weight == 10
+    assert [proposal.system for proposal in request.proposals or ()] == ["plain"]
+
+
 def test_a_list_of_questions_meets_what_their_text_does(folder: Path) -> None:
     """Of two that ask the same, one would have lost its answers."""
     (said,) = mistakes(FULL, folder, "raters.questions=[{ask: Age}, {ask: Age}]")

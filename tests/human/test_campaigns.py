@@ -12,6 +12,7 @@ from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns, launching
 from creamtea.human.making.outputs import Documents, read_metric
+from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.human.protocols import protocol_names
 from creamtea.human.rating import raters
@@ -164,6 +165,8 @@ def test_items_can_be_limited_to_where_two_systems_differ(study_database: Databa
     assert stored.differ_between == ["beam", "scones"]
     assert stored.drawn is not None
     assert (stored.drawn.population, stored.drawn.differing) == (3, 4)
+    drawn = dict(preview(study_database, "c").facts())["drawn"]
+    assert drawn.startswith("3 of 3 segments on which beam and scones differ; the test set has 5")
 
 
 # ---------------------------------------------------------------- disagreement

@@ -82,20 +82,6 @@ def test_disagreement_and_strata_draw_from_the_same_segments() -> None:
         assert {choice.line.index % 3 for choice in choices} <= {1, 2}
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"differ_between": ["a"]}, "sample.differ_between: needs two of the systems a, b, c, not a$"),
-        ({"differ_between": ["a", "a"]}, "needs two of the systems"),
-        ({"differ_between": ["a", "d"]}, "needs two of the systems a, b, c, not a, d"),
-        ({"differ_between": ["a", "b"], "select": "all"}, "sample.kind all takes every one"),
-    ],
-)
-def test_a_pair_that_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        complete(**given)
-
-
 def test_a_limit_is_a_draw_from_the_seed() -> None:
     draws = [indices(choose(lines(60), complete(items=10), seed)[0]) for seed in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]
@@ -323,6 +309,21 @@ def test_what_is_left_open_comes_from_the_protocol(
         ("da", {"select": "disagreement", "metrics": ["bleu"]}, "sample.items: say how many"),
         ("da", {"select": "stratified", "strata": []}, "sample.strata: give length, document or both"),
         ("da", {"baseline": "d"}, "baseline: 'd' does not take part: use one of a, b, c"),
+        ("da", {"differ_between": ["a"]}, "sample.differ_between: needs two of the systems a, b, c, not a$"),
+        ("da", {"differ_between": ["a", "a"]}, "needs two of the systems"),
+        ("da", {"differ_between": ["a", "d"]}, "needs two of the systems a, b, c, not a, d"),
+        ("da", {"differ_between": ["a", "b"], "select": "all"}, "sample.kind all takes every one"),
+        (
+            "da",
+            {"design": "adaptive", "systems_per_page": 3},
+            "all 3 do: set sample.systems_per_page below",
+        ),
+        ("da", {"design": "adaptive"}, "does nothing without sample.systems_per_page"),
+        (
+            "preference",
+            {"pairs": "baseline", "systems_per_page": 2},
+            "is not on every page of 2 of 3",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(protocol: str, given: dict, message: str) -> None:

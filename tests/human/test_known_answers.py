@@ -287,9 +287,6 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
         ([{"text": "a"}, {"text": "b"}], "attention check 1: any answer would pass"),
         ([{"text": "a", "above": [3]}, {"text": "b"}], "output 1: above: this item has no other output 3"),
         ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: this item has no other output 1"),
-        ([{"text": "a", "accepted": [6, 5]}, {"text": "b"}], "the lowest value comes first"),
-        ([{"text": "a", "accepted": [0, 5]}, {"text": "b"}], "not a value of the scale"),
-        ([{"text": "a", "accepted": [1, 5]}], "1 output; an item of contrastive-da has 2 to 8"),
     ],
 )
 def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> None:
@@ -322,11 +319,6 @@ def test_marked_errors_can_be_checked(spans: list[dict[str, Any]], right: bool) 
     assert is_right(guidance, {0: answer}) is right
     clean = check_fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa").guidance
     assert is_right(clean, {0: answer}) is (not spans)
-
-
-def test_spans_are_only_checked_where_they_are_marked() -> None:
-    with pytest.raises(InputError, match="raters mark no errors in da"):
-        check_fields({"source": "s", "outputs": [{"text": "a", "spans": []}]}, "da")
 
 
 # ------------------------------ when, and what is stored
@@ -459,13 +451,7 @@ def test_a_check_of_an_import_may_not_say_what_is_right(database: Database) -> N
         assert attention_of(session, 1) == {}
 
 
-def test_the_share_to_pass(database: Database) -> None:
-    assert Attention(10, 7).suffices(0.7)
-    assert not Attention(10, 6).suffices(0.7)
-    assert Attention().suffices(1.0)
-
-
-@given(st.integers(1, 200), st.integers(1, 100))
+@given(st.integers(0, 200), st.integers(1, 100))
 def test_the_share_to_pass_is_met_exactly(answered: int, hundredths: int) -> None:
     """Against whole numbers: 0.28 · 25 is 7.000000000000001 in floating point."""
     for passed in range(answered + 1):

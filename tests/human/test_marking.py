@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-from small_campaigns import add_rater, make_campaign, ratings, work_for
+from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.human import rating as assignment
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.formats.storing import collect
-from creamtea.human.protocols.taxonomy import ESA, GOOGLE, Taxonomy
+from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.rating import RatingRefused
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
@@ -63,31 +57,3 @@ def test_the_campaigns_taxonomy_decides_what_is_shown_stored_and_scored(database
         found = load_ratings(session, session.get_one(Campaign, number))
     assert found.value.tolist() == [-4.0], "twice the taxonomy's 2 points"
     assert assignment.reopen(database, anna, work.assignment_id).draft == [{"spans": [NAMED, NAMED]}]
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-@pytest.mark.parametrize(
-    ("protocol", "taxonomy", "answers"),
-    [
-        ("esa", ESA, [{"score": 70, "spans": [HOUSE, {"severity": "major"}]}]),
-        ("cesa", ESA, [{"score": 70, "spans": [HOUSE]}, {"score": 100, "spans": []}]),
-        ("mqm", OWN, [{"spans": [NAMED]}]),
-        ("mqm", GOOGLE, [{"spans": [HOUSE | {"category": ["Fluency", "Punctuation"]}]}]),
-    ],
-)
-def test_an_export_holds_every_span(
-    database: Database, tmp_path: Path, protocol: str, taxonomy: Taxonomy, answers: list[Any], kind: str
-) -> None:
-    campaign(database, protocol, taxonomy, [TEXT, "noch ein Text"][: len(answers)])
-    anna = add_rater(database)
-    work = work_for(database, anna)
-    ordered = answers if work.outputs[0] == TEXT else answers[::-1]
-    assignment.submit(database, anna, work.assignment_id, ordered)
-    export_campaign(database, "c", kind, tmp_path / "export", "test")
-    import_campaign(database, tmp_path / "export", kind, ImportFacts("again"), "test")
-    before, after = collect(database, "c"), collect(database, "again")
-    assert before.answers == after.answers
-    assert [score.payload for answer in after.answers for score in answer.scores] == answers
-    assert after.settings == before.settings
-    stored = [(one.step, one.payload) for one in ratings(database)]
-    assert stored[: len(answers)] == stored[len(answers) :]

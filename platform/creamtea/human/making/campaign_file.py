@@ -212,8 +212,8 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
         try:  # a list of them has to meet what their text does
             read_questions(write_questions(campaign.raters.questions))
         except InputError as error:
-            said = str(error).replace(f"{key_name('raters.questions')}: line", "question")
-            mistakes.append(Mistake(("raters", "questions"), "", said))
+            message = str(error).replace(f"{key_name('raters.questions')}: line", "question")
+            mistakes.append(Mistake(("raters", "questions"), "", message))
     if campaign is None or mistakes or lines:
         mistakes.sort(key=lambda mistake: mistake.place or document.place(mistake.path))
         said = [(key_of(mistake.path), _line(mistake, document)) for mistake in mistakes]
