@@ -1,7 +1,7 @@
 """Errors in an output, as raters mark them and as metrics find them.
 
 Positions are characters of the output (Unicode code points, as Python counts them), the last one included,
-as Appraise and Pearmut export them. An omission has no place in the output.
+as Appraise and Pearmut export them. An omission and a special mark have no place in the output.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ def is_no_error(written: Any) -> bool:
 
 
 class ErrorSpan(Strict):
-    """A marked error; an omission has neither `start` nor `end`."""
+    """A marked error; an omission and a special mark have neither `start` nor `end`."""
 
     start: Position | None = None
     end: Position | None = None  # of the last character
     severity: Annotated[Severity, BeforeValidator(as_severity)]
     category: Annotated[list[str], Field(max_length=5)] = Field(default_factory=list)  # from wide to narrow
+    # the name of a mark that says more than that something is missing, as "instructions fault"
+    special_mark: Annotated[str, Field(min_length=1, max_length=80)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> ErrorSpan:
@@ -57,6 +59,8 @@ class ErrorSpan(Strict):
             raise ValueError("has a start without an end, or the other way")
         if self.start is not None and self.end is not None and self.start > self.end:
             raise ValueError("ends before it begins")
+        if self.special_mark is not None and self.start is not None:
+            raise ValueError(f"is the special mark {self.special_mark!r}, which has no place")
         return self
 
 

@@ -35,6 +35,8 @@ from rating_board import (
 )
 from watched import at_rest, press
 
+from creamtea.human.protocols.taxonomy import ESA
+
 pytestmark = pytest.mark.browser
 
 # The emoji has four UTF-16 units and two code points (three in Arabic and Japanese: a family of two).
@@ -46,6 +48,8 @@ TEXTS = {
 }
 MARKED = {"de": ("Haus", "ist", "groß"), "ar": ("الكبير", "جميل", "جدا"), "ja": ("雨", "が", "昨")}
 SOURCES = ["by mouse", "by keyboard"]
+FAULT = "instructions fault"
+WITH_SPECIAL_MARK = {"taxonomy": ESA.model_copy(update={"special_marks": [FAULT]}).model_dump(mode="json")}
 
 
 def esa_campaign(site: Any, language: str) -> str:
@@ -129,7 +133,14 @@ def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
 def test_esa_by_touch(site, open_page) -> None:
     language, name = "ar", "pangolin-esa-touch"
     text, _ = TEXTS[language]
-    own_campaign(site.database, name, [("tap", [text])], protocol="esa", languages=("en", language))
+    own_campaign(
+        site.database,
+        name,
+        [("tap", [text])],
+        protocol="esa",
+        languages=("en", language),
+        settings=WITH_SPECIAL_MARK,
+    )
     link, rater_id = site.rater_link(name, "phone")
     page = open_page(link, phone=True)
     item_on(page, 1, 1)
@@ -138,8 +149,9 @@ def test_esa_by_touch(site, open_page) -> None:
     page.locator(".board .error .major").tap()
     tap_on(page, single, single)
     page.locator(".board .error.current .minor").tap()
-    page.get_by_role("button", name="[missing]", exact=True).first.tap()
-    page.locator(".board .error.current .major").tap()
+    for name, severity in ((f"[{FAULT}]", ".minor"), ("[missing]", ".major")):
+        page.get_by_role("button", name=name, exact=True).first.tap()
+        page.locator(f".board .error.current {severity}").tap()
     tap_at(page, 0, 20, steps=101)
     expect(page.get_by_role("button", name="Save")).to_be_enabled()
     wait_for_width(page, 390)
@@ -151,7 +163,8 @@ def test_esa_by_touch(site, open_page) -> None:
     page.get_by_role("button", name="Save").tap()
     expect(page.get_by_role("heading", name="All done")).to_have_count(1)
     stored_now = payloads(site.database, rater_id, "tap")
-    assert stored_now == {text: wanted(language, score, {"severity": "major"})}
+    behind: list[dict[str, Any]] = [{"severity": "major"}, {"severity": "minor", "special_mark": FAULT}]
+    assert stored_now == {text: wanted(language, score, *behind)}
 
 
 def test_contrastive_esa_of_two_outputs(site, open_page) -> None:
@@ -370,7 +383,11 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
 
 def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> None:
     text = "Good mourning, dear"
-    expected = [{"start": [5, 5], "end": [11, 12], "severity": "major"}, {"severity": "minor"}]
+    expected = [
+        {"start": [5, 5], "end": [11, 12], "severity": "major"},
+        {"severity": "minor"},
+        {"severity": "minor", "special_mark": FAULT},
+    ]
     guidance = {"steps": {"0": [0, 60]}, "spans": {"0": expected}, "explanation": "It mourns."}
     own_campaign(
         site.database,
@@ -379,18 +396,21 @@ def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> Non
         protocol="esa",
         item_kind="tutorial",
         item_guidance=guidance,
+        settings=WITH_SPECIAL_MARK,
     )
     link, _ = site.rater_link("pangolin-practice", "learns")
     page = open_page(link)
     item_on(page, 1, 1)
     click_on(page, "mourning", "mourning")
     page.keyboard.press("2")
+    for key in ("End", "ArrowRight", "Space", "1"):  # over [missing] to the special mark
+        page.keyboard.press(key)
     press_at(page, 0, 90, steps=101)
     save(page)
     expect(page.get_by_role("heading", name="Not quite as expected")).to_have_count(1)
     rows = page.get_by_role("list", name="Expected errors").get_by_role("listitem")
-    expect(rows).to_have_text(["✓ “mourning”, major", "✗ [missing], minor"])
+    expect(rows).to_have_text(["✓ “mourning”, major", "✗ [missing], minor", f"✓ [{FAULT}], minor"])
     expect(page.locator(".board .verdict:visible")).to_have_text("✗ expected 0 to 60")
     expect(page.get_by_text("It mourns.")).to_be_visible()
     drag_over(page, "Good", "Good")
-    errors_are(page, ["mourning: major"])  # what is saved stays
+    errors_are(page, ["mourning: major", f"[{FAULT}]: minor"])  # what is saved stays

@@ -373,7 +373,10 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
             name = of_edit(edits.index(text))
             marks = [replace(mark, better=name) for mark in marks_of_edit(marked.texts[output], text)]
         else:
-            spans = [span for span in spans_of(payload) if span.severity in COUNTED]
+            # a special mark has no place of which the cause could be looked for
+            spans = [
+                span for span in spans_of(payload) if span.severity in COUNTED and span.special_mark is None
+            ]
             marks = [Mark() if span.in_source else Mark(span.start, span.end) for span in spans]
         if marks:
             marked.marks[output] += marks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,34 @@ bob,B,4,TGT,eng,deu,85,news,False,[],13,14
     assert found["A"] == {"ratings": 3, "minor": 1 / 3, "major": 1 / 3, "omissions": 1 / 3, "free": 0}
     free = 25  # one of four has 85 or more
     assert found["B"] == {"ratings": 4, "minor": 0, "major": 0, "omissions": 0, "free": free}
+
+
+def test_special_marks_are_counted_by_name_and_are_no_omissions(database: Database, tmp_path: Path) -> None:
+    def spans(*marks: str) -> str:
+        spans = [{"severity": "minor", **({"special_mark": mark} if mark else {})} for mark in marks]
+        return (
+            json.dumps(
+                {
+                    "rater": "ann",
+                    "segment": 0,
+                    "system": "AB"[len(marks) % 2],
+                    "payload": {"score": 9, "spans": spans},
+                }
+            )
+            + "\n"
+        )
+
+    path = tmp_path / "ratings.jsonl"
+    path.write_text(spans("", "fault", "fault") + spans("", "odd"), encoding="utf-8")
+    import_campaign(database, path, "jsonl", ImportFacts("wmt", "esa"), "test")
+    found = cells(database, "marked")
+    assert {name: cell for name, cell in found["B"].items() if name not in ("major", "free", "ratings")} == {
+        "minor": 3,
+        "omissions": 1,
+        "special mark fault": 2,
+        "special mark odd": 0,
+    }
+    assert (found["A"]["omissions"], found["A"]["special mark odd"]) == (1, 1)
 
 
 def test_errors_that_were_marked_beforehand(database: Database, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         "revision": (),
         "step": ("protocol (", "costs"),
         "at": ("timestamps of ratings",),
-        "payload": ("protocol (", "positions", "categories", "costs", "proposals that"),
+        "payload": ("protocol (", "positions", "categories", "costs", "proposals that", "names of special"),
         "document_step": ("scores of whole documents",),
     },
 }
@@ -297,7 +297,7 @@ def pearmut(before: Content, after: Content, said: Said) -> None:
     assert said <= {"actions (their times are kept)"}
     columns = ("rater", "system", "kind", "source", "output", "step", "payload", "comment", "order")
     # a mark at the place of a proposal is taken to come from it
-    kept, found = changed(before, in_pearmuts_words), changed(after, lambda span, item, output: span)
+    kept, found = changed(before, in_pearmuts_words), changed(after, in_pearmuts_words)
     expected, imported = (rows(content, columns, kinds=tuple(ItemKind)) for content in (kept, found))
     for row in (*expected, *imported):
         if row["kind"] in WRITTEN_KINDS:  # whatever systems come first stand in
@@ -332,7 +332,8 @@ def changed(
         return content
 
     def of(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
-        return change({name: value for name, value in span.items() if name != "proposed"}, item, output)
+        lost = ("proposed",) if change is in_pearmuts_words else ("proposed", "special_mark")
+        return change({name: value for name, value in span.items() if name not in lost}, item, output)
 
     return with_payloads(content, of)
 

@@ -1,20 +1,25 @@
 // The text of an output in which errors are marked. A place is {from, to} in UTF-16 units, as the browser counts
-// them; answers count code points and hold the last one (`placed`, `placeOf`). An omission has no place.
+// them; answers count code points and hold the last one (`placed`, `placeOf`). Behind the text, one place apart, is a
+// place for omissions and one for each special mark of the campaign; spans of answers have none there.
 
-const MISSING = "[missing]"; // stands after the text, for what was left out
+const MISSING = "missing"; // the first mark behind the text, for what was left out
 const NEAR = 12; // px around a word that still count as on it
 
-// The place of a span of an answer in its text; null for an omission.
-function placeOf(span, text) {
-  if (span.start === undefined) return null;
+// The place of the nth mark behind a text.
+const placeBehind = (n, text) => ({ from: text.length + 1 + n, to: text.length + 2 + n });
+
+// The place of a span of an answer in its text; `behind`: the names of the marks behind it.
+function placeOf(span, text, behind) {
+  if (span.start === undefined) return placeBehind(behind.indexOf(span.special_mark ?? MISSING), text);
   const characters = [...text];
   const until = (count) => characters.slice(0, count).join("").length;
   return { from: until(span.start), to: until(span.end + 1) };
 }
 
-// Where a span of an answer is, for a place of the text; nothing for an omission.
-function placed(place, text) {
-  if (place === null) return {};
+// Where a span of an answer is, for a place of the text; of a special mark its name, and nothing of an omission.
+function placed(place, text, behind) {
+  const name = behind[place.from - text.length - 1];
+  if (name !== undefined) return name === MISSING ? {} : { special_mark: name };
   const before = (offset) => [...text.slice(0, offset)].length;
   return { start: before(place.from), end: before(place.to) - 1 };
 }
@@ -28,16 +33,17 @@ function units(text, language, granularity) {
     .map(({ segment, index }) => ({ from: index, to: index + segment.length }));
 }
 
-const covers = (place, other) => place !== null && place.from <= other.from && other.to <= place.to;
+const covers = (place, other) => place.from <= other.from && other.to <= place.to;
 const overlap = (place, other) => place.from < other.to && other.from < place.to;
 
 class MarkedText {
   // `listener` is told: mark(place), choose(index of a mark), moved(cursor). The cursor is a place; after the
-  // last word it is the text's end, where omissions are marked.
-  constructor(element, text, language, listener) {
+  // last word it goes over the marks behind the text.
+  constructor(element, text, language, behind, listener) {
     Object.assign(this, { element, text, language, listener });
+    this.behind = behind.map((_, n) => placeBehind(n, text));
     this.granularity = byCharacter(language) ? "grapheme" : "word";
-    this.marks = []; // {place, classes}; place null: an omission
+    this.marks = []; // {place, classes}
     this.chosen = null; // the number of a mark
     this.begun = null; // the first place of a mark that has no end yet
     this.cursor = null;
@@ -57,12 +63,8 @@ class MarkedText {
     return this.cut[granularity];
   }
 
-  get end() {
-    return { from: this.text.length, to: this.text.length };
-  }
-
-  get atEnd() {
-    return this.cursor !== null && this.cursor.from === this.text.length;
+  get isBehind() {
+    return this.cursor !== null && this.cursor.from > this.text.length;
   }
 
   switchUnits() {
@@ -104,7 +106,7 @@ class MarkedText {
 
   // To the next (1) or previous (-1) word or character.
   move(by, granularity = this.granularity) {
-    const all = [...this.unitsOf(granularity), ...(this.begun === null ? [this.end] : [])];
+    const all = [...this.unitsOf(granularity), ...(this.begun === null ? this.behind : [])];
     if (all.length === 0) return;
     const { cursor } = this;
     const inside = cursor === null ? [] : all.filter((unit) => covers(cursor, unit) && unit !== cursor);
@@ -254,7 +256,7 @@ class MarkedText {
         ...place,
         classes: n === this.chosen ? `${classes} chosen` : classes,
       }))
-      .filter(({ from }) => from !== undefined);
+      .filter(({ from }) => from < this.text.length);
     let at = 0;
     for (const { piece, kind } of this.differing ?? []) {
       if (kind !== "") layers.push({ from: at, to: at + piece.length, classes: kind });
@@ -266,7 +268,7 @@ class MarkedText {
       const [from, to] = [Math.min(begun.from, cursor.from), Math.max(begun.to, cursor.to)];
       layers.push({ from, to, classes: "begun" });
     }
-    if (cursor !== null && !this.frozen) layers.push({ ...cursor, classes: "cursor" });
+    if (cursor !== null && !this.isBehind && !this.frozen) layers.push({ ...cursor, classes: "cursor" });
     return layers;
   }
 

@@ -12,8 +12,9 @@ class MarkingPanel {
     this.proposals = board.data.proposals[i].map((span, number) => ({ ...span, proposed: number }));
     this.marking = board.data.marking;
     this.letter = board.letter(i);
+    this.behind = [MISSING, ...this.marking.special_marks];
     this.passage = document.createElement("div");
-    this.text = new MarkedText(board.texts[i], this.output, board.data.targetLanguage, {
+    this.text = new MarkedText(board.texts[i], this.output, board.data.targetLanguage, this.behind, {
       overlap: this.marking.overlap,
       mark: (place) => this.mark(place),
       choose: (n) => this.choose(n),
@@ -36,18 +37,20 @@ class MarkingPanel {
     passage.tabIndex = 0;
     passage.setAttribute("role", "application"); // arrows move the cursor: no reader may take them
     passage.setAttribute("aria-label", `Mark the errors of translation ${this.letter}`);
-    this.missing = document.createElement("button");
-    this.missing.type = "button";
-    this.missing.className = "missing";
-    this.missing.tabIndex = -1;
-    this.missing.textContent = MISSING;
-    this.missing.title = "Part of the source is missing from the translation";
-    this.missing.onclick = () => {
-      passage.focus({ preventScroll: true });
-      this.pressMissing();
-    };
+    this.buttons = this.behind.map((name, n) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.tabIndex = -1;
+      button.textContent = `[${name}]`;
+      if (name === MISSING) button.title = "Part of the source is missing from the translation";
+      button.onclick = () => {
+        passage.focus({ preventScroll: true });
+        this.pressBehind(this.text.behind[n]);
+      };
+      return button;
+    });
     text.before(passage);
-    passage.append(text, this.missing);
+    passage.append(text, ...this.buttons);
     // the cursor is where keys act: it is there from the first moment
     passage.onfocus = () => {
       if (this.text.cursor === null && !this.frozen) this.text.moveToEdge(1);
@@ -123,7 +126,7 @@ class MarkingPanel {
 
   mark(place) {
     const { at_most: most, overlap: overlaps } = this.marking;
-    const clash = place !== null && this.places.some((one) => one !== null && overlap(one, place));
+    const clash = this.places.some((one) => overlap(one, place));
     let trouble = "";
     if (most !== null && this.spans.length >= most) trouble = `At most ${most} errors can be marked.`;
     else if (clash && !overlaps) trouble = "Errors must not overlap: delete the other one first.";
@@ -132,11 +135,10 @@ class MarkingPanel {
       this.moved();
       return;
     }
-    const span = { ...placed(place, this.output), severity: UNDECIDED };
-    const before = ({ start, end }) => [start ?? Infinity, end ?? Infinity];
+    const span = { ...placed(place, this.output, this.behind), severity: UNDECIDED };
     const spans = [...this.spans, span].sort((one, other) => {
-      const [[start, end], [start2, end2]] = [before(one), before(other)];
-      return start === start2 ? (end === end2 ? 0 : end - end2) : start - start2;
+      const [a, b] = [this.placeOf(one), this.placeOf(other)];
+      return a.from - b.from || a.to - b.to;
     });
     this.text.chosen = spans.indexOf(span);
     this.set(spans);
@@ -144,13 +146,14 @@ class MarkingPanel {
     this.say(`How severe? ${severities.map((level, n) => `${n + 1} ${level}`).join(", ")}`);
   }
 
-  pressMissing() {
+  // On a mark behind the text: choose its error, or make one.
+  pressBehind(place) {
     if (this.frozen) return;
     this.text.begun = null;
-    this.text.cursor = this.text.end;
-    const known = this.places.indexOf(null);
+    this.text.cursor = place;
+    const known = this.places.findIndex((one) => covers(one, place));
     if (known >= 0 && (!this.marking.overlap || known !== this.text.chosen)) this.choose(known);
-    else this.mark(null);
+    else this.mark(place);
   }
 
   change(n, part) {
@@ -170,6 +173,16 @@ class MarkingPanel {
     return severities.includes(span.severity) && (categories.length === 0 || Boolean(span.category?.length));
   }
 
+  placeOf(span) {
+    return placeOf(span, this.output, this.behind);
+  }
+
+  // What is marked at a place: words of the text, or the name of a mark behind it.
+  words({ from, to }) {
+    const name = this.behind[from - this.output.length - 1];
+    return name === undefined ? this.output.slice(from, to) : `[${name}]`;
+  }
+
   // ------------------------------------------------------------ the cursor
 
   choose(n) {
@@ -179,8 +192,8 @@ class MarkingPanel {
   }
 
   moved() {
-    const { cursor, atEnd } = this.text;
-    const holds = (place) => (atEnd ? place === null : place !== null && covers(place, cursor));
+    const { cursor } = this.text;
+    const holds = (place) => covers(place, cursor);
     if (cursor !== null && !(this.text.chosen in this.places && holds(this.places[this.text.chosen]))) {
       const under = this.places.findLastIndex(holds);
       this.text.chosen = under < 0 ? null : under;
@@ -189,11 +202,10 @@ class MarkingPanel {
   }
 
   spokenCursor() {
-    const { cursor, begun, chosen, atEnd } = this.text;
+    const { cursor, begun, chosen } = this.text;
     if (cursor === null) return "";
-    const words = atEnd ? MISSING : this.output.slice(cursor.from, cursor.to);
     const marked = chosen === null ? "" : `, ${this.spans[chosen].severity} error`;
-    return `${words}${marked}${begun === null ? "" : ", marking"}`;
+    return `${this.words(cursor)}${marked}${begun === null ? "" : ", marking"}`;
   }
 
   jump(by) {
@@ -203,7 +215,7 @@ class MarkingPanel {
     this.text.chosen = Math.min(this.spans.length - 1, Math.max(0, next));
     this.text.begun = null;
     const place = this.places[this.text.chosen];
-    this.text.cursor = place === null ? this.text.end : { from: place.from, to: place.to };
+    this.text.cursor = { from: place.from, to: place.to };
     this.moved();
   }
 
@@ -227,7 +239,7 @@ class MarkingPanel {
       ArrowUp: () => this.jump(-1),
       ArrowDown: () => this.jump(1),
       Home: () => text.moveToEdge(1),
-      End: () => text.moveToEdge(-1),
+      End: () => text.moveTo(text.behind[0]),
       " ": () => this.press(),
       e: () => this.done(),
       w: () => this.switchUnits(),
@@ -247,7 +259,7 @@ class MarkingPanel {
 
   press() {
     if (this.text.cursor === null) this.text.moveToEdge(1);
-    else if (this.text.atEnd) this.pressMissing();
+    else if (this.text.isBehind) this.pressBehind(this.text.cursor);
     else this.text.press(this.text.cursor);
   }
 
@@ -286,12 +298,12 @@ class MarkingPanel {
     const list = document.createElement("ul");
     list.className = "expected";
     list.setAttribute("aria-label", `Expected errors of translation ${this.letter}`);
-    const places = spans.map(({ start, end }) => {
-      if (start === undefined) return null;
-      return placeOf({ start: start[0], end: end[1] }, this.output);
-    });
+    const places = spans.map(({ start, end, special_mark }) =>
+      this.placeOf(start === undefined ? { special_mark } : { start: start[0], end: end[1] }),
+    );
+    const isBehind = (place) => place.from > this.output.length;
     const said = (n) => {
-      const words = places[n] === null ? MISSING : `“${this.output.slice(places[n].from, places[n].to)}”`;
+      const words = isBehind(places[n]) ? this.words(places[n]) : `“${this.words(places[n])}”`;
       const { severity, category = [] } = spans[n];
       return [`${found[n] ? "✓" : "✗"} ${words}`, severity, category.join(", ")].filter(Boolean).join(", ");
     };
@@ -310,13 +322,13 @@ class MarkingPanel {
     head.textContent = "Expected errors";
     head.className = "expected-head";
     this.list.element.after(head, list);
-    this.text.expected = places.filter((place) => place !== null);
+    this.text.expected = places.filter((place) => !isBehind(place));
     this.text.render();
   }
 
   show(frozen) {
     this.frozen = frozen;
-    this.places = this.spans.map((span) => placeOf(span, this.output));
+    this.places = this.spans.map((span) => this.placeOf(span));
     if (this.text.chosen !== null && this.text.chosen >= this.spans.length) this.text.chosen = null;
     const { none, spans, isOpen } = this;
     none.hidden = frozen || (spans.length > 0 && !isOpen);
@@ -335,14 +347,15 @@ class MarkingPanel {
       classes: span.proposed === undefined ? span.severity : `${span.severity} proposed`,
     }));
     text.render();
-    const words = (place) => (place === null ? MISSING : this.output.slice(place.from, place.to));
-    const errors = spans.map((span, n) => ({ span, words: words(places[n]) }));
+    const errors = spans.map((span, n) => ({ span, words: this.words(places[n]) }));
     this.list.show(errors, text.chosen, frozen);
-    this.missing.disabled = frozen;
-    this.missing.className = "missing";
-    const omission = spans.find((_, n) => places[n] === null);
-    if (omission !== undefined) this.missing.classList.add(omission.severity);
-    this.missing.classList.toggle("cursor", text.atEnd);
+    this.buttons.forEach((button, n) => {
+      const place = text.behind[n];
+      const error = spans[places.findIndex((one) => covers(one, place))];
+      button.disabled = frozen;
+      button.className = `behind ${error?.severity ?? ""}`;
+      button.classList.toggle("cursor", text.isBehind && covers(place, text.cursor));
+    });
     const spoken = this.spokenCursor();
     if (this.spoken.textContent !== spoken) this.spoken.textContent = spoken;
     this.cut.hidden = frozen;

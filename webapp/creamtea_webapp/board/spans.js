@@ -68,7 +68,7 @@ WIDGETS.spans = class MarkedErrors extends Widget {
       [levels.map((_, n) => n + 1).join(" "), levels.join(", ")],
       ...(marking.categories.length > 0 ? [["C", "the category of the error; Enter goes back"]] : []),
       ["↑ ↓", "previous error, next error"],
-      ["End", `${MISSING}: something is missing in the translation`],
+      ["End", `[${MISSING}]: something is missing in the translation`],
       ["Delete", "take the mark away"],
       ["W", "mark words or characters"],
       ["E", marking.scored ? "no errors, or no more: go to the score" : "no errors"],

@@ -325,6 +325,9 @@ PARTS = (
     Part("timestamps of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
     Part("timestamps of ratings before the last of their document", _ratings, (PEARMUT,)),
     Part("proposals that errors came from", _proposed, EVERY),
+    Part("names of special marks (they come back as omissions)",
+         lambda content: sum(span.special_mark is not None for span, _ in _spans(content)),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("positions of errors in the source",
          lambda content: sum(span.in_source for span, _ in _spans(content)), (APPRAISE, PEARMUT)),
     Part("positions of errors in texts that are not known",  # which were never imported, say

@@ -12,10 +12,10 @@ has a further line: the last counts. "__RESET__" as annotation takes the user's 
 version 1.1.6 those of the document `item_i`. `item_i` is a number, or `welcome_0`, `random_0`, `goodbye_0` in
 `data_welcome` and so on.
 
-Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`); special tokens,
-`[missing]` is the first, come behind the text. Before version 1.1.5 line feeds were not counted, and answers
-do not say by which version they are: the places that this concerns are counted. Errors that are there before
-an annotator begins are `error_spans` of the item.
+Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`); the campaign's
+special tokens come behind the text, a place each: an omission is at `[missing]`, others are special marks.
+Before version 1.1.5 line feeds were not counted, and answers do not say by which version they are: the places
+that this concerns are counted. Errors that are there before annotators begin are `error_spans` of the item.
 
 `validation` by system makes an item practice (in `data_welcome`, or `skippable`) or a check: a range for the
 `score`, `error_spans` that must be marked (with ranges for their places), `score_greaterthan` another
@@ -40,7 +40,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from creamtea.document.strict_json import parse_json
-from creamtea.error_spans import CodeUnits
+from creamtea.error_spans import CodeUnits, name_key
 from creamtea.errors import InputError
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
@@ -63,6 +63,7 @@ from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scores import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
+from creamtea.human.protocols.taxonomy import MISSING
 from creamtea.store.rows import check_text
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of
 from creamtea.wording import counted, option
@@ -117,15 +118,16 @@ class Pearmut(Format):
         protocol = _protocol(facts, campaign)
         left: Counter[str] = Counter()
         documents = [*_of_campaign(campaign, beside), *_of_answers(file, campaign, left)]
-        read = _Import(protocol, now, files, documents)
-        if campaign is None or campaign.info.special_tokens is None:
+        tokens = None if campaign is None else campaign.info.special_tokens
+        read = _Import(protocol, now, files, documents, (OMITTED,) if tokens is None else tokens)
+        if tokens is None:
             read.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
                 read.behind_line_feeds
             )
         if campaign is None:
             seen = read.evidence
             FileEvidence(seen["scores"], seen["errors"], seen["categories"]).check(protocol, file.name)
-        unread = () if campaign is None else _unread_settings(campaign, protocol)
+        unread = () if campaign is None else _unread_settings(campaign, protocol, read)
         systems, items, ratings = read.campaign()
         not_kept = (*counts(left), *counts(read.left), *unread)
         if not ratings:
@@ -144,7 +146,7 @@ class Pearmut(Format):
         _check(content)
         not_kept = not_held(content, PEARMUT)
         content = replace(content, items=tuple(map(_as_shown, content.items)))
-        files = assets(content)
+        info = {**_protocol_info(content), **assets(content)}
         answered = _answered(content)
         tasks = _tasks(content, answered)
         if not tasks:
@@ -153,18 +155,18 @@ class Pearmut(Format):
             )
         practice = [(item,) for item in _of_kind(content, ItemKind.TUTORIAL)]
         campaign: dict[str, Any] = {
-            "info": {"assignment": "task-based", "users": list(tasks), **_protocol_info(content), **files},
+            "info": {"assignment": "task-based", "users": list(tasks), **info},
             "campaign_id": content.name.replace("/", "_"),  # the name of its files there
-            "data": [[_written(document, files) for document in task] for task in tasks.values()],
+            "data": [[_written(document, info) for document in task] for task in tasks.values()],
         }
         if practice:
-            campaign["data_welcome"] = [_written(document, files) for document in practice]
+            campaign["data_welcome"] = [_written(document, info) for document in practice]
         lines = [
             line
             for user, task in tasks.items()
             for name, documents in (("welcome_", practice), ("", task))
             for number, document in enumerate(documents)
-            for line in _lines(user, f"{name}{number}" if name else number, document, answered, files)
+            for line in _lines(user, f"{name}{number}" if name else number, document, answered, info)
         ]
         texts = {
             CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
@@ -268,7 +270,7 @@ class AssetsInfo(_Loose):
 class Info(_Loose):
     protocol: str = "ESA"
     assets: AssetsInfo | None = None
-    special_tokens: list[Any] | None = None  # written by version 1.1.5 and later
+    special_tokens: list[Name] | None = None  # written by version 1.1.5 and later
     users: int | list[Any] | None = None
 
 
@@ -285,8 +287,32 @@ class Campaign(_Loose):
         return {"welcome": self.data_welcome, "goodbye": self.data_goodbye, "random": self.data_random}
 
 
+OMITTED = "[missing]"  # of an omission; the only one before version 1.1.5
+
+
+def token_of(special_mark: str | None) -> str:
+    return OMITTED if special_mark is None else f"[{special_mark}]"
+
+
+def special_mark_of(token: str) -> str | None:
+    name = token.strip().removeprefix("[").removesuffix("]").strip()
+    return None if name_key(name) == MISSING else name or token
+
+
 class Units(CodeUnits):
-    """Places in an output as Pearmut counts them, with its special tokens behind the text."""
+    """Places in an output as Pearmut counts them, with the campaign's special tokens behind the text."""
+
+    def __init__(self, text: str, tokens: Sequence[str] = (OMITTED,)) -> None:
+        super().__init__(text)
+        self._tokens = tokens
+
+    def behind(self, unit: int) -> dict[str, str] | None:
+        """Return what a span has of the token that is this unit: nothing of an omission, and the name of a
+        special mark. None for no known token."""
+        if not 0 <= unit - len(self) < len(self._tokens):
+            return None
+        name = special_mark_of(self._tokens[unit - len(self)])
+        return {} if name is None else {"special_mark": name}
 
     def characters(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the first and last character of these units.
@@ -302,12 +328,15 @@ class Units(CodeUnits):
     def of_span(self, span: Span) -> tuple[int, int]:
         """Return the first and last unit of a span.
 
-        An omission, and what has no place in the output, is on `[missing]`.
+        An omission, and what has no place in the output, is on `[missing]`, a special mark on its token.
         """
         found = None
         if span.start is not None and span.end is not None and not span.in_source:
             found = self.units(span.start, span.end)
-        return found or (len(self), len(self))
+        if found is not None:
+            return found
+        place = len(self) + self._tokens.index(token_of(span.special_mark))
+        return place, place
 
 
 def choices(protocol: MarksErrors) -> dict[str, Any]:
@@ -485,10 +514,16 @@ class _Import:
     """Items and ratings of documents. `left` counts what is not kept."""
 
     def __init__(
-        self, protocol: Protocol, now: datetime, files: Assets, documents: Sequence[_GivenDocument]
+        self,
+        protocol: Protocol,
+        now: datetime,
+        files: Assets,
+        documents: Sequence[_GivenDocument],
+        tokens: Sequence[str],
     ) -> None:
-        self.protocol, self.now, self.files = protocol, now, files
+        self.protocol, self.now, self.files, self.tokens = protocol, now, files, tokens
         self.left: Counter[str] = Counter()
+        self.special_marks: set[str | None] = {None}  # that there are; None: an omission
         self.evidence: Counter[str] = Counter()  # of the protocol
         self.behind_line_feeds = 0  # places of errors that are others before version 1.1.5
         self._items: list[tuple[Place, ItemContent]] = []
@@ -592,7 +627,8 @@ class _Import:
     ) -> ItemContent | None:
         guidance = None
         if kind.is_written:
-            guidance = guidance_of(kind, outputs, item.validation, self.protocol, self.left)
+            units = {system: Units(text, self.tokens) for system, text in outputs.items()}
+            guidance = guidance_of(kind, units, item.validation, self.protocol, self.left)
             if guidance is None:
                 return None
         source, media = self.files.read(item.src)
@@ -620,7 +656,9 @@ class _Import:
             self.left["pre-filled errors"] += sum(map(len, prefilled.values()))
             return None
         found = {
-            system: [self._span(f"{place}: {system}", Units(outputs[system]), span) for span in spans]
+            system: [
+                self._span(f"{place}: {system}", Units(outputs[system], self.tokens), span) for span in spans
+            ]
             for system, spans in prefilled.items()
         }
         return found or None
@@ -631,8 +669,17 @@ class _Import:
             found = units.characters(span.start_i, span.end_i)
         except ValueError as error:
             raise InputError(f"{where}: {error}; allowed: characters of its output") from None
-        self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
-        placed = {} if found is None else {"start": found[0], "end": found[1]}
+        placed: dict[str, Any] = {} if found is None else {"start": found[0], "end": found[1]}
+        if found is None:
+            special = units.behind(span.start_i)
+            unnamed = (
+                f"marks on special tokens that {option('campaign-file')} does not name, kept as omissions"
+            )
+            self.left[unnamed] += special is None
+            placed = special or {}
+            self.special_marks.add(placed.get("special_mark"))
+        else:
+            self.left["ends of errors behind the text, which end with it"] += span.end_i >= len(units)
         category = category_of(span.category)
         severe = {"severity": span.severity or "undecided", **({"category": category} if category else {})}
         return {**placed, **severe}
@@ -706,7 +753,7 @@ class _Import:
             self.left["marked errors"] += len(response.error_spans)
             return None
         output = pearmut.tgt[system]
-        units = Units(output)
+        units = Units(output, self.tokens)
         if "\n" in output:
             _, line_feed = units.of_span(Span(start=0, end=output.index("\n"), severity="minor"))
             self.behind_line_feeds += sum(
@@ -784,7 +831,7 @@ def _comment(answers: Mapping[str, Response]) -> str:
 
 def guidance_of(
     kind: ItemKind,
-    outputs: Mapping[str, str],
+    outputs: Mapping[str, Units],
     rules: Mapping[str, Validation],
     protocol: Protocol,
     left: Counter[str],
@@ -792,7 +839,7 @@ def guidance_of(
     """Return the guidance of an item of these outputs; None if any answer would pass."""
     systems = list(outputs)
     steps, spans, above, warnings = {}, {}, [], []
-    for at, (system, text) in enumerate(outputs.items()):
+    for at, (system, units) in enumerate(outputs.items()):
         rule = rules.get(system) or Validation()
         warnings += [rule.warning] if rule.warning else []
         if rule.score is not None:
@@ -804,7 +851,7 @@ def guidance_of(
                     steps[str(at)] = [low, high]
                 else:
                     left["accepted scores of checks, between which no whole number lies"] += 1
-        expected = [_expected(span, Units(text)) for span in rule.error_spans or ()]
+        expected = [_expected(span, units) for span in rule.error_spans or ()]
         if not protocol.marks_errors or None in expected:
             left["expected errors of checks"] += len(expected)
         elif expected:
@@ -826,17 +873,32 @@ def guidance_of(
 def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
     """Return an expected error as creamtea stores it; None if it cannot."""
     start, end = (_range(place, len(units)) for place in (written.start_i, written.end_i))
-    omission = start[0] >= len(units)
     try:
-        placed = (
-            {} if omission else {"start": [*map(units.character, start)], "end": [*map(units.character, end)]}
-        )
+        if start[0] >= len(units):
+            placed: Any = units.behind(start[0])
+            if placed is None or _several_tokens(written.start_i, units):
+                return None
+        else:
+            placed = {"start": [*map(units.character, start)], "end": [*map(units.character, end)]}
         span = ExpectedSpan.model_validate(
             {**placed, "severity": written.severity and written.severity.lower()}
         )
     except ValueError:  # pydantic's too
         return None
     return span.model_dump(mode="json", exclude_defaults=True)
+
+
+def _several_tokens(written: int | list[int] | None, units: Units) -> bool:
+    """Return True for a range of places that holds several special tokens: one expected error has one."""
+    if not isinstance(written, list):
+        return False
+    return (
+        sum(
+            units.behind(place) is not None
+            for place in range(len(units), min(written[1], len(units) + 99) + 1)
+        )
+        > 1
+    )
 
 
 def _range(written: int | list[int] | None, units: int) -> tuple[int, int]:
@@ -901,9 +963,10 @@ LAYOUT = {"campaign_id", "token", "assignment", "validations"}
 MAX_NAME = 60  # characters of a key, in a message
 
 
-def _unread_settings(campaign: Campaign, protocol: Protocol) -> tuple[NotKept, ...]:
+def _unread_settings(campaign: Campaign, protocol: Protocol, read: _Import) -> tuple[NotKept, ...]:
     """Name the settings that nothing here reads: instructions, sliders and the like, in one line. Severities
-    and categories are only among them where they are not the protocol's usual ones."""
+    and categories are only among them where they are not the protocol's usual ones, special tokens where one
+    is not marked anywhere."""
     usual = choices(protocol) if isinstance(protocol, MarksErrors) else {}
     own = campaign.info.model_extra or {}
     found = [
@@ -911,6 +974,8 @@ def _unread_settings(campaign: Campaign, protocol: Protocol) -> tuple[NotKept, .
         for name in _unread_keys(campaign)
         if usual.get(name.removeprefix("info."), own) != own.get(name.removeprefix("info."))
     ]
+    offered = {special_mark_of(token) for token in read.tokens}
+    found += ["special_tokens"] if protocol.marks_errors and offered - read.special_marks else []
     return (NotKept(len(found), f"settings of Pearmut: {', '.join(found)}"),) if found else ()
 
 
@@ -996,10 +1061,31 @@ def _protocol_info(content: Content) -> dict[str, Any]:
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return {**info, "special_tokens": []}
-    info |= {"special_tokens": ["[missing]"], **choices(protocol)}
+    info |= {"special_tokens": [*map(token_of, (None, *_special_marks(content)))], **choices(protocol)}
     if isinstance(protocol, Mqm):
         info["sliders"] = []  # the errors are the rating
     return info
+
+
+def _special_marks(content: Content) -> list[str]:
+    """Return the special marks that the campaign offers, and others that it has."""
+    offered = (content.settings.get("taxonomy") or {}).get("special_marks", ())
+    spans = [
+        *(span for item in content.items for found in (item.proposals or {}).values() for span in found),
+        *(
+            span
+            for item in content.items
+            for found in (item.guidance or {}).get("spans", {}).values()
+            for span in found
+        ),
+        *(
+            span
+            for answer in content.answers
+            for score in answer.scores
+            for span in (score.payload or {}).get("spans", ())
+        ),
+    ]
+    return [*dict.fromkeys((*offered, *(span["special_mark"] for span in spans if span.get("special_mark"))))]
 
 
 def _answered(content: Content) -> dict[tuple[str, int], AnswerContent]:
@@ -1080,23 +1166,26 @@ def _with_checks(documents: Sequence[Document], checks: Sequence[Document], ever
     return mixed
 
 
-def _written(document: Document, files: dict[str, Any]) -> list[dict[str, Any]]:
-    return [_item(item, files, item.systems) for item in document]
+def _written(document: Document, info: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_item(item, info, item.systems) for item in document]
 
 
-def _item(item: ItemContent, files: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+def _item(item: ItemContent, info: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     kind = ItemKind(item.kind)
     prefilled = {
-        system: [_error_span(Span.model_validate(span), Units(outputs[system])) for span in spans]
+        system: [
+            _error_span(Span.model_validate(span), Units(outputs[system], info["special_tokens"]))
+            for span in spans
+        ]
         for system, spans in (item.proposals or {}).items()
     }
     return {
         "item_id": f"{item.document} {item.segment}" if not kind.is_written else f"{kind} {item.position}",
-        "src": shown_source(item, files),
+        "src": shown_source(item, info),
         **({"ref": item.references[0]} if item.references else {}),
         "tgt": {system: outputs[system] for system in order},
-        **({"validation": validation_of(item)} if kind.is_written else {}),
+        **({"validation": validation_of(item, info)} if kind.is_written else {}),
         **({"skippable": True} if kind is ItemKind.TUTORIAL else {}),
         **({"error_spans": prefilled} if prefilled else {}),
     }
@@ -1107,7 +1196,7 @@ def _lines(
     number: int | str,
     document: Document,
     answered: dict[tuple[str, int], AnswerContent],
-    files: dict[str, Any],
+    info: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return one line for each revision, with null for a segment without it."""
     answers = [answered.get((user, item.position)) for item in document]
@@ -1115,13 +1204,14 @@ def _lines(
     return [
         {
             "annotation": [
-                _annotation(item, answer, revision) for item, answer in zip(document, answers, strict=True)
+                _annotation(item, answer, revision, info)
+                for item, answer in zip(document, answers, strict=True)
             ],
             "actions": _actions(answers, revision),
             "item": [
                 _item(
                     item,
-                    files,
+                    info,
                     [system for group in answer.order for system in group] if answer else item.systems,
                 )
                 for item, answer in zip(document, answers, strict=True)
@@ -1133,11 +1223,16 @@ def _lines(
     ]
 
 
-def _annotation(item: ItemContent, answer: AnswerContent | None, revision: int) -> dict[str, Any] | None:
+def _annotation(
+    item: ItemContent, answer: AnswerContent | None, revision: int, info: dict[str, Any]
+) -> dict[str, Any] | None:
     scores = [] if answer is None else [score for score in answer.scores if score.revision == revision]
     if answer is None or not scores:
         return None
-    units = {system: Units(output) for system, output in zip(item.systems, item.outputs, strict=True)}
+    units = {
+        system: Units(output, info["special_tokens"])
+        for system, output in zip(item.systems, item.outputs, strict=True)
+    }
     return {
         score.system: {
             "score": None if score.payload and "score" not in score.payload else score.step,
@@ -1177,7 +1272,7 @@ def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dic
     ]
 
 
-def validation_of(item: ItemContent) -> dict[str, Any]:
+def validation_of(item: ItemContent, info: dict[str, Any]) -> dict[str, Any]:
     """Return the rules of a check by system, as Pearmut checks them.
 
     It has one comparison of an output at most, and no category of an error.
@@ -1191,7 +1286,11 @@ def validation_of(item: ItemContent) -> dict[str, Any]:
         found[system] = {
             **({"warning": said} if said else {}),
             **({"score": steps} if steps else {}),
-            **({"error_spans": [_expectation(span, Units(output)) for span in spans]} if spans else {}),
+            **(
+                {"error_spans": [_expectation(span, Units(output, info["special_tokens"])) for span in spans]}
+                if spans
+                else {}
+            ),
             **({"score_greaterthan": above[at]} if at in above else {}),
         }
     return found
@@ -1201,7 +1300,8 @@ def _expectation(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
     expected = ExpectedSpan.model_validate(stored)
     severity = {"severity": expected.severity} if expected.severity else {}
     if expected.start is None or expected.end is None:
-        return {"start_i": len(units), "end_i": len(units), **severity}
+        place, _ = units.of_span(Span(severity="minor", special_mark=expected.special_mark))
+        return {"start_i": place, "end_i": place, **severity}
     places = {"start_i": expected.start, "end_i": expected.end}
     return {
         name: [

@@ -218,7 +218,7 @@ def assets(content: Content) -> dict[str, Any]:
 
 
 def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
-    """Return the source as Pearmut shows it; `given` is what `assets` returned."""
+    """Return the source as Pearmut shows it; `given` has what `assets` returned."""
     if not item.media:
         return item.source
     folder = given["assets"]["destination"]

@@ -121,7 +121,7 @@ class MarksErrors(Protocol):
         """ValueError for errors that are not of the taxonomy, or overlap where they must not."""
         taxonomy = self.taxonomy or self.usual_taxonomy
         for span in spans:
-            taxonomy.check(span.severity, span.category)
+            taxonomy.check(span.severity, span.category, span.special_mark)
         if not self.overlap:
             places = sorted((span.start, span.end) for span in spans if span.start is not None)
             for (_, end), (start, _) in pairwise(places):
@@ -150,6 +150,7 @@ class MarksErrors(Protocol):
             "marking": {
                 "severities": [level.name for level in taxonomy.severities],
                 "categories": [category.model_dump(mode="json") for category in taxonomy.categories],
+                "special_marks": taxonomy.special_marks,
                 "at_most": taxonomy.at_most,
                 "scored": self.scored,
                 "overlap": self.overlap,
@@ -297,13 +298,15 @@ Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowe
 
 
 class ExpectedSpan(Strict):
-    """A marked error whose first and last characters lie in these ranges; an omission without them."""
+    """A marked error whose first and last characters lie in these ranges; without them an omission, or a
+    special mark."""
 
     start: Range | None = None  # [characters] from 0: the lowest and the highest place of the first one
     end: Range | None = None  # [characters] the same of the last one
     severity: Severity | None = None  # none: any
     # a first name alone stands for all its kinds
     category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)
+    special_mark: str | None = None  # its name, of the taxonomy
 
     def check(self, text: str, taxonomy: Taxonomy) -> None:
         """ValueError for what nobody can mark in this text with this taxonomy."""
@@ -317,6 +320,12 @@ class ExpectedSpan(Strict):
                     )
             if self.start[0] > self.end[1]:
                 raise ValueError(f"an expected error ends at {self.end[1]}, before it begins")
+        if self.special_mark is not None:
+            if self.start is not None:
+                raise ValueError(
+                    f"the special mark {self.special_mark!r} has no place: leave start and end out"
+                )
+            taxonomy.check_special_mark(self.special_mark)
         if self.severity is not None:
             taxonomy.check_severity(self.severity)
         if self.category and not taxonomy.has(self.category):
@@ -324,6 +333,8 @@ class ExpectedSpan(Strict):
 
     def fits(self, span: Span) -> bool:
         if (self.start is None) != (span.start is None) or span.in_source:
+            return False
+        if self.special_mark != span.special_mark:
             return False
         if self.start is not None and self.end is not None and span.start is not None:
             assert span.end is not None  # both or neither

@@ -10,6 +10,7 @@ A campaign's own taxonomy comes from a YAML file:
       - {name: Other}
     exceptions:
       - {category: [Other], severity: minor, weight: 0.1}
+    special_marks: [instructions fault]
     at_most: 5
 """
 
@@ -26,6 +27,7 @@ from creamtea.document.values import Strict
 from creamtea.error_spans import Severity, name_key
 from creamtea.store.rows import check_text
 
+MISSING = "missing"  # the mark behind every output, for an omission
 TENTHS = 10  # of a point: weights, and scores of MQM, are whole numbers of them
 
 
@@ -81,12 +83,15 @@ class Taxonomy(Strict):
     categories: Annotated[list[Category], Field(max_length=40)] = Field(default_factory=list)
     # what costs something other than its severity says; the first that fits counts
     exceptions: Annotated[list[WeightException], Field(max_length=200)] = Field(default_factory=list)
+    # what raters can mark behind an output, beside [missing]: errors that have no place in it
+    special_marks: Annotated[list[Words], Field(max_length=8)] = Field(default_factory=list)
     at_most: Annotated[int, Field(ge=1, le=1000)] | None = None  # [errors] of an output
 
     @model_validator(mode="after")
     def _check(self) -> Taxonomy:
         _check_different("severity", [level.name for level in self.severities])
         _check_different("category", [category.name for category in self.categories])
+        _check_different("special mark", [MISSING, *(name_key(name) or name for name in self.special_marks)])
         for category in self.categories:
             _check_different(f"kind of {category.name}", category.kinds)
         for exception in self.exceptions:
@@ -105,8 +110,16 @@ class Taxonomy(Strict):
         if severity not in levels:
             raise ValueError(f"an error is {' or '.join(levels)}, not {severity}")
 
-    def check(self, severity: Severity, category: Sequence[str]) -> None:
+    def check_special_mark(self, name: str) -> None:
+        if name not in self.special_marks:
+            raise ValueError(
+                f"a special mark is {' or '.join(self.special_marks) or 'not offered'}, not {name}"
+            )
+
+    def check(self, severity: Severity, category: Sequence[str], special_mark: str | None = None) -> None:
         """ValueError for an error that nobody can have marked with this taxonomy."""
+        if special_mark is not None:
+            self.check_special_mark(special_mark)
         self.check_severity(severity)
         paths = [path for known in self.categories for path in known.paths] or [[]]
         if path_key(category) not in map(path_key, paths):

@@ -80,20 +80,27 @@ def marked_errors(judged: RatedCampaign, given: Sequence[dict[str, Any] | None])
             ratings=1,
             minor=minor,
             major=len(errors) - minor,
-            omissions=sum(span.start is None or span.in_source for span in errors),
+            omissions=sum(
+                (span.start is None and not span.special_mark) or span.in_source for span in errors
+            ),
             free=not spans and (score is None or score >= GOOD),
         )
+        totals[system].update(f"special mark {span.special_mark}" for span in errors if span.special_mark)
+    special = [
+        Column(key, f"[{key.removeprefix('special mark ')}]", 2, "lower", note="of these, marks of this name")
+        for key in sorted({key for found in totals for key in found if key.startswith("special mark ")})
+    ]
     rows = []
     for name, found in zip(judged.systems, totals, strict=True):
         ratings = found["ratings"]
         cells = {
             kind: number(found[kind] / ratings if ratings else None)
-            for kind in ("minor", "major", "omissions")
+            for kind in ("minor", "major", "omissions", *(column.key for column in special))
         }
         free = number(100 * found["free"] / ratings if ratings else None)
         rows.append(Row(name, {"ratings": count(ratings), **cells, "free": free}))
     about = "Errors as raters marked them. Means over ratings; item weights are ignored here."
-    return table("marked", "Marked errors", about, "system", MARKED, rows)
+    return table("marked", "Marked errors", about, "system", (*MARKED, *special), rows)
 
 
 def proposed_errors(

@@ -38,7 +38,8 @@ HOSTILE = (
 )
 LINES = ("two\nlines", "a\r\nb\rc", "\ttab\t", "<v>", "a</v>b", "\u2028")
 DAY_MS = 24 * 3600 * 1000
-PLACES = st.sampled_from(["output", "source", "nowhere"])
+PLACES = st.sampled_from(["output", "source", "nowhere", "special"])
+SPECIAL_MARKS = st.sampled_from(["instructions fault", "verstümmelt 🦊"])
 CATEGORIES = st.lists(st.sampled_from(["Accuracy", "Omission", "Link/cross-reference"]), max_size=2)
 SEVERITIES = st.sampled_from(["neutral", "minor", "major", "critical"])
 NUMBERS = st.sets(st.integers(0, 2**31 - 2), min_size=1, max_size=4)
@@ -81,10 +82,12 @@ def spans(draw: st.DrawFn, source: str, output: str) -> dict[str, Any]:
     if category:
         span["category"] = category
     text = source if where == "source" else output
-    if where != "nowhere" and text:
+    if where in ("output", "source") and text:
         start = draw(st.integers(0, len(text) - 1))
         span |= {"start": start, "end": draw(st.integers(start, len(text) - 1))}
         span |= {"in_source": True} if where == "source" else {}
+    elif where == "special":
+        span["special_mark"] = draw(SPECIAL_MARKS)
     return span
 
 

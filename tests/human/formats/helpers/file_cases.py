@@ -114,7 +114,8 @@ def _spans(spans: list[Mapping[str, Any]]) -> str:
 
 
 def _span(span: Mapping[str, Any]) -> str:
-    place = f"{span['start']}-{span['end']}" if "start" in span else "omission"
+    behind = f"[{span['special_mark']}]" if "special_mark" in span else "omission"
+    place = f"{span['start']}-{span['end']}" if "start" in span else behind
     category = "/".join(span.get("category", ())) or "-"
     return (
         f"{place}{' in source' if span.get('in_source') else ''} {span['severity']} {category}"

@@ -24,6 +24,7 @@ SPANS = [
     },
     {"start": 0, "end": 0, "in_source": True, "severity": "major"},
     {"severity": "major", "cost": 0.5},
+    {"severity": "minor", "special_mark": "instructions fault"},
 ]
 
 
