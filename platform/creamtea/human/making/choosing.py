@@ -375,37 +375,28 @@ def make_pages(
     """
     documents = [list(part) for _, part in groupby(choices, key=lambda choice: choice.line.document)]
     _shuffle(documents, seed)
-    return [
-        page
-        for document in documents
-        for page in _pages_of(document, protocol, settings, baseline, seed, blocks)
-    ]
-
-
-def _pages_of(
-    document: Sequence[ChosenSegment],
-    protocol: Protocol,
-    settings: CampaignSettings,
-    baseline: int,
-    seed: int,
-    blocks: Blocks | None,
-) -> list[list[NewItem]]:
-    block = None if blocks is None else blocks[document[0].line.index]
-    rank = list(range(len(document[0].line.outputs)))
-    random.Random(f"{seed}/order/{document[0].line.index}").shuffle(rank)
-    pages: list[tuple[tuple[int, ...], int, list[NewItem]]] = []
-    for number, part in enumerate(parts(document, settings.segments_per_page)):
-        read = document if settings.document_score else part  # what has to be equal to share a page
-        texts = [_BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))]
-        for systems in _shown_together(protocol, texts, settings.pairs, baseline, block):
-            page = [new_item(choice, systems, block) for choice in part]
-            for at, item in enumerate(page):
-                if number == 0 or at > 0:  # nothing comes before, or the page has it
-                    item.context = []
-            # systems that share one part and not the next stand where the first of them does
-            shown = tuple(sorted(rank[system] for system in systems)[: protocol.max_outputs])
-            pages.append((shown, number, page))
-    return [page for _, _, page in sorted(pages, key=lambda page: page[:2])]
+    ordered: list[list[NewItem]] = []
+    for document in documents:
+        first = document[0].line
+        block = None if blocks is None else blocks[first.index]
+        rank = list(range(len(first.outputs)))
+        random.Random(f"{seed}/order/{first.index}").shuffle(rank)
+        pages: list[tuple[tuple[int, ...], int, list[NewItem]]] = []
+        for number, part in enumerate(parts(document, settings.segments_per_page)):
+            read = document if settings.document_score else part  # what has to be equal to share a page
+            texts = [
+                _BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))
+            ]
+            for systems in _shown_together(protocol, texts, settings.pairs, baseline, block):
+                page = [new_item(choice, systems, block) for choice in part]
+                for at, item in enumerate(page):
+                    if number == 0 or at > 0:  # nothing comes before, or the page has it
+                        item.context = []
+                # systems that share one part and not the next stand where the first of them does
+                shown = tuple(sorted(rank[system] for system in systems)[: protocol.max_outputs])
+                pages.append((shown, number, page))
+        ordered += [page for _, _, page in sorted(pages, key=lambda page: page[:2])]
+    return ordered
 
 
 def parts(document: Sequence[Piece], at_most: int) -> list[Sequence[Piece]]:

@@ -14,7 +14,7 @@ rater does not see that it is a control.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from creamtea.errors import InputError
@@ -124,19 +124,11 @@ def _spread(places: list[int], draw: random.Random) -> list[int]:
         return []
     start = draw.random()
     order = dict.fromkeys(
-        places[int((_reversed_bits(number) + start) % 1.0 * len(places))] for number in range(4 * len(places))
+        # the binary digits of a number, mirrored behind the point: 0, 1/2, 1/4, 3/4, 1/8, …
+        places[int((int(f"{number:b}"[::-1], 2) / 2 ** number.bit_length() + start) % 1.0 * len(places))]
+        for number in range(4 * len(places))
     )
     return [*order, *(place for place in places if place not in order)]
-
-
-def _reversed_bits(number: int) -> float:
-    """The binary digits of a number, mirrored behind the point: 0, 1/2, 1/4, 3/4, 1/8, …"""
-    value, part = 0.0, 0.5
-    while number:
-        value += part * (number & 1)
-        number >>= 1
-        part /= 2
-    return value
 
 
 def _spoilt_page(
@@ -144,12 +136,13 @@ def _spoilt_page(
 ) -> list[NewItem] | None:
     """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
     be spoilt."""
-    make = _spoilt_later if later else _bad_reference
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
     spoilt: dict[int, NewItem] = {}
     for at in order:
-        if len(spoilt) < wanted and (made := make(page[at], references, language, draw)):
+        if len(spoilt) < wanted and (
+            made := _bad_reference(page[at], references, language, draw, later=later)
+        ):
             spoilt[at] = made
     if not spoilt:
         return None
@@ -157,42 +150,28 @@ def _spoilt_page(
 
 
 def _bad_reference(
-    item: NewItem, references: dict[int, str], language: str, draw: random.Random
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> NewItem | None:
     """The item with one of its distinct texts spoilt into one that it lacks, or None where none can be.
 
     Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as
-    in the original. `degraded` is the first of them.
+    in the original. `degraded` is the first of them. `later`: all texts that can be spoilt are the item's
+    guidance, {"spoilt": {text: spoilt text}}.
     """
-    for text, spoilt in _spoilt_texts(item, references, language, draw):
-        outputs = [spoilt if output == text else output for output in item.outputs]
-        degraded = item.systems[item.outputs.index(text)]
-        return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, degraded=degraded, outputs=outputs)
-    return None
-
-
-def _spoilt_texts(
-    item: NewItem, references: dict[int, str], language: str, draw: random.Random
-) -> Iterator[tuple[str, str]]:
-    """The item's distinct texts that can be spoilt into ones that it lacks, in an order that is drawn."""
     own = references.get(item.segment_index)
     others = [text for text in references.values() if text not in ("", own)]
     distinct = sorted(set(item.outputs))
+    bad = replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0)
+    texts: dict[str, str] = {}
     for text in draw.sample(distinct, len(distinct)):
         spoilt = spoil(text, others, language, draw)
-        if spoilt is not None and spoilt not in distinct:
-            yield text, spoilt
-
-
-def _spoilt_later(
-    item: NewItem, references: dict[int, str], language: str, draw: random.Random
-) -> NewItem | None:
-    """The item with the spoilt texts as its guidance, {"spoilt": {text: spoilt text}}; None where none can
-    be spoilt."""
-    spoilt = dict(_spoilt_texts(item, references, language, draw))
-    if not spoilt:
-        return None
-    return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, guidance={SPOILT: spoilt})
+        if spoilt is None or spoilt in distinct:
+            continue
+        if not later:
+            outputs = [spoilt if output == text else output for output in item.outputs]
+            return replace(bad, degraded=item.systems[item.outputs.index(text)], outputs=outputs)
+        texts[text] = spoilt
+    return replace(bad, guidance={SPOILT: texts}) if texts else None
 
 
 def spoil_shown(item: Item, draw: random.Random) -> bool:

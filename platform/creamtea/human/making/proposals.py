@@ -168,11 +168,20 @@ def add_proposals(
             only = f"the campaign has no system {proposal.system!r}, only {', '.join(systems)}"
             raise InputError(f"{proposal.place}: {only}: leave the line out")
     for proposal in sorted(proposals, key=lambda proposal: systems.index(proposal.system)):
-        text = _checked(proposal, protocol, systems, outputs)
+        if proposal.segment not in outputs:
+            missing = f"there is no segment {proposal.segment + 1}: the test set has {len(outputs)}"
+            raise InputError(f"{proposal.place}: {missing}")
+        text = outputs[proposal.segment][systems.index(proposal.system)]
+        spans = [span.model_dump(mode="json", exclude_defaults=True) for span in proposal.spans]
+        try:
+            protocol.read_errors({"spans": spans}, text)
+            if text == "" and any(span.start is not None for span in proposal.spans):
+                raise ValueError("the output is empty")
+        except ValueError as error:
+            raise InputError(f"{proposal.place}: {error}") from None
         first = seen.setdefault((proposal.segment, proposal.system), proposal)
         if first is not proposal:
             raise InputError(f"{proposal.place}: this output has proposals already ({first.place})")
-        spans = [span.model_dump(mode="json", exclude_defaults=True) for span in proposal.spans]
         known.setdefault((proposal.segment, text), spans)
     for item in items:
         found = {
@@ -182,25 +191,6 @@ def add_proposals(
         }
         if found:
             item.proposals = found
-
-
-def _checked(
-    proposal: Proposal, protocol: MarksErrors, systems: Sequence[str], outputs: dict[int, tuple[str, ...]]
-) -> str:
-    """The output that the proposal is about."""
-    if proposal.segment not in outputs:
-        raise InputError(
-            f"{proposal.place}: there is no segment {proposal.segment + 1}: the test set has {len(outputs)}"
-        )
-    text = outputs[proposal.segment][systems.index(proposal.system)]
-    payload = {"spans": [span.model_dump(mode="json", exclude_defaults=True) for span in proposal.spans]}
-    try:
-        protocol.read_errors(payload, text)
-        if text == "" and any(span.start is not None for span in proposal.spans):
-            raise ValueError("the output is empty")
-    except ValueError as error:
-        raise InputError(f"{proposal.place}: {error}") from None
-    return text
 
 
 # ---------------------------------------------------------------- in answers

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol
-from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, Words
+from creamtea.human.results.ratings import Array, Integers, Ratings, Words
 from creamtea.human.words import words
 from creamtea.stats.agreement import RaterAgreement, one_rating_each, rater_agreement
 from creamtea.stats.estimate import Estimate
@@ -181,7 +181,7 @@ def measure(
 ) -> dict[int, Measures]:
     """The measures of every rater with an answer (of `only` these), in the order of their first answers.
     `counting`: the raters whose scores the others are compared with (those who are not excluded)."""
-    size = float(protocol.scale.size)  # points per step
+    size, each = float(protocol.scale.size), protocol.scores_each  # points per step
     raters = [rater for rater in dict.fromkeys(answers.rater.tolist()) if only is None or rater in only]
     texts = answers.texts
     of_answer = answers.answer[texts]  # (texts,)
@@ -204,54 +204,40 @@ def measure(
             shared=np.flatnonzero(rated[own])[known],
             expected=expected[rater][known],
         )
-        answered = np.flatnonzero(answers.rater == rater)
-        found[rater] = _measures_of_rater(
-            scores, rated[own], answers.seconds[answered], answers.words[answered], others[rater], protocol
+        values = size * scores.value[rated[own]]
+        timed = (answers.rater == rater) & ~np.isnan(answers.seconds)
+        seconds, to_read = answers.seconds[timed], answers.words[timed]
+        starts = np.flatnonzero(np.diff(scores.answer, prepend=NONE))
+        steps = [tuple(answer.tolist()) for answer in np.split(scores.value, starts[1:])]
+        several = [answer for answer in steps if len(answer) > 1]
+        kinds = {answer: number for number, answer in enumerate(dict.fromkeys(steps))}
+        order = np.array([kinds[answer] for answer in steps])
+        run, by_chance = longest_runs(order)
+        before, after = scores.value[scores.bad].T, scores.value[scores.repeats].T
+        agreed = others[rater]
+        found[rater] = Measures(
+            answers=len(steps),
+            bad_differences=size * (before[0] - before[1]),
+            repeat_differences=size * np.abs(after[1] - after[0]),
+            repeat_by_chance=_mean_difference(values) if len(values) > 1 else None,
+            seconds=seconds,
+            # at least a millisecond: a time of 0 is faster than any bound, not missing
+            words_per_minute=(60 * to_read / np.maximum(seconds, 1e-3))[to_read > 0],
+            several=len(several),
+            equal=sum(len(set(answer)) == 1 for answer in several),
+            longest_run=run,
+            run_by_chance=by_chance,
+            commonest=float(np.bincount(order).max()) / len(steps),
+            values=values,
+            reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
+            clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
+            # one score for all, where the others tell texts apart, is no agreement at all
+            agreement=Estimate(0.0, 0.0, 0.0) if agreed.constant else agreed.correlation,
+            severity=agreed.severity.value,
+            shared=agreed.outputs // each,
+            rated=len(values) // each,
         )
     return found
-
-
-def _measures_of_rater(
-    scores: RatersScores,
-    rated: Booleans,
-    seconds: Array,
-    to_read: Array,
-    others: RaterAgreement,
-    protocol: Protocol,
-) -> Measures:
-    """`rated` (texts,): those of items that rate systems. `seconds` and `to_read` (answers,)."""
-    size, each = float(protocol.scale.size), protocol.scores_each
-    values = size * scores.value[rated]
-    timed = ~np.isnan(seconds)
-    starts = np.flatnonzero(np.diff(scores.answer, prepend=NONE))
-    steps = [tuple(answer.tolist()) for answer in np.split(scores.value, starts[1:])]
-    several = [answer for answer in steps if len(answer) > 1]
-    kinds = {answer: number for number, answer in enumerate(dict.fromkeys(steps))}
-    order = np.array([kinds[answer] for answer in steps])
-    run, by_chance = longest_runs(order)
-    before, after = scores.value[scores.bad].T, scores.value[scores.repeats].T
-    return Measures(
-        answers=len(steps),
-        bad_differences=size * (before[0] - before[1]),
-        repeat_differences=size * np.abs(after[1] - after[0]),
-        repeat_by_chance=_mean_difference(values) if len(values) > 1 else None,
-        seconds=seconds[timed],
-        # at least a millisecond: a time of 0 is faster than any bound, not missing
-        words_per_minute=(60 * to_read[timed] / np.maximum(seconds[timed], 1e-3))[to_read[timed] > 0],
-        several=len(several),
-        equal=sum(len(set(answer)) == 1 for answer in several),
-        longest_run=run,
-        run_by_chance=by_chance,
-        commonest=float(np.bincount(order).max()) / len(steps),
-        values=values,
-        reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
-        clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
-        # one score for all, where the others tell texts apart, is no agreement at all
-        agreement=Estimate(0.0, 0.0, 0.0) if others.constant else others.correlation,
-        severity=others.severity.value,
-        shared=others.outputs // each,
-        rated=len(values) // each,
-    )
 
 
 def _numbers(labels: Integers) -> Integers:
