@@ -60,7 +60,6 @@ ON_BOTH = (
     "human/test_access.py",
     "human/test_assignment.py",
     "human/test_document_pages.py",
-    "human/test_launching.py",
     "human/test_results.py",
     "human/test_saving.py",
     "report/test_queries.py",

@@ -22,6 +22,10 @@ from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item
 
+ON_BOTH = pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
+)
+
 
 @pytest.fixture
 def draft(study_database: Database) -> Database:
@@ -89,6 +93,7 @@ def test_the_states_follow_each_other(draft: Database) -> None:
         launching.launch(draft, "d")
 
 
+@ON_BOTH
 def test_of_two_launches_at_once_one_is_refused(draft: Database) -> None:
     def launch(_: int) -> str:
         try:
@@ -103,6 +108,7 @@ def test_of_two_launches_at_once_one_is_refused(draft: Database) -> None:
     assert [entry.action for entry in log].count(audit.LAUNCHED) == 1
 
 
+@ON_BOTH
 def test_an_untouched_campaign_holds_what_was_registered(draft: Database) -> None:
     assert changes(draft) == []  # a draft has nothing registered
     launching.launch(draft, "c")

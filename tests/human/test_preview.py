@@ -79,11 +79,6 @@ def test_one_unit_detects_nothing() -> None:
     assert detectable(1, 1.0) is None
 
 
-def test_the_notes_example_of_power() -> None:
-    """150 segments, noise sd 10 a system, a difference of 2.5: power 0.70 one-sided at 5 %."""
-    assert power_of(150, 2.5, 10 * math.sqrt(2), alpha=0.1) == pytest.approx(0.70, abs=0.01)
-
-
 def test_unequal_weights_are_worth_fewer_units() -> None:
     assert worth([2.0] * 7, range(7)).effective == pytest.approx(7)
     sample = worth([1.0] * 16 + [16.0] * 4, range(20))
