@@ -180,6 +180,8 @@ def test_comparisons_count_the_segments_that_both_systems_share(many: Database) 
     make(many, name="c")
     plan = preview(many, "c")
     assert plan.units == pytest.approx(8)  # 11, of which 12·2/(3·11) tell of a difference
+    power = dict(plan.facts())["power"]
+    assert ("over 66 pairs of systems" in power, "Holm" in power, "paired" in power) == (True, False, False)
     make(many, name="whole", systems=NAMES[:3])
     # 44 segments are worth 8: as many segments of three systems alone need 44/8 times as many
     assert plan.units_needed == pytest.approx(44 / 8 * (preview(many, "whole").units_needed or 0), abs=1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import small_campaigns
 from ready_campaigns import PLAIN, add_rater, draft_campaign
+from small_campaigns import make_campaign, rate_all
 from sqlalchemy import select
 
 from creamtea.access import audit
@@ -167,6 +169,17 @@ def test_items_can_be_limited_to_where_two_systems_differ(study_database: Databa
     assert (stored.drawn.population, stored.drawn.differing) == (3, 4)
     drawn = dict(preview(study_database, "c").facts())["drawn"]
     assert drawn.startswith("3 of 3 segments on which beam and scones differ; the test set has 5")
+
+
+def test_ratings_of_excluded_raters_are_still_to_be_made(database: Database) -> None:
+    """Their places are given to others: all of them would be more ratings than are wanted."""
+    make_campaign(database, 2)
+    anna = small_campaigns.add_rater(database)
+    rate_all(database, anna)
+    assert campaigns.summary(database, "c").ratings == 2
+    raters.exclude(database, anna, "test", "too fast")
+    found = campaigns.summary(database, "c")
+    assert (found.ratings, found.wanted) == (0, 2)
 
 
 # ---------------------------------------------------------------- disagreement

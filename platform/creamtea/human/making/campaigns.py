@@ -56,9 +56,10 @@ from creamtea.wording import key_name, option
 class CampaignSummary:
     """A campaign and its progress.
 
-    `ratings`: submitted assignments. `wanted`: ratings needed in all, without items that an adaptive design
-    passed over; the same as `ratings` if they were made elsewhere. `items`, `ratings` and `wanted` leave out
-    items that the organiser wrote (tutorial, attention checks); `kinds` counts every kind.
+    `ratings`: submitted assignments of raters who are not excluded. `wanted`: ratings needed in all,
+    without items that an adaptive design passed over; the same as `ratings` if they were made elsewhere.
+    `items`, `ratings` and `wanted` leave out items that the organiser wrote (tutorial, attention checks);
+    `kinds` counts every kind.
     """
 
     id: int
@@ -356,7 +357,12 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
     items = sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
     raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
     planned = Item.campaign_id == campaign.id, Item.kind.in_(PLANNED_KINDS)
-    submitted = select(func.count(Assignment.submitted_at)).join(Item, Item.id == Assignment.item_id)
+    submitted = (
+        select(func.count(Assignment.submitted_at))
+        .join(Item, Item.id == Assignment.item_id)
+        .join(Rater, Rater.id == Assignment.rater_id)
+        .where(Rater.excluded_at.is_(None))
+    )
     ratings = session.scalar(submitted.where(*planned)) or 0
     passed_over = session.scalar(select(func.count()).where(*planned, Item.drawn.is_(False))) or 0
     study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)

@@ -61,6 +61,7 @@ class Preview:
     hours_per_rater: float  # if no more than those take part
     delta: float
     comparisons: int  # systems against the baseline
+    pairs: int | None  # of systems, over all of which a comparison is corrected where pages show some of them
     units: float  # what decides one comparison: segments (pairs), as many as their weights leave
     documents: float | None  # effective ones, that the units come from; None: each unit stands alone
     design_effect: float  # how many times as many segments documents make necessary; 1 without
@@ -130,13 +131,16 @@ class Preview:
             yield "power", self._no_test
         else:
             text = f"{_percent(self.power)} to find a difference of {delta} between a system and the baseline"
-            text += f" (two-sided paired t-test at 5 %, {self.units:,.0f} effective segments"
+            test = "two-sided paired t-test" if self.pairs is None else "two-sided t-test over shared pages"
+            text += f" ({test} at 5 %, {self.units:,.0f} effective segments"
             if self.documents is not None:
                 text += f" in {self.documents:,.0f} effective documents: segments within one correlate "
                 text += f"(ρ = {self.intraclass:.2f}), so {self.design_effect:.2f} times as many are needed"
                 text += " as single ones"
             text += ")"
-            if self.comparisons > 1:
+            if self.pairs is not None:
+                text += f"; for one comparison: the correction over {self.pairs} pairs of systems lowers it"
+            elif self.comparisons > 1:
                 text += f"; for one comparison: Holm's correction for {self.comparisons} lowers it"
             yield "power", text
             shown = "to show that no difference is larger, where there is none"
@@ -156,7 +160,7 @@ def _percent(share: float) -> str:
 def preview(database: Database, name: str) -> Preview:
     """Items, hours and power of a campaign. InputError for a name that is not known.
 
-    Power is that of one comparison, without Holm's correction for several.
+    Power is that of one comparison, without a correction for several.
     """
     with database.session() as session:
         campaign = find_campaign(session, name)
@@ -213,7 +217,8 @@ def preview(database: Database, name: str) -> Preview:
         raters=campaign.ratings_per_item,
         hours_per_rater=hours / campaign.ratings_per_item,
         delta=delta,
-        comparisons=len(campaign.systems) - 1,
+        comparisons=systems - 1,
+        pairs=None if shown is None else math.comb(systems, 2),
         units=sample.units,
         documents=sample.documents if in_documents else None,
         design_effect=sample.design_effect,
