@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -271,28 +272,40 @@ def quiet_page(chromium: Any) -> Iterator[Any]:
     context.close()
 
 
+@pytest.fixture(scope="session")
+def idle_contexts(chromium: Any) -> Iterator[dict[bool, list[Any]]]:
+    """Browser contexts that no test uses now, for phones (True) and others: in a new context, a page takes a
+    third longer to load, since it compiles all of Streamlit's scripts."""
+    idle: dict[bool, list[Any]] = {False: [], True: []}
+    yield idle
+    for context in chain.from_iterable(idle.values()):
+        context.close()
+
+
 @pytest.fixture
-def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """`open_page(link, width, before, phone)`: a page in a browser context of its own, closed after the
-    test; `before(page)` is called before anything is asked for, `options` are the context's."""
-    contexts = []
+def open_page(chromium: Any, idle_contexts: dict[bool, list[Any]]) -> Iterator[Callable[..., Any]]:
+    """`open_page(link, width, before, phone)`: a page in a context that no other page of the test has;
+    `before(page)` is called before anything is asked for."""
+    used: list[tuple[bool, Any]] = []
 
     def open_link(
-        link: str,
-        width: int = 1280,
-        before: Callable[[Any], None] | None = None,
-        phone: bool = False,
-        **options: Any,
+        link: str, width: int = 1280, before: Callable[[Any], None] | None = None, phone: bool = False
     ) -> Any:
-        device = PHONE if phone else {"viewport": {"width": width, "height": 900}}
-        context = new_context(chromium, **device, **options)
-        contexts.append(context)
+        idle = idle_contexts[phone]
+        context = idle.pop() if idle else new_context(chromium, **(PHONE if phone else {}))
+        used.append((phone, context))
         page = context.new_page()
+        if not phone:
+            page.set_viewport_size({"width": width, "height": 900})
         if before is not None:
             before(page)
         page.goto(link)
         return page
 
     yield open_link
-    for context in contexts:
-        context.close()
+    for phone, context in used:
+        for page in context.pages:
+            page.close()
+        context.clear_cookies()
+        context.set_offline(False)
+        idle_contexts[phone].append(context)
