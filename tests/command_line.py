@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from creamtea.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def call(
+    environment: Mapping[str, str], *arguments: str | Path, folder: Path | None = None, given: str = ""
+) -> Done:
+    """Run a command with these variables and no others, in a folder, with `given` as its standard input.
+
+    A process of its own would take two or three seconds to import torch.
+    """
+    output, errors = io.StringIO(), io.StringIO()
+    with (
+        patch.dict(os.environ, environment, clear=True),
+        patch.object(sys, "argv", ["creamtea", *map(str, arguments)]),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()))),
+        contextlib.chdir(folder or Path.cwd()),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Done(code, output.getvalue(), errors.getvalue())
 
 
 def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import shutil
@@ -14,15 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import fake_steps
 import psutil
 import pytest
+from command_line import Done, call
 from limits import wait_until
 from rated_study import fill_study
 
-from creamtea.cli.main import main
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.database import open_database
 
@@ -45,13 +42,6 @@ baseline: softmax-greedy
 
 
 @dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@dataclass
 class CommandLine:
     """Runs `creamtea` with a home of its own: in this process, or by `start` in one of its own."""
 
@@ -64,20 +54,7 @@ class CommandLine:
         return self.folder / "home"
 
     def __call__(self, *arguments: str | Path, **environment: str) -> Done:
-        output, errors = io.StringIO(), io.StringIO()
-        with (
-            patch.dict(os.environ, {**self.environment, **environment}, clear=True),
-            patch.object(sys, "argv", ["creamtea", *map(str, arguments)]),
-            contextlib.chdir(self.folder),
-            contextlib.redirect_stdout(output),
-            contextlib.redirect_stderr(errors),
-        ):
-            try:
-                main()
-                code = 0
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-        return Done(code, output.getvalue(), errors.getvalue())
+        return call({**self.environment, **environment}, *arguments, folder=self.folder)
 
     def start(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(

@@ -41,8 +41,8 @@ SMALLER = {
     "architecture.width": 32,
     "architecture.feed_forward": 64,
     "training.autocast": "none",
-    "training.warmup": 30,
-    "training.max_updates": 120,
+    "training.warmup": 20,
+    "training.max_updates": 40,
 }
 INLINE = ("run", "submit", "retry", "controller")
 VARIABLES = {variable.name for variables in SECTIONS.values() for variable in variables}

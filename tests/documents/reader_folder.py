@@ -117,7 +117,7 @@ def shrunk(study: dict[str, Any]) -> dict[str, Any]:
             "batch_tokens": 256,
             "warmup": 20,
             "learning_rate": 0.01,
-            "max_updates": 150,
+            "max_updates": 60,
             "average": 1,
         }
     study["recall"] = {"k": [1, 50], "thresholds": [0.9, 0.5]}

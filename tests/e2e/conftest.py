@@ -1,36 +1,30 @@
-"""Whole studies through the command line, in processes of their own."""
+"""Whole studies through the command line."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Done, call
 
 Report = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def creamtea(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
+def creamtea(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
     """The command line in a home of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA", "RAY"))}
-    environment = {**kept, "CREAMTEA_HOME": str(tmp_path_factory.mktemp("home")), "OMP_NUM_THREADS": "1"}
-
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "creamtea.cli.main", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-    return call
+    return partial(call, {**kept, "CREAMTEA_HOME": str(tmp_path_factory.mktemp("home"))})
 
 
 @pytest.fixture(scope="module")
-def report(creamtea: Callable[..., subprocess.CompletedProcess[str]], study: Path, data: Path) -> Report:
+def report(creamtea: Callable[..., Done], study: Path, data: Path) -> Report:
     """The report of the module's study over its data; every step succeeds."""
     done = creamtea("run", str(study), "--data", str(data), "--executor", "inline")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from command_line import Done
 
 from creamtea.methods.corpora import SyntheticCorpus
 from creamtea.steps.catalogue import STEP_KINDS
@@ -45,7 +45,7 @@ def study() -> Path:
 
 
 def test_only_the_systems_of_the_study_translate(
-    report: dict[str, Any], creamtea: Callable[..., subprocess.CompletedProcess[str]]
+    report: dict[str, Any], creamtea: Callable[..., Done]
 ) -> None:
     unknown = creamtea("translate", "methods", "nobody")
     assert unknown.returncode == 2, unknown.stderr

@@ -5,7 +5,6 @@ All must agree to the last digit in everything that is no measurement of time.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -18,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from command_line import Run, runner
+from command_line import Done, call
 from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -57,6 +56,10 @@ class Place:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    def call(self, *arguments: str | Path, given: str = "") -> Done:
+        """Run a command in this process."""
+        return call(self.environment, *arguments, given=given)
 
     def run(self, *arguments: str) -> str:
         process = self.start(*arguments)
@@ -164,8 +167,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
     before = undisturbed.contents()
-    output = undisturbed.run("run", str(STUDY))
-    assert "starting Ray" not in output  # the default, but nothing is left for it to do
+    done = undisturbed.call("run", str(STUDY))
+    assert done.returncode == 0
+    assert "starting Ray" not in done.stdout + done.stderr  # the default, but nothing is left for it to do
     assert undisturbed.contents() == before
     assert undisturbed.happened("train/softmax/1").count("started") == 1
 
@@ -232,42 +236,14 @@ def of_node(place: Place, table: type[Segment] | type[Hypothesis], node: str) ->
         return session.scalars(select(table).where(table.step_key.in_(key)).order_by(table.index)).all()
 
 
-@pytest.fixture
-def here(undisturbed: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command line in this process: others would take longer to load torch than for all that they do."""
-    for name in ("CREAMTEA_HOME", "CREAMTEA_DATABASE_URL"):
-        monkeypatch.setenv(name, undisturbed.environment[name])
-    return runner(monkeypatch, capsys)
-
-
-def give(lines: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the next command reads in this process."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
-
-
 @pytest.mark.parametrize("system", ["beam", "nvs"])
-def test_lines_are_translated_as_the_test_set_was(
-    undisturbed: Place, here: Run, monkeypatch: pytest.MonkeyPatch, system: str
-) -> None:
+def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: str) -> None:
     sources = of_node(undisturbed, Segment, "test_set/test")
     outputs = of_node(undisturbed, Hypothesis, f"decode/{system}/1/test")
     lines = "".join(f"{row.source}\n" for row in sources)
-    command = ("translate", "tiny", system, "--json", "--selected")
-    if system == "beam":  # once through a pipe
-        done = subprocess.run(
-            [sys.executable, "-m", "creamtea.cli.main", *command],
-            env=undisturbed.environment,
-            input=lines,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND,
-        )
-        code, said, errors = done.returncode, done.stdout, done.stderr
-    else:
-        give(lines, monkeypatch)
-        code, said, errors = here(*command)
-    assert code == 0, errors
-    rows = [json.loads(line) for line in said.splitlines()]
+    done = undisturbed.call("translate", "tiny", system, "--json", "--selected", given=lines)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["text"] for row in rows] == [output.text for output in outputs]
     assert [row["score"] for row in rows] == pytest.approx([output.score for output in outputs], abs=1e-4)
     sizes = [row["selected_size"] for row in rows]
@@ -276,15 +252,14 @@ def test_lines_are_translated_as_the_test_set_was(
     assert allowed == [None] * len(rows) if system == "beam" else [len(words) for words in allowed] == sizes
 
 
-def test_several_translations_of_a_line(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def tried(*more: str) -> tuple[int, str, str]:
-        give("the dog\nthe old house\n", monkeypatch)
-        return here("translate", "tiny", *more)
+def test_several_translations_of_a_line(undisturbed: Place) -> None:
+    def tried(*more: str) -> Done:
+        return undisturbed.call("translate", "tiny", *more, given="the dog\nthe old house\n")
 
     def translate(*more: str) -> list[str]:
-        code, said, errors = tried(*more)
-        assert code == 0, errors
-        return said.splitlines()
+        done = tried(*more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
 
     rows = [line.split("\t") for line in translate("beam", "--nbest", "3")]
     objects = [json.loads(line) for line in translate("beam", "--nbest", "3", "--json")]
@@ -302,17 +277,16 @@ def test_several_translations_of_a_line(here: Run, monkeypatch: pytest.MonkeyPat
         assert "".join(found["subword"] for found in line["word"]) == f"▁{word}"
         assert all(found["allowed"] == (not found["needs"]) for found in line["word"])
     for system, said in {"greedy": "only one translation", "beam": "at most 3"}.items():
-        code, _, errors = tried(system, "--nbest", "4")
-        assert code == 2
-        assert said in errors
+        done = tried(system, "--nbest", "4")
+        assert done.returncode == 2
+        assert said in done.stderr
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
-def test_an_exported_model_loads_as_its_card_says(
-    undisturbed: Place, here: Run, tmp_path: Path, to: str
-) -> None:
-    folder, study = tmp_path / "model", ("export", "tiny", "greedy", "--to", to)
-    assert "40 of 40 outputs" in undisturbed.run(*study, str(folder))
+def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: Path, to: str) -> None:
+    folder, export = tmp_path / "model", ("export", "tiny", "greedy", "--to", to)
+    exported = undisturbed.call(*export, folder)
+    assert "40 of 40 outputs" in exported.stdout + exported.stderr
     card = (folder / "README.md").read_text()
     for words in ("softmax", "320", "BLEU", "40 of 40 outputs", "license: unknown"):
         assert words in card
@@ -331,17 +305,18 @@ def test_an_exported_model_loads_as_its_card_says(
     assert done.stdout.splitlines()[1:] == [row.text for row in outputs]
 
     if to == "ctranslate2":
-        small = ("export", "tiny", "beam", "--to", to, "--quantize", "int8", str(tmp_path / "small"))
-        code, said, errors = here(*small)
-        assert code == 0, errors
-        assert "with beam 3" in said + errors
+        small = undisturbed.call(
+            "export", "tiny", "beam", "--to", to, "--quantize", "int8", tmp_path / "small"
+        )
+        assert small.returncode == 0, small.stderr
+        assert "with beam 3" in small.stdout + small.stderr
         card = (tmp_path / "small" / "README.md").read_text()
         assert 'compute_type="int8"' in card
         assert "By beam search, with beam 3" in card
 
-    code, _, errors = here(*study, str(folder))
-    assert code == 2
-    assert "it is not empty" in errors
+    again = undisturbed.call(*export, folder)
+    assert again.returncode == 2
+    assert "it is not empty" in again.stderr
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:

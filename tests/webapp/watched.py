@@ -88,7 +88,7 @@ WATCH = """(late) => {
         if (document.fonts.status !== "loaded") return "fonts are loaded";
         return moves() ? "something is animated" : "";
     };
-    let [asker, boxes, frames] = [0, "", 0];
+    let [asker, boxes, frames] = [0, 0, 0];  // boxes: a hash, since a page may have thousands
     window.watched = {
         why: () => why() || "something moves",
         // Called once a frame: whether all is where it was two frames before, since `number` first asked.
@@ -96,13 +96,14 @@ WATCH = """(late) => {
             const all = why() === "" ? deep(document.body) : [];
             const pictures = all.filter((one) => one.localName === "img" && one.loading !== "lazy");
             if (number !== asker || all.length === 0 || pictures.some((one) => !one.complete)) {
-                [asker, boxes, frames] = [number, "", 0];
+                [asker, boxes, frames] = [number, 0, 0];
                 return false;
             }
-            const now = all.map((one) => {
+            let now = all.length;
+            for (const one of all) {
                 const { x, y, width, height } = one.getBoundingClientRect();
-                return `${x},${y},${width},${height}`;
-            }).join(";");
+                for (const side of [x, y, width, height]) now = (now * 31 + side * 64) % 4294967291;
+            }
             frames = now === boxes ? frames + 1 : 0;
             boxes = now;
             return frames >= 2;
