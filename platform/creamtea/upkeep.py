@@ -10,6 +10,7 @@ does that is given a file again.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -218,6 +219,7 @@ class Fault:
     what: str  # "damaged" or "missing"
     places: tuple[str, ...]  # where it belongs, for people
     studies: tuple[str, ...]  # studies with this output; none for a file beside sources
+    submission: int | None  # the newest one with this output
 
 
 @dataclass(frozen=True)
@@ -225,13 +227,14 @@ class StoreCheck:
     files: int
     size: int  # bytes
     faults: tuple[Fault, ...]
+    retries: tuple[str, ...] = ()  # what makes the faulty outputs again, as arguments of `creamtea retry`
 
 
 @dataclass
 class _Object:
     size: int
     places: set[str]
-    studies: set[str]
+    studies: dict[int, str]  # names by the number of the submission
 
 
 def check_store(
@@ -243,24 +246,43 @@ def check_store(
     """
     with database.session() as session:
         objects = _objects(session)
+        newest = dict(
+            session.execute(select(StudyRow.name, func.max(StudyRow.id)).group_by(StudyRow.name)).all()
+        )
     total, done = sum(needed.size for needed in objects.values()), 0
-    faults = []
+    faults, intact, to_retry = [], set[int](), dict[int, str]()
     with ThreadPoolExecutor(min(MAX_AT_ONCE, os.cpu_count() or 1)) as readers:
         for (digest, needed), read in zip(objects.items(), readers.map(store.digest, objects), strict=True):
             done += needed.size
             report(done, total)
-            if read != digest:
-                what = "missing" if read is None else "damaged"
-                places, studies = tuple(sorted(needed.places)), tuple(sorted(needed.studies))
-                faults.append(Fault(store.object_path(digest), what, places, studies))
-    return StoreCheck(len(objects), total, tuple(faults))
+            if read == digest:
+                intact.update(needed.studies)
+                continue
+            what = "missing" if read is None else "damaged"
+            places, studies = tuple(sorted(needed.places)), tuple(sorted(set(needed.studies.values())))
+            last = max(needed.studies, default=None)
+            faults.append(Fault(store.object_path(digest), what, places, studies, last))
+            if last is not None:
+                name = needed.studies[last]
+                to_retry[last] = shlex.quote(name) if newest[name] == last else str(last)
+    retries = tuple(
+        name + ("" if number in intact else " --make-anew") for number, name in sorted(to_retry.items())
+    )
+    return StoreCheck(len(objects), total, tuple(faults), retries)
 
 
 def _objects(session: Session) -> dict[str, _Object]:
     """Return the objects that the database refers to, by digest."""
-    objects: dict[str, _Object] = defaultdict(lambda: _Object(0, set(), set()))
+    objects: dict[str, _Object] = defaultdict(lambda: _Object(0, set(), {}))
     outputs = (
-        select(StepFile.digest, StepFile.size, StepFile.name, StudyStep.node, StudyRow.name.label("study"))
+        select(
+            StepFile.digest,
+            StepFile.size,
+            StepFile.name,
+            StudyStep.node,
+            StudyRow.name.label("study"),
+            StudyRow.id.label("submission"),
+        )
         .join(StepRow, StepRow.key == StepFile.step_key)
         .outerjoin(StudyStep, StudyStep.step_key == StepRow.key)
         .outerjoin(StudyRow, StudyRow.id == StudyStep.study_id)
@@ -272,7 +294,8 @@ def _objects(session: Session) -> dict[str, _Object]:
         needed.places.add(
             f"{row.node} of study {row.study}: {row.name}" if row.study else f"of no study: {row.name}"
         )
-        needed.studies |= {row.study} if row.study else set()
+        if row.study:
+            needed.studies[row.submission] = row.study
     media = select(CampaignMedia.digest, CampaignMedia.size, Campaign.name).join(
         Campaign, Campaign.id == CampaignMedia.campaign_id
     )
@@ -282,16 +305,15 @@ def _objects(session: Session) -> dict[str, _Object]:
     return dict(objects)
 
 
-def remedies(faults: Iterable[Fault]) -> list[str]:
+def remedies(checked: StoreCheck) -> list[str]:
     """Say what to do about the faults, in sentences."""
-    faults = list(faults)
-    studies = sorted({study for fault in faults for study in fault.studies})
     lines = []
-    if any(fault.what == "damaged" for fault in faults):
+    if any(fault.what == "damaged" for fault in checked.faults):
         lines.append("Delete the damaged files.")
-    if studies:
-        lines.append(f"Then make them again: {', '.join(f'`creamtea retry {name}`' for name in studies)}.")
-    if any(not fault.studies for fault in faults):
+    if checked.retries:
+        commands = ", ".join(f"`creamtea retry {name}`" for name in checked.retries)
+        lines.append(f"{'Then make' if lines else 'Make'} them again: {commands}.")
+    if any(not fault.studies for fault in checked.faults):
         lines.append("Put the others back from a backup.")
     return lines
 

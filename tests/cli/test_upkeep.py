@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_steps import LINES
 from limits import COMMAND
 
 from creamtea.cli.upkeep import in_units
@@ -125,11 +126,27 @@ def test_damaged_and_missing_files_are_named_with_a_remedy_that_works(creamtea, 
     assert {study for fault in faults.values() for study in fault["studies"]} == {"tiny"}
     said = creamtea("db", "check").stdout
     assert f"damaged: {damaged} (" in said
-    assert "`creamtea retry tiny`" in said
+    assert "`creamtea retry tiny --make-anew`" in said  # no file of the study would be left
     assert creamtea("db", "check", "--no-files").returncode == 0
     (creamtea.home / "elsewhere").rename(missing)
     damaged.unlink()
     creamtea("retry", "tiny", *INLINE)
+    assert creamtea("db", "check").returncode == 0
+
+
+def test_all_files_of_earlier_submissions_too_are_made_again_as_the_check_says(
+    creamtea, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    creamtea("run", study, *INLINE)
+    study.write_text(study.read_text().replace("lines: 4", "lines: 5"))
+    monkeypatch.setattr("fake_steps.LINES", 5)
+    creamtea("run", study, *INLINE)  # another submission of this name, with other files
+    shutil.rmtree(creamtea.home / "artefacts" / "objects")
+    said = creamtea("db", "check").stdout.splitlines()[-1]
+    assert said == "Make them again: `creamtea retry 1 --make-anew`, `creamtea retry tiny --make-anew`."
+    for command, lines in zip(re.findall("`creamtea (retry .+?)`", said), (LINES, 5), strict=True):
+        monkeypatch.setattr("fake_steps.LINES", lines)
+        assert creamtea(*command.split(), *INLINE, "--quiet").returncode == 0
     assert creamtea("db", "check").returncode == 0
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from teatime_study import fill_study, latency_rows
 
 from creamtea.contract.step import Column
-from creamtea.report.answer import REVERSIBLE, TITLE
+from creamtea.report.answer import REVERSIBLE, TITLE, comparison_answer
 from creamtea.report.build import build_report
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
@@ -57,10 +57,21 @@ def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Data
         "scones-greedy has the highest score: 33.5 BLEU [32.0, 35.2]; +3.5 BLEU [2.5, 4.5] (significant) "
         "against the baseline softmax-greedy.",
         "Not told apart from it: softmax-nvs.",
-        "It is better than softmax-lexicon, softmax-greedy.",
+        "It is better than softmax-lexicon and softmax-greedy.",
         "Also better than the baseline softmax-greedy: softmax-nvs.",
         REVERSIBLE,
     )
+
+
+def test_of_errors_the_lowest_score_is_the_best() -> None:
+    column = Column("ter", "TER", 1, "lower", group="quality")
+    rows = tuple(
+        Row(name, {"ter": Cell("ok", value=value)}, baseline=name == "a", against="" if name == "a" else "a")
+        for name, value in (("a", 40.0), ("b", 30.0))
+    )
+    notes = comparison_answer(Table("systems", "", "system", (column,), rows), ["a", "b"])
+    assert notes is not None
+    assert notes.paragraphs[0] == "b has the lowest score: 30.0 TER."
 
 
 def test_of_two_systems_the_difference_is_said_once(database: Database, spec: dict[str, Any]) -> None:

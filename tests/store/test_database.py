@@ -99,6 +99,12 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    with pytest.raises(InputError, match=f"{tmp_path}/home is a file, not a folder; move it, or name"):
+        open_database(f"sqlite:///{tmp_path}/home/data/a.db")
+
+
 def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # os.access stands in for the permissions, which do not bind the root user
     monkeypatch.setattr("os.access", lambda path, mode: False)

@@ -285,7 +285,7 @@ RETRY_EXAMPLES = "Example: `creamtea retry demo`"
 
 
 def retry(
-    name: workplace.StudyName,
+    name: workplace.StudyOrNumber,
     executor: workplace.ExecutorName = "ray",
     address: workplace.Address = None,
     make_anew: Annotated[
@@ -314,7 +314,7 @@ def retry(
     with workplace.existing_database() as database:
         store = workplace.artefact_store()
         with database.session() as session:
-            study = find_study(session, name)
+            study = find_study(session, workplace.study_asked_for(database, name))
         live = live_controller(database)
         if live is None and study.state in LIVE:
             raise InputError(f"study {name} is {study.state}, so it cannot be retried; but {nobody()}")
@@ -328,9 +328,9 @@ def retry(
             return
         requeue(database, store, study.id, make_anew=make_anew)
     if as_json:
-        say(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
+        say(json.dumps({"study": study.name, "study_id": study.id, "state": "queued"}))
     else:
-        say(f"queued {name} for the controller, {live}; follow with `creamtea status {name} --watch`")
+        say(f"queued {name} for the controller, {live}; follow with `creamtea status {study.name} --watch`")
 
 
 CANCEL_EXAMPLES = "Example: `creamtea cancel demo`"

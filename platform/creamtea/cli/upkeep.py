@@ -279,7 +279,7 @@ def _check_files(url: str, facts: dict[str, Any]) -> str:
     if len(checked.faults) > MAX_SHOWN:
         lines.append(f"  and {len(checked.faults) - MAX_SHOWN} more: --json lists all")
     first = f"{len(checked.faults)} of {amount} are not what was stored:"
-    return "\n".join([first, *lines, " ".join(remedies(checked.faults))])
+    return "\n".join([first, *lines, " ".join(remedies(checked))])
 
 
 def _address(database: str | None) -> tuple[str, str]:

@@ -32,6 +32,10 @@ EXECUTORS = ("ray", "inline")
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study.")]
 StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study's name (not its file).")]
+StudyOrNumber = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number."),
+]
 Data = Annotated[
     Path | None,
     typer.Option(

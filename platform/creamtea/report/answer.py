@@ -102,15 +102,16 @@ class _Quality:
             return
         best, *rest = self.scored
         shown, untold = _score(best, column), rest
+        has = f"has the {'lowest' if column.better == 'lower' else 'highest'} score:"
         baseline = next((row for row in self.scored if row.name == best.against), None)
         if not rest:
             yield f"{best.name}: {shown}."
         elif baseline is None:
-            yield f"{'The baseline ' * best.baseline}{best.name} has the highest score: {shown}."
+            yield f"{'The baseline ' * best.baseline}{best.name} {has} {shown}."
         else:
             delta, against = self._delta(best, baseline), f" against the baseline {baseline.name}"
             tested = "" if delta is None else f"; {_tested(delta, column)}{against}"
-            yield f"{best.name} has the highest score: {shown}{tested}."
+            yield f"{best.name} {has} {shown}{tested}."
             if rest == [baseline] and delta is not None and not delta.note:
                 untold = []  # this sentence has said it of the only other system
         yield from self._others(best, untold, column)
@@ -140,8 +141,11 @@ class _Quality:
                 words = f"Not told apart from it ({reason})" if reason else "Not told apart from it"
             by_words.setdefault(words, []).append(row.name)
         for words, names in by_words.items():
-            colon = "" if words.endswith("than") else ":"
-            yield f"{words}{colon} {_listed(names, len(rest))}."
+            listed = _listed(names, len(rest))
+            if words.endswith("than"):
+                yield f"{words} {' and '.join(listed.rsplit(', ', 1))}."
+            else:
+                yield f"{words}: {listed}."
 
     def _clusters(self, column: Column) -> Iterator[str]:
         """List the groups of systems that the tests tell apart as a whole, if there are several."""

@@ -400,7 +400,8 @@ class ArtefactStore:
                 ) from error
             if isinstance(error, FileNotFoundError):
                 raise InfrastructureError(
-                    f"artefact {path} is missing: it was deleted, or {self.root} is not mounted here"
+                    f"artefact {path} is missing: it was deleted, or {self.root} is not mounted here; "
+                    "`creamtea db check` lists all that are missing, and what makes them again"
                 ) from error
             raise InfrastructureError(
                 f"artefact store {self.root}: {path}: {explain(error, self.root)}"

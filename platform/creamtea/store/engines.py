@@ -334,9 +334,11 @@ def _check_file(path: Path) -> None:
         with suppress(OSError):
             make_private(folder)
     if not folder.is_dir():
-        raise InputError(
-            f"cannot open SQLite file {path}: there is no folder {folder}; create it, or {remedy}"
-        )
+        in_the_way = next((above for above in (folder, *folder.parents) if above.is_file()), None)
+        reason = f"there is no folder {folder}; create it, or {remedy}"
+        if in_the_way is not None:
+            reason = f"{in_the_way} is a file, not a folder; move it, or {remedy}"
+        raise InputError(f"cannot open SQLite file {path}: {reason}")
     # WAL needs two more files beside the database, so the folder itself must be writable
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise InputError(f"cannot write SQLite file {path} or its folder; {remedy}")
