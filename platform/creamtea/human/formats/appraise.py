@@ -125,7 +125,7 @@ MTURK = (
 
 # PAIR-HIT-DOCUMENT-ITEM.N_N of the documents of 2021, whose item is of one HIT and system
 MTURK_PLACE = re.compile(r"[^-]+-[^-]+-\d+-(?P<document>\d+)-\d+\.\d+_(?P<segment>\d+)")
-TRUTH = {"True": True, "False": False}
+TRUTH = {"true": True, "false": False}  # True in Appraise, TRUE in a spreadsheet
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 PRACTICE = "tutorial"  # in the name of a document
@@ -133,7 +133,7 @@ FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, 
 ERROR_KEYS = ("start_i", "end_i", "severity", "error_type")
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
-HEADERS = ("username", "UserID")  # first words of the releases' headers
+HEADERS = ("username", "userid")  # first words of the releases' headers, in small letters
 T = TypeVar("T")
 
 
@@ -162,6 +162,13 @@ class Rated:
     @property
     def active_ms(self) -> int | None:
         return None if self.start is None or self.end is None else milliseconds(self.start, self.end)
+
+    @property
+    def has_impossible_time(self) -> bool:
+        """Not if it is 0, which stands for none."""
+        if self.start is None or self.end is None or self.active_ms is not None:
+            return False
+        return abs(self.end - self.start) >= timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -213,7 +220,8 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None =
             reading = reading.with_raw_score(statistics)
         ratings.append(reading.rated(line, left_out[reading.pair]))
     if not ratings:
-        raise InputError(f"{path.name}: no scores of segments in it")
+        found = counts(sum(left_out.values(), Counter()))
+        raise InputError(f"{path.name}: no scores of segments in it; found {'; '.join(map(str, found))}")
     crowd, has_errors = "HIT" in names, "errors" in names
     placed = within_documents(ratings)
     return AppraiseFile(path.name, *placed, tuple(sent_twice), left_out, crowd, has_errors)
@@ -237,7 +245,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
             if cells:
                 yield line, MTURK, cells
         return
-    if first[1][0] in HEADERS:
+    if first[1][0].lower() in HEADERS:
         first = next(records, None)  # releases keep the header in another file; users may have put it on top
     while first is not None:
         line, cells = first
@@ -257,6 +265,10 @@ def _layout(file: str, line: int, cells: list[str]) -> tuple[str, ...]:
         )
     numbered = (one for one in fitting if all(_is_number(cells[one.index(time)]) for time in TIMES))
     return next(numbered, fitting[-1])
+
+
+def _truth(cell: str) -> bool:
+    return TRUTH[cell.lower()]
 
 
 def _is_number(cell: str) -> bool:
@@ -287,7 +299,7 @@ class _Reading:
     def left_out(self) -> str | None:
         """Say what the line is if no campaign keeps it; None for a score of an output."""
         document = self.cells.get("document", "")
-        if "is document" in self.cells and self.field("is document", TRUTH.__getitem__, "True or False"):
+        if "is document" in self.cells and self.field("is document", _truth, "True or False"):
             return "scores of whole documents"
         if PRACTICE in document:
             return "scores of practice (tutorials)"
@@ -835,11 +847,17 @@ class Appraise(Format):
 
     def recognises(self, path: Path, text: str) -> bool:
         first = first_line(text)
-        cells = [
-            cell.strip(' "') for cell in re.split("[,;\t]", first)
-        ]  # the reader says so if it is no comma
-        is_layout = len(cells) >= len(LAYOUTS[0]) and cells[3] in KINDS
-        return first.split()[:1] == [MTURK_HEADER] or is_layout or cells[0] in HEADERS
+        if first.split()[:1] == [MTURK_HEADER]:
+            return True
+        for separator in ",;\t":  # the reader says so if it is no comma
+            try:
+                cells = next(csv.reader([first], delimiter=separator), None) or [""]
+            except csv.Error:  # a carriage return within the line, or a cell that is too long
+                return False
+            is_layout = len(cells) >= len(LAYOUTS[0]) and cells[3].strip() in KINDS
+            if is_layout or (cells[0].lower() in HEADERS and len(cells) > 1):
+                return True
+        return False
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
         """Read the campaign that the scores of one language pair make.
@@ -909,6 +927,9 @@ class Appraise(Format):
                     scores if isinstance(found, Mqm) else 0
                 ),
                 "scores of other language pairs": len(file.ratings) - len(ratings),
+                "times that no rater can have spent: ends before the start, or more than a day after it": sum(
+                    rating.has_impossible_time for rating in ratings
+                ),
                 "numbers of batches and items (--batch-info)": sum(rating.batch for rating in ratings),
                 "numbers and times of Mechanical Turk's tasks": len(ratings) if file.crowd else 0,
                 f"scores of {option('segment-scores')}, which only tell the campaign's lines": (
@@ -949,7 +970,7 @@ class Appraise(Format):
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\r\n")
         first = str(rows[0][0])
-        if first in HEADERS or first.split()[0] == MTURK_HEADER or first.startswith("\ufeff"):
+        if first.lower() in HEADERS or first.split()[0] == MTURK_HEADER or first.startswith("\ufeff"):
             writer.writerow([HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this rater is taken for a header
         writer.writerows(rows)
         return write_texts(path, {FILE: out.getvalue()}), not_held(content, APPRAISE)

@@ -55,6 +55,11 @@ def checked_name(value: Any) -> str:
     return str(value)
 
 
+def checked_value(value: Any) -> str:
+    """Return a score as text; JSON may have it as a number."""
+    return repr(value) if type(value) in (int, float) else checked_name(value)
+
+
 def checked_whole(cell: str) -> int:
     """Parse a whole number as other tools write it: digits."""
     if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
@@ -110,6 +115,7 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
 
 Text = Annotated[str, PlainValidator(checked_text), "text without NUL"]
 Name = Annotated[str, PlainValidator(checked_name), "a name: text that is not blank"]
+Value = Annotated[str, PlainValidator(checked_value), "a value of the scale"]
 ProtocolName = Annotated[
     str,
     PlainValidator(_protocol),
@@ -225,7 +231,7 @@ def _to_cell(written: Any) -> str:
 def _from_cell(python: type, cell: str) -> Any:
     """Return the JSON value of a cell of this Python type; else the cell itself."""
     if python is bool:
-        return {"true": True, "false": False}.get(cell, cell)
+        return {"true": True, "false": False}.get(cell.lower(), cell)  # a spreadsheet writes TRUE
     if python is int:
         return int(cell) if re.fullmatch(r"-?[0-9]{1,10}", cell) else cell
     try:
@@ -264,7 +270,7 @@ class Place:
             return model.model_validate(value)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(map(str, (what, *first["loc"])))
+            where = ".".join(str(part) for part in (what, *first["loc"]) if part not in ("int", "str"))
             why = first["msg"].removeprefix("Value error, ") or "not an allowed value"
             raise InputError(f"{self}: {where}: found {repr(first['input'])[:60]}; {why}") from None
 
@@ -345,6 +351,7 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
         raise InputError(f"{path.name}: an empty file; its first line names the columns") from None
     if (wrong := other_separator(header, columns)) is not None:
         raise InputError(f"{path.name}, line {line}: {wrong}")
+    header = [column_name(cell) if column_name(cell) in columns else cell for cell in header]
     _check_names(f"{path.name}, line {line}", header, columns, required)
     read = []
     for line, cells in records:
@@ -362,12 +369,19 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
     return read
 
 
+def column_name(cell: str) -> str:
+    """Return the name of a column as this module writes it, without blanks and in small letters."""
+    return cell.strip(' "').lower()
+
+
 def other_separator(cells: list[str], allowed: Collection[object]) -> str | None:
     """Say that something else than commas separates a line's cells, if that is so; `allowed`: names of
     columns, or numbers of cells."""
     for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         parts = separator.join(cells).split(separator)  # a comma may be the decimal one
-        known = len(cells) == 1 or len(parts) in allowed or any(part.strip('" ') in allowed for part in parts)
+        known = (
+            len(cells) == 1 or len(parts) in allowed or any(column_name(part) in allowed for part in parts)
+        )
         if len(parts) > len(cells) and known:
             return (
                 f"{name} between the cells; save the file with commas (in a spreadsheet: save as CSV, and "
@@ -377,7 +391,24 @@ def other_separator(cells: list[str], allowed: Collection[object]) -> str | None
 
 
 def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, cells) of a CSV without checking its columns; skip blank lines."""
+    """Yield (line, cells) of a CSV without checking its columns.
+
+    What spreadsheets add is skipped: a first line that names the separator (sep=,), and lines and last
+    columns without any text.
+    """
+    records = [(line, cells) for line, cells in _csv_records(path) if any(cells)]
+    if records and is_separator_line(",".join(records[0][1])):
+        del records[0]
+    width = max((at for _, cells in records for at, cell in enumerate(cells, start=1) if cell), default=0)
+    yield from ((line, cells[:width]) for line, cells in records)
+
+
+def is_separator_line(line: str) -> bool:
+    """Return True for a line by which a spreadsheet knows the separator of the others: sep=;"""
+    return re.fullmatch(r'"?sep=.?"?', line.strip()) is not None
+
+
+def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(MAX_CELL)
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
@@ -389,8 +420,7 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise InputError(f"{path.name}, line {line}: {_not_csv(text, error)}") from None
-        if cells:
-            yield line, cells
+        yield line, cells
 
 
 def _not_csv(text: str, error: csv.Error) -> str:
@@ -405,7 +435,11 @@ def _not_csv(text: str, error: csv.Error) -> str:
 
 def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
     lines = ((Place(path.name, number), line) for number, line in enumerate(text_lines(path), start=1))
-    return [Record(place, _decoded_json(str(place), line, columns, required)) for place, line in lines]
+    return [
+        Record(place, _decoded_json(str(place), line, columns, required))
+        for place, line in lines
+        if line.strip()
+    ]
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
@@ -446,7 +480,8 @@ def _check_names(
                 like = get_close_matches(name, columns, n=1, cutoff=0.75)
                 allowed = f"needed: {', '.join(required)} and a score (value, step or payload)"
                 allowed += f"; did you mean {like[0]}?" if like else "; docs/exchange.md has the others"
-            raise InputError(f"{place}, column {name}: found an unknown column; {allowed}")
+            called = f"column {name}" if name.strip() else f"column {names.index(name) + 1}, without a name"
+            raise InputError(f"{place}, {called}: found an unknown column; {allowed}")
         if names.count(name) > 1:
             raise InputError(f"{place}, column {name}: found twice; allowed: each column once")
     for name in columns if required is None else required:

@@ -37,11 +37,13 @@ from creamtea.human.formats.columns import (
     JsonObject,
     Record,
     allowed_values,
+    column_name,
     columns_of,
     csv_records,
     csv_text,
     decoded,
     encoded,
+    is_separator_line,
     json_text,
     jsonl_text,
     read_json,
@@ -261,7 +263,9 @@ class CampaignExport(Format):
             return (path / f"ratings.{self.name}").is_file()
         first = first_line(text)
         if self.name == "csv":
-            return len(set(REQUIRED) & {cell.strip(' "') for cell in re.split("[,;\t]", first)}) > 1
+            if is_separator_line(first):
+                first = first_line(text.partition("\n")[2])
+            return len(set(REQUIRED) & {column_name(cell) for cell in re.split("[,;\t]", first)}) > 1
         try:
             record = json.loads(first)
         except (ValueError, RecursionError):

@@ -50,16 +50,22 @@ def repeats_kept(content: Content) -> tuple[NotKept, ...]:
 
 
 def look_alikes(content: Content) -> tuple[NotKept, ...]:
-    """Count names of systems and of raters that people cannot tell apart."""
+    """Count names of systems, raters and documents that people can hardly tell apart."""
     found = []
-    kinds = {"systems": content.systems, "raters": [person.pseudonym for person in content.raters]}
+    kinds = {
+        "systems": content.systems,
+        "raters": [person.pseudonym for person in content.raters],
+        "documents": dict.fromkeys(item.document for item in content.items),
+    }
     for what, names in kinds.items():
         alike: dict[str, list[str]] = defaultdict(list)
         for name in names:
-            alike[look(name)].append(name)
+            alike[look(name).casefold()].append(name)
         groups = [" and ".join(map(ascii, group)) for group in alike.values() if len(group) > 1]
         if groups:
-            why = "that look alike, and count as different: write them alike if they are one"
+            why = (
+                "that look alike or differ in case, and count as different: write them alike if they are one"
+            )
             number = sum(len(group) for group in alike.values() if len(group) > 1)
             found.append(NotKept(number, f"names of {what} {why} ({'; '.join(groups[:3])})"))
     return tuple(found)

@@ -127,13 +127,17 @@ def _as_number(number: str) -> tuple[int, str]:
 
 def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
     lines = read_text(path).removesuffix("\n").split("\n")
-    header = [cell.strip() for cell in lines[0].rstrip("\r").split("\t")]
     order, begin, columns = tuple(range(len(FIELDS))), 0, dict[int, str]()
-    if tuple(map(name_key, header[:2])) == FIELDS[:2]:
+    if (found := _header(lines[0])) is not None:
+        separator, header = found
+        if separator != "\t":
+            raise InputError(f"{path.name}, line 1: found {separator!r} between the fields; allowed: tabs")
         order, begin = _order(path, header), 1
         columns = {at: name for at, name in enumerate(header) if name and name_key(name) != "comment"}
     known: set[str] = set()
     for number, text in enumerate(lines[begin:], start=begin + 1):
+        if not text.strip():
+            continue
         place = Place(path.name, number)
         cells = text.rstrip("\r").split("\t")
         # without a comment or a time behind them, two equal lines may be two equal errors, such as omissions
@@ -158,10 +162,22 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             raise InputError(f"{place}: {error}") from None
 
 
+def _header(line: str) -> tuple[str, list[str]] | None:
+    """Return what is between the names of the fields, and these; None of a line of ratings."""
+    for separator in "\t,;|":
+        header = [cell.strip(' "') for cell in line.split(separator)]
+        keys = tuple(map(name_key, header))
+        if keys[:2] == FIELDS[:2] or {"system", "doc", "category", "severity"} <= set(keys):
+            return separator, header
+    return None
+
+
 def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
     """Return the places of the fields; InputError for a header without one of them."""
     keys = [OTHER_FIELDS.get(name_key(cell), name_key(cell)) for cell in header]
     missing = [name for name in FIELDS if name_key(name) not in keys]
+    if twice := [name for name in FIELDS if keys.count(name_key(name)) > 1]:
+        raise InputError(f"{path.name}, line 1: the header has {', '.join(twice)} twice; allowed: once")
     if missing:
         raise InputError(
             f"{path.name}, line 1: the header has no {', '.join(missing)}; allowed: {' '.join(FIELDS)}, with "
@@ -177,6 +193,9 @@ def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted:
     noticed.left["marks in the source beside one in the target"] += bool(in_source and in_target)
     error = _error(values, in_source, in_target)
     noticed.left["marks in lines that say no-error"] += error is None and bool(in_source or in_target)
+    noticed.left["categories in lines that say no-error"] += (
+        error is None and bool(values["category"].strip()) and not is_no_error(values["category"])
+    )
     return _Line(
         place=place,
         system=_field(values, "system", checked_name, "text that is not blank"),
@@ -296,7 +315,7 @@ class MqmTsv(Format):
 
     def recognises(self, path: Path, text: str) -> bool:
         cells = first_line(text).split("\t")
-        if list(map(name_key, cells[:2])) == list(map(name_key, FIELDS[:2])):
+        if _header(first_line(text)) is not None:
             return True
         return len(cells) >= len(FIELDS) and cells[3].strip().isdecimal()  # without a header
 

@@ -187,10 +187,15 @@ def _not_blank(name: str) -> str:
 Text = Annotated[str, AfterValidator(check_text)]
 Name = Annotated[str, AfterValidator(_not_blank)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Score = Annotated[Finite, AfterValidator(lambda score: int(score) if score.is_integer() else score)]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 NO_LIST = BeforeValidator(
     lambda value: {} if value in (None, []) else value
 )  # version 0 has lists; an empty one says nothing
+
+
+# an example in Pearmut's README has a list of one rule
+OF_LIST = BeforeValidator(lambda rule: rule[0] if isinstance(rule, list) and len(rule) == 1 else rule)
 
 
 class _Loose(BaseModel):
@@ -229,7 +234,7 @@ class PearmutItem(_Loose):
     tgt: Annotated[dict[Name, Text], Field(min_length=1)]
     item_id: str | int | None = None
     error_spans: Annotated[dict[str, list[PearmutSpan]], NO_LIST] = {}
-    validation: Annotated[dict[str, Validation], NO_LIST] = {}
+    validation: Annotated[dict[str, Annotated[Validation, OF_LIST]], NO_LIST] = {}
     skippable: bool = False
 
     def kind(self, part: str) -> ItemKind:
@@ -240,7 +245,7 @@ class PearmutItem(_Loose):
 
 
 class Response(_Loose):
-    score: int | float | None = None
+    score: Score | None = None
     error_spans: list[PearmutSpan] = []
     textfield: Text | None = None
     sliders: dict[str, Any] | None = None
@@ -363,7 +368,8 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
             f"or {option('protocol')}, one of {', '.join(known)}",
             about="campaign-file",
         )
-    told = PROTOCOLS.get(campaign.info.protocol) if campaign else None
+    names = {theirs.lower(): ours for theirs, ours in PROTOCOLS.items()}
+    told = names.get(campaign.info.protocol.lower()) if campaign else None
     same = (None, told, DaSqm.name if told == "da" else told)  # Pearmut has one name for DA and DA+SQM
     if told is not None and facts.protocol in known and facts.protocol not in same:
         raise InputError(
@@ -929,7 +935,8 @@ class Times:
     def __init__(self, place: Place, actions: Sequence[Action], now: datetime) -> None:
         self._place, self._now = place, now
         self._seconds: dict[Cell, float] = defaultdict(float)
-        self._ends = [action.time for action in actions]
+        times = [action.time for action in actions]
+        self._ends = (min(times), max(times)) if times else None  # a clock may be set back
         waiting = 0.0
         last: Cell | None = None
         for at, action in enumerate(actions):
@@ -943,10 +950,10 @@ class Times:
 
     def of(self, index: int, systems: Sequence[str]) -> Moments:
         """Return an answer's moments: the first and last action of the line, and its time."""
-        if not self._ends:
+        if self._ends is None:
             return Moments(self._now, self._now, None)
         seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
-        first, last = self._moment(self._ends[0]), self._moment(self._ends[-1])
+        first, last = map(self._moment, self._ends)
         return Moments(first, last, round(1000 * seconds) or None)
 
     def _moment(self, seconds: float) -> datetime:

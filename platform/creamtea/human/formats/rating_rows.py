@@ -36,6 +36,7 @@ from creamtea.human.formats.columns import (
     Record,
     Segment,
     Text,
+    Value,
     Weight,
     columns_of,
 )
@@ -69,7 +70,7 @@ class RatingRow:
     output: Text
     shown: Integer  # the place on the page, 1 for the first
     step: Integer | None
-    value: Name | None  # as the scale writes the step
+    value: Value | None  # as the scale writes the step
     payload: JsonObject | None
     document_step: Integer | None
     revision: Integer | None
@@ -356,6 +357,11 @@ def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
                 raise given.refuse(column, "a moment; the row has a score")
         known = numbered[given.revision or 0].setdefault(given.system, scored)
         if known is not scored:
+            if "revision" not in given.columns and not skipped:
+                raise InputError(
+                    f"{given.place}: line {known.given.place.line} has another score of this rater for this "
+                    "output; say in a column revision which is newer, or number both in a column item"
+                )
             column = "step" if skipped else "revision"
             line = f"line {known.given.place.line} has this rater, item, system and revision"
             raise given.refuse(column, f"another revision: {line}")

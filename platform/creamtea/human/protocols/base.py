@@ -60,10 +60,12 @@ class Scale:
     def step_of(self, text: str) -> int:
         """The step of a written value; ValueError where the text is not a value of the scale."""
         steps = (exact(text) - self.lowest) / self.size
-        if steps.denominator != 1 or not 0 <= steps < self.steps:
+        step = round(steps)
+        # tools that compute 1 + 12 · 0.2 write 3.4000000000000004
+        if abs(steps - step) > Fraction(1, 10**9) or not 0 <= step < self.steps:
             first, second, last = (self.label(step) for step in (0, 1, self.steps - 1))
             raise ValueError(f"{text!r} is not a value of the scale {first}, {second}, …, {last}")
-        return int(steps)
+        return step
 
 
 def exact(text: str) -> Fraction:
