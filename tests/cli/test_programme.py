@@ -145,7 +145,7 @@ def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path)
     assert closed.stdout == "en-de was draft before\nen-nl is closed\n"
     assert creamtea.json("campaign", "log", "spring-en-nl")[-1]["reason"] == "enough"
     removed = creamtea("programme", "rm", "spring", "--yes")
-    assert removed.stdout == "removed programme spring: 2 directions and 0 item ratings\n"
+    assert removed.stdout == "removed programme spring: 2 directions and 0 answers\n"
     assert creamtea.json("campaign", "list") == []
 
 

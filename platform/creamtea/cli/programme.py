@@ -186,16 +186,17 @@ def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
 
     To keep the ratings, run `creamtea programme export` first.
     """
-    from creamtea.upkeep import remove_campaigns
+    from creamtea.upkeep import remove_campaigns, what_it_holds
 
     with existing_database() as database:
-        found = progress_of(database, name)
-        ratings = counted(sum(each.campaign.ratings for each in found), "item rating")
-        holds = f"{counted(len(found), 'direction')} and {ratings}"
+        with database.session() as session:
+            found = campaigns_of(session, name)
+            answers = sum(what_it_holds(session, row).answers for row in found.values())
+        holds = f"{counted(len(found), 'direction')} and {counted(answers, 'answer')}"
         if not yes:
             typer.confirm(f"remove programme {name} with {holds} for good?", abort=True)
-        removed = remove_campaigns(database, [each.campaign.name for each in found])
-    values = {each.direction: dataclasses.asdict(gone) for each, gone in zip(found, removed, strict=True)}
+        removed = remove_campaigns(database, [row.name for row in found.values()])
+    values = {direction: dataclasses.asdict(gone) for direction, gone in zip(found, removed, strict=True)}
     show(json_output, values, [f"removed programme {name}: {holds}"])
 
 
