@@ -13,8 +13,9 @@ from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.human.making.campaign_file import load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.making.outputs import Texts
 from creamtea.human.making.settings import TextsBlock
-from creamtea.human.making.texts import Texts, read_texts
+from creamtea.human.making.texts import read_texts
 from creamtea.human.rating.drawing import page_ahead
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -55,7 +56,7 @@ def test_a_folder_of_mt_metrics_eval(folder: Path) -> None:
     assert texts.documents is not None
     assert texts.documents.names == ("d1", "d1", "d2")
     assert texts.documents.domains == {"d1": "news", "d2": "chat"}
-    assert texts.shown_references([2, 1]) == {0: ["Eins", "eins"], 1: ["zwei"], 2: ["Drei", "drei"]}
+    assert texts.shown_references([2, 1], "test") == [["Eins", "eins"], ["zwei"], ["Drei", "drei"]]
     line = texts.lines("test", texts.documents.names, context=1)[1]
     assert (line.index, line.source, line.reference, line.outputs) == (1, "two", "zwei", ("a2", "b2"))
     assert line.context == ("one\u2028more",)

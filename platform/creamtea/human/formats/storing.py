@@ -34,7 +34,7 @@ from creamtea.human.formats.record import (
     rating_items,
 )
 from creamtea.human.making.campaigns import check_length
-from creamtea.human.making.outputs import first_node, read_lines
+from creamtea.human.making.outputs import first_node, study_texts
 from creamtea.human.media import (
     CAPTIONS,
     CheckedFile,
@@ -314,7 +314,7 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
         if study_id is None:
             return known_test_set(content)
         study = session.get_one(StudyRow, study_id)
-        lines = read_lines(session, study, content.test_set, content.systems)
+        lines = study_texts(session, study, content.test_set, content.systems).lines(content.test_set)
         documents = document_names(content, [line.index for line in lines])
         test_lines = tuple(
             TestLine(line.index, document, line.source, line.reference, line.outputs)

@@ -34,11 +34,11 @@ from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
 from creamtea.human.making.campaigns import CampaignRequest, store_campaign
 from creamtea.human.making.known_answers import read_attention, read_tutorial
-from creamtea.human.making.outputs import Documents, read_documents
+from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions, write_questions
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
-from creamtea.human.making.texts import Texts, read_texts
+from creamtea.human.making.texts import read_texts
 from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy

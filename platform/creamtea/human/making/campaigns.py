@@ -23,16 +23,14 @@ from creamtea.human.making.controls import with_controls
 from creamtea.human.making.known_answers import written_items
 from creamtea.human.making.outputs import (
     Documents,
+    Texts,
     check_names,
     domain_settings,
-    human_systems,
-    read_lines,
     read_metric,
-    read_references,
+    study_texts,
 )
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
-from creamtea.human.making.texts import Texts
 from creamtea.human.media import GivenFile, add_media, add_to_written, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
@@ -128,10 +126,11 @@ def store_campaign(
     protocol = protocol.with_settings(settings.model_dump(mode="json"))
     if study is None:
         assert request.texts is not None
-        source, target = request.texts.languages
+        texts = request.texts
     else:
-        source, target = study.spec["languages"]["source"], study.spec["languages"]["target"]
-    settings, pages = _draw(session, study, request, protocol, settings, target)
+        shown = settings.show_reference
+        texts = study_texts(session, study, request.test_set, request.systems, shown)
+    settings, pages = _draw(session, study, texts, request, protocol, settings)
     again = row is not None
     if row is None:
         row = Campaign(name=name, state="draft", created_at=database.now(session))
@@ -140,7 +139,7 @@ def store_campaign(
     row.study_id = None if study is None else study.id
     row.test_set, row.protocol = request.test_set, request.protocol
     row.systems, row.seed, row.programme = list(request.systems), request.seed, programme or row.programme
-    row.source_language, row.target_language = source, target
+    row.source_language, row.target_language = texts.languages
     row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
     row.settings = settings.model_dump(mode="json")
     session.add(row)
@@ -149,9 +148,9 @@ def store_campaign(
     except IntegrityError as error:  # somebody else has taken the name since it was found free
         raise _taken(name) from error
     items = _store_items(session, row.id, pages, together=settings.by_documents)
-    shown = (entry for page in pages for item in page for entry in item.media)
+    media = (entry for page in pages for item in page for entry in item.media)
     sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
-    store_media(session, row.id, shown, sizes)
+    store_media(session, row.id, media, sizes)
     detail = {"items": items, "made_anew": again}
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
 
@@ -212,10 +211,10 @@ def _taken(name: str) -> InputError:
 def _draw(
     session: Session,
     study: StudyRow | None,
+    texts: Texts,
     request: CampaignRequest,
     protocol: Protocol,
     settings: CampaignSettings,
-    language: str,
 ) -> tuple[CampaignSettings, list[list[NewItem]]]:
     """The complete settings with what was drawn from what, and all items in their order, by the pages on
     which they are shown."""
@@ -227,16 +226,9 @@ def _draw(
             file = f"{key_name('documents')}: a file with one line per segment"
             raise InputError(f"{key_name(key)} document needs {file}", about="documents")
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
-    names = None if documents is None else documents.names
-    if study is None:
-        assert request.texts is not None
-        lines = request.texts.lines(test_set, names, context)
-        shown = request.texts.shown_references(settings.show_reference)
-        human = [name for name in systems if name in request.texts.references]
-    else:
-        lines = read_lines(session, study, test_set, systems, names, context)
-        shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
-        human = list(human_systems(study, systems))
+    lines = texts.lines(test_set, None if documents is None else documents.names, context)
+    shown = texts.shown_references(settings.show_reference, test_set)
+    human = texts.human if texts.study else texts.references
     metrics = []
     if settings.select == "disagreement":
         if study is None:
@@ -262,10 +254,10 @@ def _draw(
     given = request.media or ()
     with about("media"):
         add_media(rated, given, lines)
-    references = {line.index: line.reference for line in lines}
     with about("practice"):
         tutorial = written_items(settings.tutorial, protocol)
-    pages = with_controls(rated, references, settings, language, seed, len(tutorial))
+    first = {line.index: line.reference for line in lines}
+    pages = with_controls(rated, first, settings, texts.languages[1], seed, len(tutorial))
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
@@ -281,7 +273,7 @@ def _draw(
             raise wrong(
                 "raters.domain_instructions", f"no document is of domain {shown_value(domain)}; {allowed}"
             )
-    known = {"drawn": drawn, "references": human}
+    known = {"drawn": drawn, "references": [name for name in systems if name in human]}
     if documents is not None:
         known |= domain_settings(documents.domains, test_set)
     every = [*([item] for item in tutorial), *pages, *([item] for item in checks)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import select
@@ -54,73 +54,114 @@ def check_names(session: Session, study: StudyRow, test_set: str, systems: Seque
                 raise InputError(f"study {study.name!r} has no {what} {name!r}; it has {', '.join(known)}")
 
 
-def read_lines(
-    session: Session,
-    study: StudyRow,
-    test_set: str,
-    systems: Sequence[str],
-    documents: Sequence[str] | None = None,
-    context: int = 0,
-) -> list[Line]:
-    """Every segment with the outputs of the systems.
+@dataclass
+class Texts:
+    """A test set with outputs, of a study or one direction of files; every list has one entry per segment."""
 
-    `documents` names the document of each segment; `context` sources before a segment go with it, from its
-    own document only. InputError where outputs are missing or there is not one document per segment.
+    languages: tuple[str, str]  # codes: source, target
+    sources: list[str] = field(default_factory=list)
+    outputs: dict[str, list[str]] = field(default_factory=dict)  # by system; may name references
+    references: dict[str, list[str]] = field(default_factory=dict)  # by name; the first is the test set's
+    documents: Documents | None = None
+    notices: list[str] = field(default_factory=list)  # for the organiser: what was omitted or not cut
+    systems: list[str] = field(default_factory=list)  # all, also those whose outputs were not read
+    # of a study: its name, its systems that are references, and references by their numbers
+    study: str = ""
+    human: list[str] = field(default_factory=list)
+    numbered: dict[int, str] = field(default_factory=dict)
+
+    def lines(self, test_set: str, documents: Sequence[str] | None = None, context: int = 0) -> list[Line]:
+        """Return every segment with its outputs and the first reference.
+
+        `documents` names the document of each segment; `context` sources before a segment go with it, from
+        its own document only. InputError where there is not one document per segment.
+        """
+        names = _documents(documents, len(self.sources), test_set)
+        reference = next(iter(self.references.values()), [""] * len(self.sources))
+        return [
+            Line(
+                at,
+                source,
+                reference[at],
+                tuple(texts[at] for texts in self.outputs.values()),
+                names[at],
+                tuple(
+                    self.sources[before]
+                    for before in range(max(0, at - context), at)
+                    if names[before] == names[at]
+                ),
+            )
+            for at, source in enumerate(self.sources)
+        ]
+
+    def shown_references(self, numbers: Sequence[int], test_set: str) -> list[list[str]]:
+        """Return of each segment the references with these numbers, from 1; empty ones are left out.
+
+        InputError for one that is missing, named twice or rated.
+        """
+        found: list[list[str]] = [[] for _ in self.sources]
+        numbered = self.numbered or dict(enumerate(self.references, start=1))
+        for number in numbers:
+            name, wrong = numbered.get(number), ""
+            if name is None:
+                wrong = f"there is no such reference; the texts have {', '.join(self.references) or 'none'}"
+                if self.study:
+                    give = f"give it one with `reference: {number}` and run it again"
+                    wrong = f"no system of study {self.study!r} is that reference: {give}"
+            elif name in self.outputs:
+                part = f"that is system {name!r}, which takes part: raters would see the text they rate"
+                wrong = f"{part}. Show another reference, or leave the system out"
+            elif numbers.count(number) > 1:
+                wrong = "it is named twice: name each reference once"
+            elif not any(self.references[name]):
+                wrong = f"test set {test_set!r} has no reference to show: leave it out"
+            if name is None or wrong:
+                raise InputError(f"{key_name(SHOWN)}: {number}: {wrong}", about=SHOWN)
+            for texts, text in zip(found, self.references[name], strict=True):
+                texts += [text] if text else []
+        return found
+
+
+def study_texts(
+    session: Session, study: StudyRow, test_set: str, systems: Sequence[str], shown: Sequence[int] = ()
+) -> Texts:
+    """Read the outputs of a study's systems, and its references: number 1 is the test set's `target`, which
+    is always read; a further one is a system of the study (`reference: 2`), which is read if it is `shown`.
+
+    InputError where outputs are missing.
     """
     nodes = study_nodes(session, study.id, *OUTPUTS)
-    decodes = [
-        succeeded_key(nodes, study, f"outputs on {test_set!r}", system=system, test_set=test_set)
-        for system in systems
-    ]
-    segments_key = session.scalars(
-        select(StepInput.input_key).where(StepInput.step_key == decodes[0], StepInput.role == "test_set")
-    ).one()
-    texts = [
-        dict(
-            session.execute(select(Hypothesis.index, Hypothesis.text).where(Hypothesis.step_key == key)).all()
-        )
-        for key in decodes
-    ]
+    keys: list[str] = []
+
+    def outputs(system: str) -> list[str]:
+        what = f"outputs on {test_set!r}"
+        keys.append(succeeded_key(nodes, study, what, system=system, test_set=test_set))
+        texts = select(Hypothesis.text).where(Hypothesis.step_key == keys[-1])
+        return list(session.scalars(texts.order_by(Hypothesis.index)))
+
+    of_systems = {system: outputs(system) for system in systems}
+    test_sets = select(StepInput.input_key).where(StepInput.step_key == keys[0], StepInput.role == "test_set")
     segments = session.execute(
-        select(Segment.index, Segment.source, Segment.reference)
-        .where(Segment.step_key == segments_key)
+        select(Segment.source, Segment.reference)
+        .where(Segment.step_key.in_(test_sets))
         .order_by(Segment.index)
+    ).all()
+    numbers = {name: spec.get("reference") for name, spec in study.spec["systems"].items()}
+    human = {name: number for name, number in numbers.items() if number is not None}
+    numbered = {1: "", **{number: name for name, number in human.items()}}
+    references = {numbered[1]: [reference for _, reference in segments]}
+    for number in {*shown} & numbered.keys() - {1}:
+        if numbered[number] not in of_systems:
+            references[numbered[number]] = outputs(numbered[number])
+    return Texts(
+        (study.spec["languages"]["source"], study.spec["languages"]["target"]),
+        [source for source, _ in segments],
+        of_systems,
+        references,
+        study=study.name,
+        human=list(human),
+        numbered=numbered,
     )
-    return make_lines(
-        [(index, source, reference) for index, source, reference in segments],
-        texts,
-        test_set,
-        documents,
-        context,
-    )
-
-
-def make_lines(
-    segments: Sequence[tuple[int, str, str]],
-    texts: Sequence[Mapping[int, str] | Sequence[str]],
-    test_set: str,
-    documents: Sequence[str] | None,
-    context: int,
-) -> list[Line]:
-    """Return the lines of a test set: `segments` (number, source, reference), of each system its `texts`.
-
-    InputError where there is not one document per segment.
-    """
-    names = _documents(documents, len(segments), test_set)
-    sources = [source for _, source, _ in segments]
-    return [
-        Line(
-            index,
-            source,
-            reference,
-            tuple(system_texts[index] for system_texts in texts),
-            names[at],
-            tuple(
-                sources[before] for before in range(max(0, at - context), at) if names[before] == names[at]
-            ),
-        )
-        for at, (index, source, reference) in enumerate(segments)
-    ]
 
 
 def _documents(documents: Sequence[str] | None, segments: int, test_set: str) -> list[str]:
@@ -139,64 +180,6 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
             about="documents",
         )
     return list(documents)
-
-
-def human_systems(study: StudyRow, systems: Sequence[str]) -> dict[str, int]:
-    """Which of the systems are human references, and the number of each."""
-    numbers = {name: study.spec["systems"].get(name, {}).get("reference") for name in systems}
-    return {name: number for name, number in numbers.items() if number is not None}
-
-
-def read_references(
-    session: Session,
-    study: StudyRow,
-    test_set: str,
-    lines: Sequence[Line],
-    systems: Sequence[str],
-    numbers: Sequence[int],
-) -> dict[int, list[str]]:
-    """By segment the references of these numbers, 1 for the test set's `target`; a further one is a system of
-    the study (`reference: 2`). InputError as `shown_references`."""
-    rated = {number: name for name, number in human_systems(study, systems).items()}
-    known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
-
-    def read(number: int) -> list[str] | str:
-        if number == 1:
-            texts = [line.reference for line in lines]
-        elif number in known:
-            texts = [line.outputs[0] for line in read_lines(session, study, test_set, [known[number]])]
-        else:
-            give = f"give it one with `reference: {number}` and run it again"
-            return f"no system of study {study.name!r} is that reference: {give}"
-        return texts if any(texts) else f"test set {test_set!r} has no reference to show: leave it out"
-
-    return shown_references([line.index for line in lines], numbers, rated, read)
-
-
-def shown_references(
-    segments: Sequence[int],
-    numbers: Sequence[int],
-    rated: Mapping[int, str],
-    read: Callable[[int], list[str] | str],
-) -> dict[int, list[str]]:
-    """By segment the references of these numbers; empty ones are left out.
-
-    `rated`: the systems that are references, by number; `read` returns a reference, a text per segment, or
-    says why there is none. InputError for one that is missing, named twice or rated.
-    """
-    found: dict[int, list[str]] = {segment: [] for segment in segments}
-    for number in numbers:
-        texts: list[str] | str = "it is named twice: name each reference once"
-        if number in rated:
-            part = f"that is system {rated[number]!r}, which takes part: raters would see the text they rate"
-            texts = f"{part}. Show another reference, or leave the system out"
-        elif numbers.count(number) == 1:
-            texts = read(number)
-        if isinstance(texts, str):
-            raise InputError(f"{key_name(SHOWN)}: {number}: {texts}", about=SHOWN)
-        for segment, text in zip(segments, texts, strict=True):
-            found[segment] += [text] if text else []
-    return found
 
 
 def metric_names(session: Session, study: StudyRow) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -22,7 +21,7 @@ from creamtea.document.document import read_lines
 from creamtea.document.mistakes import one_of, shown
 from creamtea.errors import InputError, wrong
 from creamtea.files import lines_of, read_storable
-from creamtea.human.making.outputs import Documents, Line, make_lines, read_documents, shown_references
+from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.settings import TextsBlock
 from creamtea.wording import counted, file_name
 
@@ -31,37 +30,6 @@ JSON_ENDINGS = (".jsonl", ".json")
 # between paragraphs: a blank line, or the line end between two of WMT 2026's <p>
 PARAGRAPHS = re.compile(r"\n\n|(?<=</p>)\n(?=<p>)")
 REFERENCE = re.compile(r"ref[A-Z]\w*")  # among WMT's outputs
-
-
-@dataclass
-class Texts:
-    """One direction's test set; every list has one entry per segment."""
-
-    languages: tuple[str, str]  # codes: source, target
-    sources: list[str] = field(default_factory=list)
-    outputs: dict[str, list[str]] = field(default_factory=dict)  # by system; may name references
-    references: dict[str, list[str]] = field(default_factory=dict)
-    documents: Documents | None = None
-    notices: list[str] = field(default_factory=list)  # for the organiser: what was omitted or not cut
-    systems: list[str] = field(default_factory=list)  # all, also those whose outputs were not read
-
-    def lines(self, test_set: str, documents: Sequence[str] | None, context: int) -> list[Line]:
-        """Return every segment, with the first reference."""
-        first = next(iter(self.references.values()), [""] * len(self.sources))
-        segments = list(zip(range(len(self.sources)), self.sources, first, strict=True))
-        return make_lines(segments, list(self.outputs.values()), test_set, documents, context)
-
-    def shown_references(self, numbers: Sequence[int]) -> dict[int, list[str]]:
-        """Map each segment to the references with these numbers, from 1; errors as `shown_references`."""
-        names = list(self.references)
-
-        def read(number: int) -> list[str] | str:
-            known = ", ".join(names) or "none"
-            missing = f"there is no such reference; the texts have {known}"
-            return self.references[names[number - 1]] if number <= len(names) else missing
-
-        rated = {number: name for number, name in enumerate(names, 1) if name in self.outputs}
-        return shown_references(range(len(self.sources)), numbers, rated, read)
 
 
 def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], documents: Documents | None) -> Texts:
