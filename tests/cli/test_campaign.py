@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from media_files import png
 from rated_study import fill_study
 from sqlalchemy import select
 
@@ -286,27 +285,6 @@ def test_an_unknown_campaign_is_named(creamtea: Any, database: Database, command
     done = creamtea("campaign", *command, "second")
     assert done.returncode == 2
     assert "'second'" in done.stderr
-
-
-def test_files_beside_sources_go_from_a_list_to_an_export_and_back(
-    creamtea: Any, database: Database, tmp_path: Path
-) -> None:
-    (tmp_path / "tea.png").write_bytes(png())
-    listed = tmp_path / "media.jsonl"
-    listed.write_text(json.dumps({"segment": 1, "file": "tea.png", "description": "tea"}))
-    make(creamtea, *settings(f"media={listed}"))
-    assert "files       1 beside sources, 0.0 MB" in creamtea("campaign", "preview", "first").stdout
-    out = tmp_path / "out"
-    exported = creamtea("campaign", "export", "first", "-o", str(out))
-    assert exported.returncode == 0, exported.stderr
-    assert [file.read_bytes() for file in (out / "media").iterdir()] == [png()]
-    imported = creamtea("campaign", "import", "second", "--from", str(out))
-    assert imported.returncode == 0, imported.stderr
-    assert creamtea("gc", "--older-than", "1").stdout.startswith("nothing to delete")
-    listed.write_text(json.dumps({"segment": 1, "file": "../tea.png"}))
-    refused = create(creamtea, *settings(f"media={listed}"), name="third")
-    assert refused.returncode == 2
-    assert "media.jsonl, line 1: file: found '../tea.png'" in refused.stderr
 
 
 def test_a_campaign_that_is_removed_is_gone(creamtea: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,25 +74,6 @@ def test_how_much_is_replaced(tokens: int, length: int) -> None:
     assert spoilt_length(tokens, characters=True) == min(tokens, 2 * length)
 
 
-def test_words_are_replaced_by_words_of_a_reference() -> None:
-    spoilt = spoil("a b c d e f", ["U V W X Y Z"], "de", random.Random(1))
-    assert spoilt is not None
-    words = spoilt.split(" ")
-    foreign = [at for at, word in enumerate(words) if word.isupper()]
-    assert len(words) == 6
-    assert foreign == list(range(foreign[0], foreign[0] + 3))
-    assert "".join(words[at] for at in foreign) in "UVWXYZ"
-
-
-@pytest.mark.parametrize("language", ["zh", "ja"])
-def test_characters_are_replaced_twice_as_many_in_chinese_and_japanese(language: str) -> None:
-    spoilt = spoil("一二三四五六", ["ABCDEFGH"], language, random.Random(1))
-    assert spoilt is not None
-    assert len(spoilt) == 6
-    assert sum(character.isascii() for character in spoilt) == 6  # 2 · 3
-    assert spoilt in "ABCDEFGH"
-
-
 UNSPACED = {
     "th": ("แมวนอนอยู่บนโต๊ะ", "ฉันชอบดื่มชาร้อน"),
     "lo": ("ແມວນອນຢູ່ເທິງໂຕະ", "ຂ້ອຍມັກດື່ມຊາຮ້ອນ"),
@@ -152,11 +133,6 @@ def test_what_cannot_be_spoilt_is_none(text: str, references: list[str]) -> None
 
 
 # ---------------------------------------------------------------- items and places
-
-
-def test_without_controls_nothing_changes() -> None:
-    items = many(7)
-    assert controlled(items) == items
 
 
 def test_a_repeat_is_its_original_half_a_batch_later() -> None:

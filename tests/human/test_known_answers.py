@@ -326,10 +326,16 @@ def test_marked_errors_can_be_checked(spans: list[dict[str, Any]], right: bool) 
 
 def test_a_check_comes_after_every_so_many_answers(database: Database) -> None:
     rater = campaign(database, checks=4)
+    assert work_for(database, rater).total == raters.workload(database, rater).items == 9
     sources = go(database, rater)
     kinds = ["check" in source for source in sources]
     assert kinds == [False, False, True, False, False, True, False, False, True]
     assert len(set(sources)) == 9  # the fourth check is not reached
+    found = summary(database, "c")  # without them
+    assert (found.items, found.ratings, found.wanted) == (6, 6, 6)
+    with database.session() as session:
+        ratings = load_ratings(session, session.get_one(Campaign, 1))
+        assert len(read_answers(session, ratings).item) == 6
 
 
 def test_raters_begin_at_different_checks(database: Database) -> None:
@@ -342,12 +348,6 @@ def test_raters_begin_at_different_checks(database: Database) -> None:
     assert own[0][0] != own[1][0]
 
 
-def test_the_total_counts_the_checks_to_come(database: Database) -> None:
-    rater = campaign(database, checks=2)
-    assert work_for(database, rater).total == 8
-    assert raters.workload(database, rater).items == 8
-
-
 def test_a_silent_check_stores_any_answer_and_tells_nothing(database: Database) -> None:
     rater = campaign(database, checks=3)
     go(database, rater, good=0, bad=25)
@@ -355,32 +355,27 @@ def test_a_silent_check_stores_any_answer_and_tells_nothing(database: Database) 
     assert (progress.attention, progress.submitted) == (Attention(answered=3, passed=0), 6)
 
 
-def test_a_loud_check_may_be_tried_again_but_counts_as_failed(database: Database) -> None:
+@pytest.mark.parametrize("last", [(25, 0), (0, 25)])  # after the last warning any answer is taken
+def test_a_loud_check_may_be_tried_again_but_counts_as_failed(
+    database: Database, last: tuple[int, int]
+) -> None:
     rater = campaign(database, checks=1, warning=WARNING)
     for _ in range(2):
         rate(database, rater, work_for(database, rater))
     work = work_for(database, rater)
     assert work.source == "check 0"
     before = len(ratings(database))
-    with pytest.raises(TryAgain, match=WARNING):
-        assignment.submit(database, rater, work.assignment_id, answer(work, 0, 25))
-    assert len(ratings(database)) == before
-    assert stored(database, work.assignment_id).warned == 1
-    assert work_for(database, rater).assignment_id == work.assignment_id
-    assignment.submit(database, rater, work.assignment_id, answer(work, 25, 0))
-    assert raters.overview(database, 1)[0].attention == Attention(answered=1, passed=0)
-
-
-def test_after_the_last_warning_any_answer_is_taken(database: Database) -> None:
-    rater = campaign(database, checks=1, warning=WARNING)
-    for _ in range(2):
-        rate(database, rater, work_for(database, rater))
-    work = work_for(database, rater)
-    for _ in range(MAX_WARNINGS):
-        with pytest.raises(TryAgain):
+    with pytest.raises(RatingRefused, match="an output has no score yet"):
+        assignment.submit(database, rater, work.assignment_id, [None, 3])
+    assert stored(database, work.assignment_id).warned == 0
+    for warned in range(1, MAX_WARNINGS + 1):
+        with pytest.raises(TryAgain, match=WARNING):
             assignment.submit(database, rater, work.assignment_id, answer(work, 0, 25))
-    assignment.submit(database, rater, work.assignment_id, answer(work, 0, 25))
-    assert stored(database, work.assignment_id).submitted_at is not None
+        assert stored(database, work.assignment_id).warned == warned
+        assert work_for(database, rater).assignment_id == work.assignment_id
+    assert len(ratings(database)) == before
+    assignment.submit(database, rater, work.assignment_id, answer(work, *last))
+    assert raters.overview(database, 1)[0].attention == Attention(answered=1, passed=0)
 
 
 def test_a_revision_of_a_check_changes_no_verdict(database: Database) -> None:
@@ -392,54 +387,29 @@ def test_a_revision_of_a_check_changes_no_verdict(database: Database) -> None:
     assert raters.overview(database, 1)[0].attention == Attention(answered=1, passed=1)
 
 
-def test_a_wrong_answer_to_a_loud_check_still_has_to_be_an_answer(database: Database) -> None:
-    rater = campaign(database, checks=1, items=2, warning=WARNING)
-    for _ in range(2):
-        rate(database, rater, work_for(database, rater))
-    work = work_for(database, rater)
-    with pytest.raises(RatingRefused, match="an output has no score yet"):
-        assignment.submit(database, rater, work.assignment_id, [None, 3])
-    assert stored(database, work.assignment_id).warned == 0
-
-
-def test_checks_are_in_no_number_of_items_or_ratings(database: Database) -> None:
-    rater = campaign(database, checks=2)
-    go(database, rater)
-    found = summary(database, "c")
-    assert (found.items, found.ratings, found.wanted) == (6, 6, 6)
-    with database.session() as session:
-        ratings = load_ratings(session, session.get_one(Campaign, 1))
-        assert len(read_answers(session, ratings).item) == 6
-
-
 # ------------------------------ the end
 
 ADDRESS = "https://example.org/complete?cc={code}"
 
 
 @pytest.mark.parametrize(
-    ("good", "address", "code", "leads_to"),
+    ("good", "failing", "address", "code", "leads_to"),
     [
-        (25, ADDRESS, "PASS 1", "https://example.org/complete?cc=PASS%201"),
-        (0, ADDRESS, "FAIL", "https://example.org/complete?cc=FAIL"),
-        (25, "https://example.org/PASS", "PASS 1", "https://example.org/PASS"),
-        (0, "https://example.org/PASS", "FAIL", ""),  # the address would say that they passed
+        (25, "FAIL", ADDRESS, "PASS 1", "https://example.org/complete?cc=PASS%201"),
+        (0, "FAIL", ADDRESS, "FAIL", "https://example.org/complete?cc=FAIL"),
+        (25, "FAIL", "https://example.org/PASS", "PASS 1", "https://example.org/PASS"),
+        (0, "FAIL", "https://example.org/PASS", "FAIL", ""),  # the address would say that they passed
+        (0, "", "https://example.org/PASS", "PASS 1", "https://example.org/PASS"),  # everybody gets the same
     ],
 )
 def test_who_fails_gets_the_other_code(
-    database: Database, good: int, address: str, code: str, leads_to: str
+    database: Database, good: int, failing: str, address: str, code: str, leads_to: str
 ) -> None:
-    codes = {"completion_code": "PASS 1", "failing_code": "FAIL", "completion_url": address}
+    codes = {"completion_code": "PASS 1", "failing_code": failing, "completion_url": address}
     rater = campaign(database, checks=3, **codes)
     go(database, rater, good=good, bad=10)
     found = raters.welcome(database, rater)
     assert (found.completion_code, found.completion_url) == (code, leads_to)
-
-
-def test_without_a_failing_code_everybody_gets_the_same(database: Database) -> None:
-    rater = campaign(database, checks=3, completion_code="PASS")
-    go(database, rater, good=0, bad=25)
-    assert raters.welcome(database, rater).completion_code == "PASS"
 
 
 def test_a_check_of_an_import_may_not_say_what_is_right(database: Database) -> None:

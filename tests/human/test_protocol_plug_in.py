@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,11 +203,19 @@ def test_scores_for_mt_metrics_eval_have_the_protocols_name(rated: Database, tmp
 # ---------------------------------------------------------------- plug-ins that do not work
 
 
-def add_distribution(folder: Path, distribution: str, value: str, name: str = NAME) -> None:
-    info = folder / f"{distribution}-3.dist-info"
+@pytest.fixture
+def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs a distribution `other`, whose plug-in is at this address."""
+    return partial(add_distribution, tmp_path, monkeypatch)
+
+
+def add_distribution(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str, name: str = NAME) -> None:
+    info = folder / "other-3.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 3\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 3\n")
     (info / "entry_points.txt").write_text(f"[creamtea.protocols]\n{name} = {value}\n")
+    monkeypatch.syspath_prepend(str(folder))
+    importlib.invalidate_caches()
 
 
 @pytest.mark.parametrize(
@@ -217,12 +226,8 @@ def add_distribution(folder: Path, distribution: str, value: str, name: str = NA
         ("creamtea.human.protocols.base:Scale", "cannot be used"),
     ],
 )
-def test_a_broken_plug_in_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, reason: str
-) -> None:
-    add_distribution(tmp_path, "other", value)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
+def test_a_broken_plug_in_is_named(other: Callable[..., None], value: str, reason: str) -> None:
+    other(value)
     with pytest.raises(InputError, match=reason):
         find_protocol(NAME)
     assert [protocol.name for protocol in usable_protocols()] == list(OWN)  # the others are not touched
@@ -245,23 +250,15 @@ def test_a_protocol_whose_script_was_not_packaged_is_broken(
     assert find_protocol(NAME).scripts == (script,)
 
 
-def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_distribution(tmp_path, "other", "anything:At", name="da")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
+def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(other: Callable[..., None]) -> None:
+    other("anything:At", name="da")
     assert protocol_names().count("da") == 1
     assert origin_of("da").distribution == "creamtea"
     assert "creamtea itself has this kind" in PROTOCOLS.added().broken[0].reason
 
 
-def test_two_plug_ins_with_one_name_are_both_named(
-    tmp_path: Path, plug_in: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_distribution(tmp_path, "other", "creamtea.human.protocols.scores:Da")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
+def test_two_plug_ins_with_one_name_are_both_named(plug_in: None, other: Callable[..., None]) -> None:
+    other("creamtea.human.protocols.scores:Da")
     with pytest.raises(InputError, match=r"comes from .*: uninstall all but one") as refused:
         find_protocol(NAME)
     assert "other" in str(refused.value)

@@ -9,13 +9,12 @@ import pytest
 from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.access import audit
-from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.quality import read_answers, reports_of
 from creamtea.human.rating import raters
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, Rater
+from creamtea.store.tables import Campaign
 
 RATED, CONTROLS = 8, 5
 
@@ -100,12 +99,3 @@ def test_exclude_and_include_restore_every_report(database: Database) -> None:
         (audit.RATER_EXCLUDED, "ben", "answers look given at random"),
         (audit.RATER_INCLUDED, "ben", "they had misread the instructions, and did so for all"),
     ]
-
-
-def test_no_reason_no_exclusion(database: Database) -> None:
-    make_campaign(database, 1, systems=2)
-    rater = add_rater(database)
-    with pytest.raises(InputError, match="give a reason"):
-        raters.exclude(database, rater, "test", "  ")
-    with database.session() as session:
-        assert session.get_one(Rater, rater).excluded_at is None
