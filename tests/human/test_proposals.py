@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import runner
 from found_errors import MINOR, add_scores
 from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, make_campaign, work_for
 
+from creamtea.document.document import YamlDocument
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import launching
+from creamtea.human.making.campaign_file import Folder, check_campaign
 from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.proposals import (
@@ -231,47 +232,32 @@ def test_metrics_whose_scorer_found_errors(
     assert with_errors(study_database) == ["finder"]
 
 
-def test_from_the_metric_to_the_page(
-    study_database: Database,
-    tmp_path: Path,
-    store: ArtefactStore,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    add_scores(
-        study_database,
-        store,
-        tmp_path,
-        "plain",
-        [[MINOR], [], [], [], [MINOR, {"severity": "major"}]],
-    )
+def test_from_the_metric_to_the_page(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
+    found = [[MINOR], [], [], [], [MINOR, {"severity": "major"}]]
+    add_scores(study_database, store, tmp_path, "plain", found)
     add_scores(study_database, store, tmp_path, "beam", [[], [MINOR], [], [], []])
-    url = study_database.url.render_as_string(hide_password=False)
-    monkeypatch.setenv("CREAMTEA_DATABASE_URL", url)
-    monkeypatch.setenv("CREAMTEA_ARTEFACTS", str(tmp_path / "artefacts"))
-    run = runner(monkeypatch, capsys)
-    options = ["--study", "jam", "--test-set", "test", "--systems", "plain,beam", "--protocol", "esa"]
-    options += ["--set", "controls={bad_references: 0, repeats: 0}"]
-    options += ["--set", "protocol.proposals_from=finder"]
-    code, _, told = run("campaign", "create", "c", *options)
-    assert code == 0, told
+    asked = {"name": "c", "study": "jam", "test_set": "test", "systems": SYSTEMS}
+    asked |= {"protocol": {"kind": "esa", "proposals_from": "finder"}}
+    asked |= {"controls": {"bad_references": 0, "repeats": 0}}
+    document = YamlDocument("the form", asked)
+    loaded = check_campaign(document, Folder(tmp_path))
+    draft_campaign(study_database, "c", loaded.request(study_database, store))
     with study_database.session() as session:
         campaign = find_campaign(session, "c")
         assert settings_of(campaign.settings).proposed_by == ProposedBy(
             metric="finder", scorer="finder", version="1.0", digest="d1"
         )
         items = session.query(Item).filter_by(campaign_id=campaign.id)
-        found = {(item.segment_index, *item.systems): item.proposals for item in items}
-    assert found[0, 0] == {"0": [MINOR]}
-    assert found[1, 1] == {"1": [MINOR]}
-    assert found[4, 0] == {"0": [MINOR, {"severity": "major"}]}
-    assert found[4, 1] == {"1": []}
+        proposed = {(item.segment_index, *item.systems): item.proposals for item in items}
+    assert proposed[0, 0] == {"0": found[0]}
+    assert proposed[1, 1] == {"1": [MINOR]}
+    assert proposed[4, 0] == {"0": found[4]}
+    assert proposed[4, 1] == {"1": []}
     registered = launching.launch(study_database, "c")
     assert registered["settings"]["proposed_by"]["digest"] == "d1"
-    code, _, told = run(
-        "campaign", "create", "d", *options, "--set", f"protocol.proposals={tmp_path}/p.jsonl"
-    )
-    assert (code, "give one of the two" in told) == (2, True)
+    both = check_campaign(document, Folder(tmp_path), ["protocol.proposals=p.jsonl"])
+    with pytest.raises(InputError, match="give one of the two"):
+        both.request(study_database, store)
 
 
 def test_what_a_metric_cannot_propose(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
