@@ -105,6 +105,18 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
         open_database(f"sqlite:///{tmp_path}/home/data/a.db")
 
 
+def test_a_home_that_cannot_be_made_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise OSError(30, "Read-only file system", str(folder))
+
+    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("creamtea.store.engines.make_private", refuse)
+    with pytest.raises(InputError, match=r"home cannot be made \(Read-only file system\); name a writable"):
+        open_database(f"sqlite:///{tmp_path}/home/a.db")
+
+
 def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # os.access stands in for the permissions, which do not bind the root user
     monkeypatch.setattr("os.access", lambda path, mode: False)

@@ -149,6 +149,17 @@ BAD_FILES = {
         'study.yaml:17: test_sets.test.target: found "test.de": line 3 is not UTF-8, '
         "allowed UTF-8 text; convert the file (iconv -t UTF-8)",
     ),
+    "NUL": (
+        lambda: Path("test.de").write_bytes(b"eins\nzwei\0\ndrei\n"),
+        'study.yaml:17: test_sets.test.target: found "test.de": line 2 has a NUL character (U+0000), '
+        "allowed text that a database can hold; take it out",
+    ),
+    "lines of old Macs": (
+        lambda: Path("test.de").write_bytes(b"eins\rzwei\rdrei\r"),
+        'study.yaml:17: test_sets.test.target: found "test.de": lines that end with CR alone, as on old Macs '
+        "(tr '\\r' '\\n' converts them) at test.de, allowed a text file, plain or gzip; paths are taken "
+        "relative to the study or to --data",
+    ),
     "folder": (
         lambda: Path("test.de").rename("was-test.de").with_name("test.de").mkdir(),
         'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '

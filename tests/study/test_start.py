@@ -80,12 +80,15 @@ def test_a_text_of_few_words_gets_a_vocabulary_that_it_can_fill(
     draw = random.Random(1)
     rows = [[draw.randrange(6) for _ in range(draw.randint(3, 9))] for _ in range(400)]
     sides = [["cat", "dog", "sees", "hears", "the", "a"], ["Katze", "Hund", "sieht", "hört", "die", "eine"]]
-    text("train", *([" ".join(side[word] for word in row) for row in rows] for side in sides))
-    init(*TRAIN)
-    train = [Path(f"study-data/train.{side}") for side in ("en", "de")]
-    subwords = load_study(Path("study.yaml")).study.subwords["joint"]
-    train_subwords(train, subwords, tmp_path / "model")
-    assert subwords.vocabulary > 50  # 24 letters, and subwords of them
+    of_few = [[" ".join(side[word] for word in row) for row in rows] for side in sides]
+    of_one_letter = [[letter * number for number in range(1, 401)] for letter in "ab"]  # 800 words
+    for lines in (of_few, of_one_letter):
+        text("train", *lines)
+        init(*TRAIN, "--force")
+        train = [Path(f"study-data/train.{side}") for side in ("en", "de")]
+        subwords = load_study(Path("study.yaml")).study.subwords["joint"]
+        train_subwords(train, subwords, tmp_path / "model")
+        assert subwords.vocabulary > 50
 
 
 def test_few_long_sentences_are_doubted(text: Callable[..., None]) -> None:
@@ -256,6 +259,26 @@ def test_a_place_that_cannot_be_written_is_named(
     with pytest.raises(InputError, match=words):
         init(*TRAIN, "-o", output, *force)
     assert sorted(Path().rglob("*")) == there
+
+
+def test_a_disk_that_cannot_be_written_is_named_by_the_folder(
+    text: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the name of the temporary folder in it."""
+    text("train", sentences(400))
+
+    def refuse(path: str, mode: int = 0o777) -> None:
+        raise OSError(30, "Read-only file system", path)
+
+    monkeypatch.setattr("os.mkdir", refuse)
+    with pytest.raises(InputError, match=f"^{Path.cwd()}: cannot be written "):
+        init(*TRAIN)
+
+
+def test_a_code_in_other_letters_is_known(text: Callable[..., None]) -> None:
+    text("train", sentences(400))
+    init(*TRAIN, "--target-language", "ZH-hant")
+    assert load_study(Path("study.yaml")).study.languages.target == "zh-Hant"
 
 
 @pytest.mark.parametrize("step", ["write_sets", "time_updates", "study_text", "plan", "load_study"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,8 +35,9 @@ def write_texts(write_files: Write) -> Write:
     """A study over files with text enough that a good one gives no warning."""
     words = [f"word{number % 50}" for number in range(PAIRS * 10)]
     lines = [f"{number} {' '.join(words[10 * number : 10 * number + 9])}" for number in range(PAIRS)]
-    for side in ("en", "de"):
-        Path(f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for side, mark in (("en", "word"), ("de", "Wort")):
+        rows = (f"{line.replace('word', mark)}\n" for line in lines)
+        Path(f"train.{side}").write_text("".join(rows), encoding="utf-8")
     return write_files
 
 
@@ -138,10 +140,26 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
     assert "Try 200" in warning.remedy
 
 
+def test_no_vocabulary_is_advised_that_few_words_cannot_fill(write_texts: Write) -> None:
+    for side, words in (("en", "a cat sees"), ("de", "die Katze sieht")):
+        Path(f"train.{side}").write_text(f"{words}\n" * PAIRS, encoding="utf-8")
+    path = write_texts(trained(GOOD), ("vocabulary: 100", "vocabulary: 4000"))
+    (found,) = [warning for warning in warned(path) if warning.kind == "vocabulary"]
+    assert "Try 24 or so" in found.remedy  # 14 letters with those of both sides twice, 10 for subwords
+
+
+def test_the_same_text_on_both_sides_is_no_translation(write_texts: Write) -> None:
+    path = write_texts(trained(GOOD))
+    shutil.copy("train.en", "train.de")
+    warning = the_one(warned(path))
+    assert warning.kind == "same-sides"
+    assert warning.place == "study.yaml:7: corpora.text.train[0]"
+
+
 def test_an_adaptation_may_be_to_little_text(write_texts: Write) -> None:
     """Its subwords are those of the variant that it starts from."""
-    for side in ("en", "de"):
-        Path(f"little.{side}").write_text("four\nfive\n", encoding="utf-8")
+    for side, words in (("en", "four\nfive\n"), ("de", "vier\nfünf\n")):
+        Path(f"little.{side}").write_text(words, encoding="utf-8")
     dev = "{source: dev.en, target: dev.de}"
     corpus = f"  little: {{kind: files, train: [{{source: little.en, target: little.de}}], dev: {dev}}}"
     own = VARIANT.replace("softmax:", "adapted:").replace("text", "little")

@@ -327,15 +327,19 @@ def check_reachable(engine: Engine) -> None:
 
 
 def _check_file(path: Path) -> None:
-    folder = path.absolute().parent
+    folder, failure = path.absolute().parent, ""
     remedy = "name a writable file in CREAMTEA_DATABASE_URL"
     if folder == Settings.load().home:  # ours, so that the defaults need no set-up
         remedy = "name a writable folder in CREAMTEA_HOME, or a file in CREAMTEA_DATABASE_URL"
-        with suppress(OSError):
+        try:
             make_private(folder)
+        except OSError as error:
+            failure = str(error.strerror)
     if not folder.is_dir():
         in_the_way = next((above for above in (folder, *folder.parents) if above.is_file()), None)
         reason = f"there is no folder {folder}; create it, or {remedy}"
+        if failure:
+            reason = f"the folder {folder} cannot be made ({failure}); {remedy}"
         if in_the_way is not None:
             reason = f"{in_the_way} is a file, not a folder; move it, or {remedy}"
         raise InputError(f"cannot open SQLite file {path}: {reason}")

@@ -37,12 +37,14 @@ class TextFacts:
     lines: int  # of the unpacked text, split on \n only; a last line without \n counts
     blank: bool  # nothing but white space
     invalid_line: int | None  # the first line (from 1) that is not UTF-8
+    nul_line: int | None = None  # the first line with a NUL character
 
 
 def scan(path: Path) -> TextFacts:
     """Read a plain or gzip file in constant memory; UnreadableFile if that fails."""
-    newlines, blank, last = 0, True, b"\n"
+    newlines, returns, blank, last = 0, 0, True, b"\n"
     invalid: int | None = None
+    nul: int | None = None
     digest = hashlib.sha256()
     decoder = codecs.getincrementaldecoder("utf-8")()  # a character may end in the next block
     try:
@@ -60,7 +62,10 @@ def scan(path: Path) -> TextFacts:
                         invalid = newlines + error.object.count(b"\n", 0, error.start) + 1
                 if block is start:
                     block = block.removeprefix(codecs.BOM_UTF8)  # it is not text
+                if nul is None and (place := block.find(b"\0")) >= 0:
+                    nul = newlines + block.count(b"\n", 0, place) + 1
                 newlines += block.count(b"\n")
+                returns += block.count(b"\r")
                 blank = blank and not block.strip()
                 last = block[-1:] or last
     except FileNotFoundError:
@@ -72,11 +77,14 @@ def scan(path: Path) -> TextFacts:
     lines = newlines + (last != b"\n")
     if invalid is None and decoder.getstate()[0]:  # the text ends inside a character
         invalid = lines
-    return TextFacts(digest.hexdigest(), lines, blank, invalid)
+    if lines == 1 and returns > 1:
+        raise UnreadableFile("lines that end with CR alone, as on old Macs (tr '\\r' '\\n' converts them)")
+    return TextFacts(digest.hexdigest(), lines, blank, invalid, nul)
 
 
 # ---------------------------------------------------------------- the files of a study
 
+STORED = ("test_sets", "systems")  # parts of a study whose texts are stored in the database
 MAX_LINES = 5  # wrong lines of a file that are reported one by one
 
 
@@ -110,6 +118,10 @@ class DataFiles:
             )
         facts = [self._scan(key, path) for key, path in files]
         facts += [self._scan(key, path, empty_lines=True) for key, path in outputs]
+        for (key, path), of_file in zip([*files, *outputs], facts, strict=True):
+            if of_file is not None and of_file.nul_line is not None and key[0] in STORED:
+                found = f"{shown(self._name(path))}: line {of_file.nul_line:,} has a NUL character (U+0000)"
+                self.mistakes.append(Mistake(key, found, "text that a database can hold; take it out"))
         first = facts[0]
         for (key, path), other in zip([*files, *outputs][1:], facts[1:], strict=True):
             if first is not None and other is not None and first.lines != other.lines:

@@ -23,7 +23,7 @@ from creamtea.document.mistakes import StudyWarning
 from creamtea.languages import pair as language_pair
 from creamtea.methods.texts import Subwords
 from creamtea.study.survey import Survey
-from creamtea.study.warnings import MIN_WORDS, least_vocabulary
+from creamtea.study.warnings import MIN_WORDS, least_vocabulary, same_sides_warning
 from creamtea.wording import counted
 
 # ---------------------------------------------------------------- settings that fit the text
@@ -250,20 +250,22 @@ LITTLE_TEXT, LONG_SENTENCES = 10_000, 15  # pairs; words
 
 
 def doubts(study: FirstStudy) -> list[StudyWarning]:
-    """Warn about a text that is too small for its sentences.
+    """Warn about a text that is not a translation, or too small for its sentences.
 
     4,333 pairs of news, 21 words each, came to a BLEU of 1.8; 10,490 everyday ones, six words each, to 12.9
     (docs/results/data/first-studies.yaml).
     """
     words = study.text.source.words / max(1, study.text.pairs)
+    same = same_sides_warning(str(study.train.target), study.text)
+    warnings = [] if same is None else [same]
     if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
-        return []
+        return warnings
     found = (
         f"{study.text.usable:,} pairs are few for sentences of {words:.0f} words on average: models of this "
         "size learnt next to nothing from 4,000 sentences of news (BLEU 1.8)"
     )
     remedy = "Add text, or take shorter sentences; `creamtea compare` needs no training."
-    return [StudyWarning("little-text", str(study.train.source), found, remedy)]
+    return [*warnings, StudyWarning("little-text", str(study.train.source), found, remedy)]
 
 
 def study_text(study: FirstStudy) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.errors import InputError
-from creamtea.languages import ending
+from creamtea.languages import ending, known_code
 from creamtea.methods.texts import LANGUAGE_CODE
 from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.first_study import (
@@ -40,8 +40,10 @@ from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise
 
 MIN_PAIRS = 300
-FEW_WORDS = 2  # distinct words per subword: texts with fewer may not fill the vocabulary
+# texts that may not fill the vocabulary: distinct words per subword; characters, of which a second's work
+FEW_WORDS, FEW_CHARACTERS = 2, 2_000_000
 SETS = ("dev", "test")
+TEMPORARY = ".creamtea-init-"  # how the folder's name begins in which all is made
 TEXT = "text"  # the folder of text set aside, until it is moved to its place
 _NOT_IN_PATHS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # line ends, what is not UTF-8
 ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bitext", "parallel", "tmp")
@@ -80,15 +82,15 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     text = survey(options.train.source, options.train.target, bare, unspaced=unspaced, held_out=held_out)
     if text.usable < MIN_PAIRS:
         raise InputError(
-            f"{text.usable:,} of {counted(text.pairs, 'pair')} can be trained on ({text.empty:,} have an "
-            f"empty side, {text.long:,} are too long, {text.uneven:,} of uneven lengths, {text.held_out:,} "
+            f"{text.usable:,} of {counted(text.pairs, 'pair')} can be trained on ({text.empty:,} with an "
+            f"empty side, {text.long:,} too long, {text.uneven:,} of uneven lengths, {text.held_out:,} "
             f"with a sentence of the test set, {text.repeated:,} repeated): a study needs at least "
             f"{MIN_PAIRS}"
         )
     with ExitStack() as stack:
         with _writing(options.output):
             parent = options.output.absolute().parent
-            place = Path(stack.enter_context(TemporaryDirectory(dir=parent, prefix=".creamtea-init-")))
+            place = Path(stack.enter_context(TemporaryDirectory(dir=parent, prefix=TEMPORARY)))
         why = ""
         if missing:
             sets = draw_lines(text, missing, options.seed)
@@ -107,7 +109,8 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
         else:
             train = options.train
         recipe = recipe_for(text)
-        if text.source.vocabulary + text.target.vocabulary < FEW_WORDS * recipe.vocabulary:
+        few = text.source.vocabulary + text.target.vocabulary < FEW_WORDS * recipe.vocabulary
+        if few or text.source.characters + text.target.characters < FEW_CHARACTERS:
             pairs_left = usable_pairs(train.source, train.target, unspaced, held_out)
             recipe = recipe_for(text, filled_vocabulary(recipe, pairs_left))
         study = FirstStudy(
@@ -146,6 +149,8 @@ def _writing(output: Path) -> Iterator[None]:
         yield
     except OSError as error:
         place = error.filename2 or error.filename or output
+        if Path(place).name.startswith(TEMPORARY):
+            place = Path(place).parent
         raise InputError(
             f"{place}: cannot be written ({error.strerror or error}); name another study with --output"
         ) from None
@@ -208,7 +213,7 @@ def _languages(options: InitOptions) -> tuple[str, str]:
     names = ("source", "target")
     codes = []
     for name, asked, path in zip(names, options.languages, files, strict=True):
-        code = asked or ending(path)
+        code = known_code(asked) or asked if asked else ending(path)
         if not re.fullmatch(LANGUAGE_CODE, code):
             what = f"--{name}-language {asked}: " if asked else f"{path} does not end in a language's code: "
             raise InputError(f"{what}give --{name}-language with a code (en, deu, zh-CN)")

@@ -38,12 +38,13 @@ class Side:
 class Survey:
     pairs: int
     empty: int  # pairs with an empty side
-    long: int  # pairs with more than FILTERS.max_words words on a side
+    long: int  # pairs with more words or characters on a side than FILTERS allow
     uneven: int  # other pairs of which one side has more than FILTERS.max_ratio times the other's words
     repeated: int  # pairs that passed and occurred before
     source: Side
     target: Side
     held_out: int = 0  # other pairs with a source sentence of the test set
+    same: int = 0  # pairs whose sides are the same, not empty, text
 
     @property
     def alphabet(self) -> int:
@@ -93,23 +94,23 @@ def survey(
     `unspaced`: as of `count_words`. `held_out`: normalised source sentences that training text may not have.
     """
     counts = [_Counts(unspaced), _Counts(unspaced)]
-    pairs, dropped = 0, Counter[str | None]()
+    pairs, same, dropped = 0, 0, Counter[str | None]()
     seen: set[int] = set()
     for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
         pairs += 1
         texts = normalise(lines[0]), normalise(lines[1])
         lengths = [side.add(text, key) for side, text in zip(counts, texts, strict=True)]
-        reason = _drop_reason(texts, lengths, held_out)
+        reason = _drop_reason(lines, texts, lengths, held_out)
         if reason is None:
             seen.add(hash(texts))
+        same += texts[0] == texts[1] != ""
         dropped[reason] += 1
     sides = [side.result() for side in counts]
     repeated = dropped[None] - len(seen)
     empty, long, uneven = (dropped[name] for name in ("empty", "too_long", "ratio"))
     source_side, target_side = sides
-    return Survey(
-        pairs, empty, long, uneven, repeated, source_side, target_side, held_out=dropped["held_out"]
-    )
+    held = dropped["held_out"]
+    return Survey(pairs, empty, long, uneven, repeated, source_side, target_side, held, same)
 
 
 def usable_pairs(
@@ -120,12 +121,17 @@ def usable_pairs(
     for lines in zip(lines_of(source), lines_of(target), strict=False):
         texts = normalise(lines[0]), normalise(lines[1])
         lengths = [count_words(text, unspaced) for text in texts]
-        if _drop_reason(texts, lengths, held_out) is None and hash(texts) not in seen:
+        if _drop_reason(lines, texts, lengths, held_out) is None and hash(texts) not in seen:
             seen.add(hash(texts))
             yield texts
 
 
-def _drop_reason(texts: tuple[str, str], words: Sequence[int], held_out: frozenset[str]) -> str | None:
+def _drop_reason(
+    lines: tuple[str, str], texts: tuple[str, str], words: Sequence[int], held_out: frozenset[str]
+) -> str | None:
+    """Return the filter that drops a pair; `texts` are its normalised lines, of so many words."""
+    if max(map(len, lines)) > FILTERS.max_characters:
+        return "too_long"
     reason = FILTERS.drop_reason(*words)
     return "held_out" if reason is None and texts[0] in held_out else reason
 

@@ -50,6 +50,7 @@ def warnings_of(
         *unseen_symbols(study, texts.words, place_of),
         *_files_outside(study, planned, root, place_of),
         *_nothing_left(study, root, place_of),
+        *_same_sides(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
         *_few_updates(study, texts, place_of),
         *_seen_in_training(study, texts, place_of),
@@ -228,12 +229,33 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             )
 
 
+def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    for name, corpus in study.corpora.items():
+        for number, (text, _) in enumerate(texts.of(corpus)):
+            if warning := same_sides_warning(place_of(("corpora", name, "train", number)), text):
+                yield warning
+
+
+def same_sides_warning(place: str, text: Survey) -> StudyWarning | None:
+    """Return the warning about a text most of whose pairs are one text twice; None for another."""
+    if text.same <= text.pairs / 2:
+        return None
+    return StudyWarning(
+        "same-sides",
+        place,
+        f"{text.same:,} of {counted(text.pairs, 'pair')} have the same text on both sides: a model learns to "
+        "copy from these",
+        "Check that the target file is the translation.",
+    )
+
+
 def _large_vocabularies(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     for corpus, name in sorted(study.subword_texts()):
-        subwords, words, pairs, alphabet = study.subwords[name], 0.0, 0.0, 0
+        subwords, words, pairs, alphabet, distinct = study.subwords[name], 0.0, 0.0, 0, 0
         for text, times in texts.of(study.corpora[corpus], repeated=False):
             pairs += times * text.pairs
             alphabet = max(alphabet, text.alphabet)
+            distinct = max(distinct, text.source.vocabulary + text.target.vocabulary)
             words += times * sum(
                 side.characters if side.alphabet > 1000 else side.words for side in (text.source, text.target)
             )
@@ -241,7 +263,8 @@ def _large_vocabularies(study: Study, texts: _Texts, place_of: PlaceOf) -> Itera
             words *= subwords.sample / pairs
         if words and subwords.joint and words < MIN_WORDS * subwords.vocabulary:
             place = place_of(("subwords", name, "vocabulary"))
-            yield vocabulary_warning(place, subwords.vocabulary, words, f"words in {corpus}", alphabet)
+            what = f"words in {corpus}"
+            yield vocabulary_warning(place, subwords.vocabulary, words, what, alphabet, distinct)
 
 
 def least_vocabulary(alphabet: int) -> int:
@@ -250,16 +273,18 @@ def least_vocabulary(alphabet: int) -> int:
 
 
 def vocabulary_warning(
-    place: str, vocabulary: int, count: float, what: str, alphabet: int | None
+    place: str, vocabulary: int, count: float, what: str, alphabet: int | None, distinct: float = math.inf
 ) -> StudyWarning:
     """Return the warning about a vocabulary that is too large for a text; reports use it too.
 
-    `alphabet`: distinct characters of the text. If None, no size is recommended.
+    `alphabet`: distinct characters of the text. If None, no size is recommended. `distinct`: its distinct
+    words, which limit the recommended size where they are few: each is a subword at last.
     """
     most = max(200.0, count / (2 * MIN_WORDS))
     power = 10 ** math.floor(math.log10(most))
     fitting = max(step * power for step in (1, 2, 5) if step * power <= most)
     fitting = max(fitting, least_vocabulary(alphabet or 0))
+    fitting = int(min(fitting, (alphabet or 0) + max(10, distinct)))
     remedy = f"Try {fitting:,} or so." if fitting < vocabulary else "More text would help."
     if alphabet is None:
         remedy = "Fewer subwords (more than the text has characters) or more text would help."
