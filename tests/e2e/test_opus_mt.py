@@ -18,6 +18,8 @@ from creamtea.shipped import read_shipped
 from creamtea.store.database import open_database
 from creamtea.store.tables import Point, StepRow
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "opus-mt.md").read_text()
 SOURCE = b"the old man\na \xd0\xb6\n"
 EXACT = "  opus-exact: {model: {marian: opus-mt-en-de}, search: {kind: exact, max_states: 200}}\n"

@@ -221,6 +221,7 @@ def loss_of(model: Any, objective: Any, pairs: Pairs) -> float:
     return float(loss) / len(targets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_fitted_logits_have_the_lowest_loss_and_the_same_order(
     parent: Path, tmp_path: Path, name: str

@@ -153,6 +153,7 @@ def modules_of_pages() -> dict[str, ast.Module]:
     return {name.partition(".")[2]: tree for name, tree in found.items()}
 
 
+@pytest.mark.slow
 def test_every_option_of_a_message_has_a_label_on_pages() -> None:
     """Or is one of the command line alone."""
     modules = modules_of_pages()

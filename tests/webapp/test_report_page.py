@@ -194,30 +194,22 @@ def test_tables_and_figures_are_saved_as_files(reader) -> None:
     assert drawn.startswith(b"\x89PNG")
 
 
-def test_nothing_is_saved_for_whom_the_link_was_withdrawn(site, open_page) -> None:
+def test_nothing_went_wrong_in_the_browser(reader) -> None:
+    assert reader.troubles == []
+
+
+def test_a_withdrawn_link_saves_nothing_and_ends_an_open_page(site, open_page) -> None:
     page = open_page(site.new_link("reader"))
     page.get_by_role("link", name="quagga").click()
     page.get_by_text("Versions, seeds, hardware").wait_for()
-    at_rest(page)  # a later run of the page would take the button away
+    enter(page, "Page of 4", "2")
+    wait_for_segments(page, range(11, 21))  # the page's own runs are over: a later one would end it
     links.revoke(site.database, links.listed(site.database)[-1].id, "test")
     downloads: list[Any] = []
     page.on("download", lambda download: downloads.append(download))
     page.get_by_role("button", name="CSV", exact=True).first.click()
     page.get_by_text("Could not", exact=False).or_(page.get_by_text("Failed", exact=False)).first.wait_for()
     assert downloads == []
-
-
-def test_nothing_went_wrong_in_the_browser(reader) -> None:
-    assert reader.troubles == []
-
-
-def test_a_withdrawn_link_ends_an_open_page(site, open_page) -> None:
-    page = open_page(site.new_link("reader"))
-    page.get_by_role("link", name="quagga").click()
-    page.get_by_text("Versions, seeds, hardware").wait_for()
-    enter(page, "Page of 4", "2")
-    wait_for_segments(page, range(11, 21))  # the page's own runs are over
-    links.revoke(site.database, links.listed(site.database)[-1].id, "test")
     enter(page, "Containing", "你好")  # over the page's WebSocket
     page.get_by_text("Your link does not open this page").wait_for()
     expect(page.locator(".outputs")).to_have_count(0)  # what the run left out goes at its end

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,8 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from accessibility import violations
+from command_line import call
 from keyboard import walk
-from limits import COMMAND
 from playwright.sync_api import expect
 from watched import at_rest, press
 
@@ -34,11 +32,8 @@ SHORT = {
 def trained(site: Any) -> str:
     """The name of a study whose models lie where the server looks for them."""
     settings = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
-    command = [sys.executable, "-m", "creamtea.cli.main", "run", str(STUDY), "--executor", "inline", "-q"]
-    environment = {**site.environment, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*command, *settings], env=environment, capture_output=True, text=True, timeout=COMMAND
-    )
+    command = ("run", STUDY, "--executor", "inline", "-q")
+    done = call({**site.environment, "OMP_NUM_THREADS": "1"}, *command, *settings)
     assert done.returncode == 0, done.stderr
     return "tiny"
 
