@@ -34,10 +34,11 @@ endif
 serve: $(VENV)/installed  ## serve the reports and the rating pages, and print a link
 	$(BIN)/creamtea serve --port $(PORT)
 
+# Without compiled files each process of a test run would compile creamtea and pytest's plug-ins anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The files of tests are spread over four processes (on two cores: some tests wait for browsers and leases),
 # the slowest first (tests/slowest.py); PYTEST_ARGS="tests/human -x" runs some of them in one.
-# Without compiled files every process of a test would compile creamtea and pytest's plug-ins anew.
-export PYTHONDONTWRITEBYTECODE :=
 PYTEST_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/installed $(COMET)/installed browser  ## run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -28,6 +28,10 @@ def wait_until(
 ) -> None:
     """Ask until the condition holds; where it does not in time, the failure says `what()`."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {seconds:g} s in vain {what()}".rstrip()
-        time.sleep(0.02)
+    while True:
+        asked = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        assert now < deadline, f"waited for {seconds:g} s in vain {what()}".rstrip()
+        time.sleep(max(0.02, now - asked))  # what is waited for needs the processor, too

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -137,12 +136,10 @@ def suspended_after(
         return False
 
     def saves() -> bool:
-        began = time.monotonic()
+        workers[0].suspend()
         if saved():
             return True
-        workers[0].resume()
-        time.sleep(max(0.02, time.monotonic() - began))  # for half of the time at least
-        workers[0].suspend()
+        workers[0].resume()  # for half of the time at least: `wait_until` sleeps for as long as it has asked
         return False
 
     wait_until(found, COMMAND)
