@@ -64,7 +64,7 @@ def export_lines(what: str, kind: str, folder: Path, done: exchange.Exported) ->
 
 
 def _table(title: str, not_kept: Sequence[NotKept]) -> list[str]:
-    """A line each, the counts below each other; nothing without any."""
+    """Write a line each, the counts below each other; nothing without any."""
     if not not_kept:
         return []
     return [f"{title}:", *(f"{part.number:>9}  {part.what}" for part in not_kept)]

@@ -157,7 +157,7 @@ def list_raters(name: Name, json_output: AsJson = False) -> None:
 
 
 def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
-    """Each rater's progress in a line."""
+    """Write each rater's progress in a line."""
     none = f"no raters yet: creamtea campaign link {quote(campaign)} --rater PSEUDONYM"
     return [_rater_line(person) for person in people] or [none]
 
@@ -283,5 +283,5 @@ def forget(
 
 
 def _found(database: Database, campaign: str, pseudonyms: list[str]) -> list[tuple[str, int]]:
-    """Each rater with the number, once; InputError, before anything is done, where one is unknown."""
+    """Return each rater with the number, once; InputError, before anything is done, where one is unknown."""
     return [(who, raters.find(database, campaign, who)) for who in dict.fromkeys(pseudonyms)]

@@ -35,7 +35,7 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the 
 
 
 def text_of(option: str, path: Path | None) -> str:
-    """The text of a file given to `option`, "" without one; InputError where it is not text."""
+    """Read the text of a file given to `option`, "" without one; InputError where it is not text."""
     return "" if path is None else read_storable(path, f"{option} {path}", MAX_BYTES)
 
 
@@ -48,7 +48,7 @@ def write_new(output: Path, text: str, force: bool) -> None:
 
 
 def names(option: str, listed: str) -> list[str]:
-    """ "a, b" as ["a", "b"]; InputError for a list of nothing."""
+    """Read "a, b" as ["a", "b"]; InputError for a list of nothing."""
     given = [name.strip() for name in listed.split(",") if name.strip()]
     if not given:
         raise InputError(f"{option}: give names with commas between them")
@@ -56,13 +56,13 @@ def names(option: str, listed: str) -> list[str]:
 
 
 def show(json_output: bool, values: Any, lines: Iterable[str]) -> None:
-    """The values as JSON where that was asked for, else the lines; no text in one begins another."""
+    """Print the values as JSON where that was asked for, else the lines; no text in one begins another."""
     for line in [as_json(values)] if json_output else lines:
         say(printable(line))
 
 
 def as_json(value: Any) -> str:
-    """JSON in one line; moments in ISO 8601."""
+    """Write JSON in one line; moments in ISO 8601."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
 
 

@@ -224,7 +224,8 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
 
 
 def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]:
-    """A campaign rates outputs of a study, or of files: one of the two, with what that needs."""
+    """Yield what is wrong unless the campaign rates outputs either of a study or of files, with what that
+    needs."""
     if "texts" not in data:
         yield from (Mistake((key,), "", REQUIRED) for key in OF_STUDY if key not in data)
     elif "study" in data:
@@ -239,7 +240,7 @@ def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]
 
 
 def _line(mistake: Mistake, document: YamlDocument) -> str:
-    """A mistake with its place in a file, or on a page with the title of its field."""
+    """Return a mistake with its place in a file, or on a page with the title of its field."""
     if document.name:
         return mistake.line(document.place(mistake.path))
     return f"{key_name(key_of(mistake.path))}: {replace(mistake, path=()).line()}"
@@ -321,8 +322,8 @@ def commented(
     values: Mapping[str, Any],
     head: str = "A campaign of creamtea: `creamtea campaign create FILE` makes a draft of it.",
 ) -> str:
-    """A campaign file of these values, by their keys, with what every key means; other keys are comments with
-    their defaults."""
+    """Write a campaign file of these values, by their keys, with what every key means; other keys are
+    comments with their defaults."""
     lines = [f"# {head}", ""]
     block = ""
     for key, declared in declarations().items():

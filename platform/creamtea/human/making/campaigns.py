@@ -180,7 +180,7 @@ def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> N
 
 
 def check_length(name: str) -> None:
-    """InputError for a name that is too long for an index."""
+    """Raise InputError for a name that is too long for an index."""
     if len(name) > MAX_INDEXED:
         raise InputError(
             f"Enter a campaign name of at most {MAX_INDEXED} characters, not {len(name):,}", "name"
@@ -188,7 +188,7 @@ def check_length(name: str) -> None:
 
 
 def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
-    """The draft that is to be made anew, or None where the name is free."""
+    """Return the draft that is to be made anew, or None where the name is free."""
     row = session.scalar(select(Campaign).where(Campaign.name == name).with_for_update())
     if row is None:
         return None
@@ -281,8 +281,9 @@ def _draw(
 
 
 def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]], *, together: bool) -> int:
-    """The items in their order, and how many; `original` of a control is the place of its original among
-    them. `together`: the items of a page are shown at once; those that the organiser wrote are alone."""
+    """Store the items in their order, and return how many; `original` of a control is the place of its
+    original among them. `together`: the items of a page are shown at once; those that the organiser wrote are
+    alone."""
     items = [item for page in pages for item in page]
     first = accumulate(map(len, pages[:-1]), initial=0)  # of each page
     starts = [start for start, page in zip(first, pages, strict=True) for _ in page]
@@ -309,13 +310,13 @@ def summary(database: Database, name: str) -> CampaignSummary:
 
 
 def summaries(database: Database) -> list[CampaignSummary]:
-    """Every campaign, oldest first."""
+    """Return every campaign, oldest first."""
     with database.session() as session:
         return [_summary(session, row) for row in session.scalars(select(Campaign).order_by(Campaign.id))]
 
 
 def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
-    """How many items of each kind there are."""
+    """Count the items of each kind."""
     counted = select(Item.kind, func.count()).where(Item.campaign_id == campaign_id).group_by(Item.kind)
     return dict(session.execute(counted.order_by(Item.kind)).all())
 
@@ -335,7 +336,7 @@ def from_files(session: Session, campaign_id: int) -> set[str]:
 
 
 def count_pages(session: Session, campaign_id: int) -> int:
-    """On how many pages a campaign's items are shown, without those that the organiser wrote."""
+    """Count the pages on which a campaign's items are shown, without those that the organiser wrote."""
     pages = (
         select(func.count())
         .select_from(Item)

@@ -57,7 +57,7 @@ def choose(
     metrics: Sequence[MetricValues] = (),
     between: Sequence[int] = (),
 ) -> tuple[list[ChosenSegment], DrawnFrom]:
-    """The chosen segments in the test set's order, and what they were drawn from.
+    """Return the chosen segments in the test set's order, and what they were drawn from.
 
     `settings` are complete; `metrics` are the values of `settings.metrics`, in their order, and `between`
     the positions of `settings.differ_between`. Only `all` takes segments on which all systems say the same;
@@ -99,7 +99,8 @@ def choose(
 
 
 def _sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
-    """Each segment, or each document. InputError where a document's segments do not follow one another."""
+    """Return each segment, or each document. InputError where a document's segments do not follow one
+    another."""
     if not by_documents:
         return [(line,) for line in lines]
     units = [tuple(part) for _, part in groupby(lines, key=lambda line: line.document)]
@@ -125,7 +126,7 @@ def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[Samplin
 def _stratified(
     population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int
 ) -> list[ChosenSegment]:
-    """A sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
+    """Draw a sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
     strata = _strata(population, names)
     if len(strata) > limit:
         raise InputError(
@@ -159,7 +160,7 @@ def _strata(
 
 
 def proportional(sizes: Sequence[int], total: int) -> list[int]:
-    """`total` shared out in proportion to `sizes`, by largest remainders; at least 1 and at most its size
+    """Share `total` out in proportion to `sizes`, by largest remainders; at least 1 and at most its size
     each. `total` lies between the number of sizes and their sum."""
     counts, whole = [1] * len(sizes), sum(sizes)
     shares = [total * size / whole for size in sizes]
@@ -182,8 +183,8 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 def _by_disagreement(
     population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
 ) -> list[ChosenSegment]:
-    """A part drawn at random from the whole population, then the units with the most disagreement, in the
-    mean over their segments.
+    """Return a part drawn at random from the whole population, then the units with the most disagreement, in
+    the mean over their segments.
 
     The random part alone is a simple random sample. For the weights the population falls in two: the
     units down to the lowest rank chosen by disagreement, which are all rated and stand for themselves,
@@ -213,7 +214,7 @@ def _by_disagreement(
 
 
 def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) -> dict[int, float]:
-    """How much the metrics disagree on each segment.
+    """Measure how much the metrics disagree on each segment.
 
     A metric's differences of two systems are divided by their root mean square over all pairs and
     segments. One metric: the largest difference. Two: the sum over pairs, ordered differently by the two,
@@ -301,7 +302,7 @@ def _shuffle(units: list[Piece], seed: int) -> None:
 def _shown_together(
     protocol: Protocol, outputs: Sequence[str], pairs: str, baseline: int, block: Sequence[int] | None
 ) -> list[tuple[int, ...]]:
-    """The groups of systems that share an item, of those in the block."""
+    """Return the groups of systems that share an item, of those in the block."""
     if block is None:
         return protocol.shown_together(outputs, pairs, baseline)
     own = [outputs[system] for system in block]
@@ -318,7 +319,7 @@ def make_items(
     seed: int,
     blocks: Blocks | None = None,
 ) -> list[NewItem]:
-    """An item for everything that is rated, in an order drawn from the seed.
+    """Make an item for everything that is rated, in an order drawn from the seed.
 
     The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
     those that show pairs.
@@ -334,7 +335,7 @@ def make_items(
 
 
 def new_item(choice: ChosenSegment, systems: Sequence[int], block: Sequence[int] | None = None) -> NewItem:
-    """The item that shows the outputs of these systems (positions), all of the segment's `block`."""
+    """Return the item that shows the outputs of these systems (positions), all of the segment's `block`."""
     return NewItem(
         kind=choice.kind,
         segment_index=choice.line.index,
@@ -367,7 +368,7 @@ def make_pages(
     seed: int,
     blocks: Blocks | None = None,
 ) -> list[list[NewItem]]:
-    """The items of every page.
+    """Make the items of every page.
 
     The pages of a document follow one another, by systems in an order drawn for the document, then by
     parts; documents come in an order drawn from the seed. `choices` hold whole documents in the test set's
@@ -400,7 +401,7 @@ def make_pages(
 
 
 def parts(document: Sequence[Piece], at_most: int) -> list[Sequence[Piece]]:
-    """As few parts as there can be of at most so many segments, their lengths equal but for one."""
+    """Cut into as few parts as there can be of at most so many segments, their lengths equal but for one."""
     count = -(-len(document) // at_most)
     ends = [len(document) * part // count for part in range(count + 1)]
     return [document[start:end] for start, end in pairwise(ends)]

@@ -31,13 +31,13 @@ Page = Sequence[NewItem]  # items that are shown together, in their order; most 
 
 
 def spoilt_length(tokens: int, *, characters: bool = False) -> int:
-    """How many of `tokens` consecutive tokens a bad reference replaces; never more than there are."""
+    """Return how many of `tokens` consecutive tokens a bad reference replaces; never more than there are."""
     length = next((length for most, length in SPOILT_LENGTHS if tokens <= most), tokens // 4)
     return min(tokens, length * 2) if characters else length
 
 
 def spoil(text: str, references: Sequence[str], language: str, draw: random.Random) -> str | None:
-    """`text` with L consecutive tokens replaced by L of one of the references, or None.
+    """Return `text` with L consecutive tokens replaced by L of one of the references, or None.
 
     None: the text is empty, or no reference has L consecutive tokens that change it.
     """
@@ -68,7 +68,7 @@ def with_controls(
     seed: int,
     first: int = 0,
 ) -> list[list[NewItem]]:
-    """The pages in their order with the controls between them.
+    """Return the pages in their order with the controls between them.
 
     `references` are the test set's by segment. A control has `original`, the place of its
     original item, where the items returned start at place `first`. A page has one control at most, and
@@ -118,7 +118,7 @@ def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: st
 
 
 def _spread(places: list[int], draw: random.Random) -> list[int]:
-    """The places in an order whose every beginning is spread evenly: a van der Corput sequence from a
+    """Return the places in an order whose every beginning is spread evenly: a van der Corput sequence from a
     random start."""
     if not places:
         return []
@@ -134,8 +134,8 @@ def _spread(places: list[int], draw: random.Random) -> list[int]:
 def _spoilt_page(
     page: Page, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> list[NewItem] | None:
-    """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
-    be spoilt."""
+    """Return the page with a third of its items spoilt, at least one, and the others repeated; None where
+    none can be spoilt."""
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
     spoilt: dict[int, NewItem] = {}
@@ -152,7 +152,8 @@ def _spoilt_page(
 def _bad_reference(
     item: NewItem, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> NewItem | None:
-    """The item with one of its distinct texts spoilt into one that it lacks, or None where none can be.
+    """Return the item with one of its distinct texts spoilt into one that it lacks, or None where none can
+    be.
 
     Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as
     in the original. `degraded` is the first of them. `later`: all texts that can be spoilt are the item's
@@ -190,7 +191,7 @@ def spoil_shown(item: Item, draw: random.Random) -> bool:
 def _placed(
     pages: Sequence[Page], behind: dict[int, list[NewItem]], half: int, first: int
 ) -> list[list[NewItem]]:
-    """Pages and controls in one list; a control stands right before the page half a batch further."""
+    """Put pages and controls in one list; a control stands right before the page half a batch further."""
     due = {at + half: at for at in behind}
     placed: list[list[NewItem]] = []
     place_of: dict[int, int] = {}  # of a page: its first item's

@@ -70,17 +70,17 @@ class AttentionFile(Strict):
 
 
 def read_tutorial(path: Path) -> list[TutorialItem]:
-    """The items of a file; every mistake in it is one InputError with lines."""
+    """Read the items of a file; every mistake in it is one InputError with lines."""
     return read_checked(path, TutorialFile, "items", "a tutorial (YAML or JSON)").items
 
 
 def read_attention(path: Path) -> list[AttentionItem]:
-    """The checks of a file; every mistake in it is one InputError with lines."""
+    """Read the checks of a file; every mistake in it is one InputError with lines."""
     return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
 
 
 def written_items(items: Sequence[TutorialItem | AttentionItem], protocol: Protocol) -> list[NewItem]:
-    """An item for each practice item or check; its outputs are numbered from 0 as if they were systems.
+    """Make an item of each practice item or check; its outputs are numbered from 0 as if they were systems.
 
     InputError for what no answer of the protocol can meet: a wrong number of outputs, values that the scale
     lacks, equal texts, and a practice item or check that says too little.
@@ -134,7 +134,8 @@ def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Pro
 
 
 def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:
-    """InputError for an output about which too little is said, or what the protocol does not ask for."""
+    """Raise InputError for an output about which too little is said, or what the protocol does not ask
+    for."""
     nothing = output.accepted is None and output.spans is None
     if not isinstance(protocol, MarksErrors):
         if nothing:
@@ -147,7 +148,8 @@ def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) 
 
 
 def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:
-    """The errors that must be marked, as they are stored; InputError for those that nobody can mark."""
+    """Return the errors that must be marked, as they are stored; InputError for those that nobody can
+    mark."""
     if not isinstance(protocol, MarksErrors):
         raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
     for span in output.spans or ():
@@ -159,7 +161,7 @@ def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> l
 
 
 def _check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None:
-    """InputError for a number of outputs that no item of the protocol has, and for equal ones."""
+    """Raise InputError for a number of outputs that no item of the protocol has, and for equal ones."""
     lowest, highest = protocol.min_outputs, protocol.max_outputs
     if not lowest <= len(texts) <= highest:
         allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
@@ -171,7 +173,8 @@ def _check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None
 
 
 def _accepted_steps(place: str, accepted: Sequence[float], protocol: Protocol) -> list[int]:
-    """The lowest and highest accepted step of a pair of values; InputError for what the scale lacks."""
+    """Return the lowest and highest accepted step of a pair of values; InputError for what the scale
+    lacks."""
     try:
         lowest, highest = (protocol.scale.step_of(str(value)) for value in accepted)
     except ValueError as error:
@@ -209,7 +212,7 @@ class Attention:
 
 
 def attention_of(session: Session, campaign_id: int, rater_id: int | None = None) -> dict[int, Attention]:
-    """By rater, of those who have answered a check, or of one rater."""
+    """Count the checks of raters who have answered one, or of one rater."""
     rows = session.execute(
         select(
             *(Assignment.id, Assignment.rater_id, Assignment.warned, Item.guidance),

@@ -122,7 +122,7 @@ def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaig
 
 
 def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
-    """What a launch fixes, of the campaign as it is stored now, and with what it was made.
+    """Return what a launch fixes, of the campaign as it is stored now, and with what it was made.
 
     InputError where the plug-in with the campaign's protocol is missing.
     """
@@ -138,7 +138,7 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
 
 
 def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
-    """The part of a registration that is read from the campaign's rows."""
+    """Return the part of a registration that is read from the campaign's rows."""
     settings, of_study = settings_of(campaign.settings), None
     if campaign.study_id is not None:
         study = session.get_one(StudyRow, campaign.study_id)
@@ -170,8 +170,8 @@ OF_ITEM = (
 
 
 def items_digest(session: Session, campaign_id: int) -> str:
-    """SHA-256 of all that a campaign's items hold, but for third ratings, which come later; an original is
-    named by its position."""
+    """Return the SHA-256 of all that a campaign's items hold, but for third ratings, which come later; an
+    original is named by its position."""
     registered = select(Item).where(Item.campaign_id == campaign_id, Item.kind != ItemKind.THIRD)
     items = session.scalars(registered.order_by(Item.position)).all()
     position_of = {item.id: item.position for item in items}
@@ -196,7 +196,7 @@ def items_digest(session: Session, campaign_id: int) -> str:
 
 
 def changes(session: Session, campaign: Campaign) -> list[str]:
-    """The registered parts that are no longer as they were at the launch; none where nobody meddled.
+    """Return the registered parts that are no longer as they were at the launch; none where nobody meddled.
 
     A campaign without a registration (a draft, or ratings made elsewhere) has none to change. One imported
     from an export is compared with what was registered where it was launched.
@@ -209,7 +209,8 @@ def changes(session: Session, campaign: Campaign) -> list[str]:
 
 
 def changed_parts(session: Session, campaign: Campaign) -> dict[str, tuple[Any, Any]]:
-    """The parts of a registration that the campaign's rows no longer agree with: as registered, and now."""
+    """Return the parts of a registration that the campaign's rows no longer agree with: as registered, and
+    now."""
     registered, now = campaign.registered or {}, _stored_content(session, campaign)
     if campaign.study_id is None:
         del now["study"]  # of an import, whose study is in another database

@@ -43,7 +43,7 @@ class Line:
 
 
 def check_names(session: Session, study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
-    """InputError for a test set or a system that the study does not have."""
+    """Raise InputError for a test set or a system that the study does not have."""
     nodes = study_nodes(session, study.id, *OUTPUTS)
     for label, wanted in (("test_set", [test_set]), ("system", systems)):
         # what an analysis decodes may belong to no test set and no system
@@ -183,15 +183,15 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
 
 
 def metric_names(session: Session, study: StudyRow) -> list[str]:
-    """The names under which the study's scores are stored, as "chrf++", sorted."""
+    """Return the names under which the study's scores are stored, as "chrf++", sorted."""
     return sorted({str(node.labels.get("metric")) for node in study_nodes(session, study.id, "score")})
 
 
 def read_metric(
     session: Session, study: StudyRow, test_set: str, systems: Sequence[str], metric: str
 ) -> dict[int, tuple[float, ...]]:
-    """A metric's values: segment → value of each system, those of an error metric with their sign changed, so
-    that higher is better. InputError where the study has none."""
+    """Read a metric's values: segment → value of each system, those of an error metric with their sign
+    changed, so that higher is better. InputError where the study has none."""
     known = metric_names(session, study)
     if metric not in known:
         raise InputError(
@@ -222,12 +222,12 @@ def read_metric(
 
 
 def first_node(nodes: Sequence[Node], **labels: str) -> Node | None:
-    """The first node in the plan's order with these labels: that of a system's first training seed."""
+    """Return the first node in the plan's order with these labels: that of a system's first training seed."""
     return next((node for node in nodes if labels.items() <= node.labels.items()), None)
 
 
 def succeeded_key(nodes: Sequence[Node], study: StudyRow, what: str, **labels: str) -> str:
-    """The key of the first step with these labels; InputError unless it has succeeded."""
+    """Return the key of the first step with these labels; InputError unless it has succeeded."""
     node = first_node(nodes, **labels)
     if node is None:
         raise InputError(f"study {study.name!r} never makes {what} with system {labels['system']!r}")
@@ -261,7 +261,7 @@ class Documents:
 
 
 def read_documents(text: str, place: str, *, with_domains: bool = False) -> Documents:
-    """The documents of a file's text; `place` is what messages call the file.
+    """Read the documents of a file's text; `place` is what messages call the file.
 
     The file is as WMT and mt-metrics-eval have it: `DOMAIN TAB DOCUMENT` a line, or `DOCUMENT` alone. Instead
     of the tab there may be blanks, as mt-metrics-eval allows, where each line has two words: of other lines,
@@ -297,7 +297,8 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
 
 
 def domain_settings(domains: Mapping[str, str], test_set: str) -> dict[str, dict[str, str]]:
-    """A campaign's settings with the domain of each document; none where all are called as the test set."""
+    """Return a campaign's settings with the domain of each document; none where all are called as the test
+    set."""
     return {"domains": dict(domains)} if set(domains.values()) - {test_set} else {}
 
 
@@ -319,8 +320,8 @@ def _checked_words(words: list[str], line: str, place: str, *, with_domains: boo
 
 
 def campaigns_of(session: Session, study: StudyRow) -> tuple[list[Campaign], list[Campaign]]:
-    """The launched campaigns of all submissions of a study's name, oldest first: those about outputs of this
-    submission, and those about others."""
+    """Return the launched campaigns of all submissions of a study's name, oldest first: those about outputs
+    of this submission, and those about others."""
     launched = session.scalars(
         select(Campaign)
         .join(StudyRow, StudyRow.id == Campaign.study_id)
@@ -348,8 +349,8 @@ def is_about(
 
 
 def rated_steps(campaign: Campaign, nodes: Sequence[Node]) -> dict[str, str | None]:
-    """By system the key of the step whose outputs a campaign of this submission would rate; it follows from
-    the test set and all that the outputs depend on."""
+    """Return by system the key of the step whose outputs a campaign of this submission would rate; it follows
+    from the test set and all that the outputs depend on."""
     first = {
         system: first_node(nodes, system=system, test_set=campaign.test_set) for system in campaign.systems
     }

@@ -98,7 +98,7 @@ class Preview:
         return f"power cannot be told, as a test needs two {what}' worth of ratings"
 
     def said(self, points: float) -> str:
-        """As reports write it: "0.2 points", "5 %" of preferences."""
+        """Write a difference as reports do: "0.2 points", "5 %" of preferences."""
         return find_protocol(self.protocol).points.difference(points)
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -158,7 +158,7 @@ def _percent(share: float) -> str:
 
 
 def preview(database: Database, name: str) -> Preview:
-    """Items, hours and power of a campaign. InputError for a name that is not known.
+    """Return items, hours and power of a campaign. InputError for a name that is not known.
 
     Power is that of one comparison, without a correction for several.
     """
@@ -233,7 +233,7 @@ def preview(database: Database, name: str) -> Preview:
 
 
 def _parts(session: Session, campaign: int) -> list[int]:
-    """On how many pages each document stands, one system's text counted."""
+    """Count the pages of each document, those of one system's text."""
     rows = session.execute(
         select(Item.document, Item.page, func.min(Item.segment_index))
         .where(Item.campaign_id == campaign, Item.page.is_not(None), Item.kind.in_(SYSTEM_KINDS))
@@ -246,7 +246,8 @@ def _parts(session: Session, campaign: int) -> list[int]:
 
 
 def detectable(units: int, deviation: float) -> float | None:
-    """The difference, in points, that a two-sided paired t-test of so many units finds in 80 of 100 cases."""
+    """Return the difference, in points, that a two-sided paired t-test of so many units finds in 80 of 100
+    cases."""
     if units < 2:
         return None
     from scipy.optimize import brentq  # here, because importing it takes as long as the command line does
@@ -264,7 +265,7 @@ def _sample(
     settings: CampaignSettings,
     intraclass: float,
 ) -> Sample:
-    """What the units of the comparison with the baseline that has the fewest are worth."""
+    """Return what the units of the comparison with the baseline that has the fewest are worth."""
     names = campaign.systems
     baseline = settings.position_of_baseline(names)
     shown: dict[int, set[int]] = defaultdict(set)  # unit → the systems that are rated on it
@@ -330,7 +331,7 @@ def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[f
 
 
 def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float] | None:
-    """The pooled sample standard deviation of a campaign's differences with its baseline, and their
+    """Return the pooled sample standard deviation of a campaign's differences with its baseline, and their
     intraclass correlation within documents (the usual one where it has none); None where no comparison has
     enough rated units, or nothing ever differed."""
     ratings = load_ratings(session, campaign)

@@ -60,7 +60,7 @@ class ProposalLine(Strict):
 
 
 def read_proposals(path: Path) -> list[Proposal]:
-    """The lines of a file. InputError with file and line for what they must not be."""
+    """Read the lines of a file. InputError with file and line for what they must not be."""
     proposals = []
     for place, line in read_lines(path, ProposalLine, "protocol.proposals"):
         if any(span.proposed is not None or span.in_source for span in line.spans):
@@ -75,7 +75,7 @@ def read_proposals(path: Path) -> list[Proposal]:
 
 
 def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
-    """The metrics whose scorer has found errors in outputs of some system of the study, sorted."""
+    """Return the metrics whose scorer has found errors in outputs of some system of the study, sorted."""
     nodes = study_nodes(session, study.id, "score")
     has_errors = set(
         session.scalars(
@@ -95,9 +95,9 @@ def proposals_of_metric(
     systems: Sequence[str],
     metric: str,
 ) -> tuple[list[Proposal], ProposedBy]:
-    """The stored errors of each system's outputs, and the scorer that found them. `read` gives the content of
-    an artefact by its digest. InputError for a metric that the study does not have, or whose scorer finds no
-    errors."""
+    """Read the stored errors of each system's outputs, and the scorer that found them. `read` gives the
+    content of an artefact by its digest. InputError for a metric that the study does not have, or whose
+    scorer finds no errors."""
     asked = f"{key_name(FIELD)}: {metric}"
     row = find_study(session, study)
     check_names(session, row, test_set, systems)
@@ -197,8 +197,8 @@ def add_proposals(
 
 
 def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Counter[str]:
-    """What became of the proposals of an output in a rater's answer, by OUTCOMES. A changed one has another
-    severity or category; one at another place is a deleted and an added one."""
+    """Count what became of the proposals of an output in a rater's answer, by OUTCOMES. A changed one has
+    another severity or category; one at another place is a deleted and an added one."""
     came_from = {span.proposed: span for span in spans if span.proposed is not None}
     found: Counter[str] = Counter(added=sum(span.proposed is None for span in spans))
     for number, proposal in enumerate(proposed):
@@ -211,7 +211,7 @@ def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Count
 
 
 def check_proposed(answer: Any, proposed: Sequence[Any]) -> None:
-    """ValueError for an answer (which its protocol has checked) with an error from a proposal that its
+    """Raise ValueError for an answer (which its protocol has checked) with an error from a proposal that its
     output does not have, or with a cost, which no rater sets."""
     spans = answer.get("spans") if isinstance(answer, dict) else None
     for span in spans if isinstance(spans, list) else ():

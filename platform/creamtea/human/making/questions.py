@@ -47,7 +47,7 @@ class WrongAnswers(CreamteaError):
 
 
 def read_questions(text: str) -> list[Question]:
-    """The questions of a text with one per line. InputError names the line."""
+    """Read the questions of a text with one per line. InputError names the line."""
     questions: list[Question] = []
     for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
@@ -78,7 +78,7 @@ def read_questions(text: str) -> list[Question]:
 
 
 def write_questions(questions: Sequence[Question]) -> str:
-    """The text that `read_questions` reads as these questions."""
+    """Write the text that `read_questions` reads as these questions."""
     return "\n".join(
         " | ".join(
             [question.ask, *question.options, *[NUMBER] * question.number, *[OPTIONAL] * question.optional]
@@ -88,8 +88,8 @@ def write_questions(questions: Sequence[Question]) -> str:
 
 
 def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answers:
-    """The answers by question; optional ones that were left open are left out. WrongAnswers
-    for those that are missing or do not fit."""
+    """Return the answers by question, without optional ones that were left open. WrongAnswers for those that
+    are missing or do not fit."""
     answers: Answers = {}
     wrong: dict[int, str] = {}
     for number, question in enumerate(questions):
@@ -106,7 +106,7 @@ def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answ
 
 
 def without_own_words(questions: Sequence[Question], answers: Answers) -> Answers:
-    """Chosen answers and numbers; what raters write in their own words may say who they are."""
+    """Keep chosen answers and numbers: what raters write in their own words may say who they are."""
     kept = {question.ask for question in questions if question.options or question.number}
     return {ask: answer for ask, answer in answers.items() if ask in kept}
 

@@ -345,7 +345,7 @@ class CampaignSettings(
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     def segment_name(self, index: int) -> str:
-        """What reports call a segment: its number in the test set, or in the file of an import."""
+        """Return what reports call a segment: its number in the test set, or in the file of an import."""
         return f"segment {index + self.first_segment}"
 
     def disputed_bound(self, protocol: Protocol) -> float:
@@ -357,18 +357,19 @@ class CampaignSettings(
         return self.unit == "document"
 
     def block_size(self, systems: int) -> int | None:
-        """How many of a campaign's systems are rated of each segment or document; None: all of them."""
+        """Return how many of a campaign's systems are rated of each segment or document; None: all of
+        them."""
         few = self.systems_per_page
         return few if few is not None and few < systems else None
 
     def position_of_baseline(self, systems: Sequence[str]) -> int:
-        """The first system's where none is named, or one that does not take part."""
+        """Return the first system's where none is named, or one that does not take part."""
         return next((at for at, system in enumerate(systems) if system == self.baseline), 0)
 
     def complete(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
     ) -> CampaignSettings:
-        """The same with nothing left open. InputError where settings do not fit the protocol."""
+        """Return the same with nothing left open. InputError where settings do not fit the protocol."""
         baseline = self.baseline or next((name for name in systems if name == study_baseline), systems[0])
         select = self.select or protocol.usual_selection
         for key, message in self._conflicts(protocol, systems, baseline, select):
@@ -387,7 +388,8 @@ class CampaignSettings(
     def _conflicts(
         self, protocol: Protocol, systems: Sequence[str], baseline: str, select: str
     ) -> Iterator[tuple[str, str]]:
-        """The settings that do not fit the protocol, the systems or one another, each with the reason."""
+        """Yield the settings that do not fit the protocol, the systems or one another, each with the
+        reason."""
         names, size, pair = ", ".join(systems), self.block_size(len(systems)), self.differ_between
         if baseline not in systems:
             yield "baseline", f"{baseline!r} does not take part: use one of {names}"
@@ -424,7 +426,7 @@ class CampaignSettings(
             yield "protocol.pairs", f"{some}: use all, or leave {few} out"
 
     def misfits(self, protocol: Protocol) -> Iterator[tuple[str, str]]:
-        """The settings that would do nothing, each with what it lacks."""
+        """Yield the settings that would do nothing, each with what it lacks."""
         for name, declared in declarations().items():
             if declared.name not in CampaignSettings.model_fields:
                 continue
@@ -525,7 +527,7 @@ class CampaignDocument(PlanSettings, CampaignHead):
     raters: RaterBlock = Field(RaterBlock(), title="Raters")
 
     def blocks(self) -> tuple[Strict, ...]:
-        """The document and its blocks, whose settings have different names."""
+        """Return the document and its blocks, whose settings have different names."""
         return self, self.protocol, self.sample, self.controls, self.attention, self.raters
 
     def settings(self) -> CampaignSettings:
@@ -559,7 +561,8 @@ class Declaration(NamedTuple):
 
 @cache
 def declarations() -> dict[str, Declaration]:
-    """Every setting of a campaign's document by its key ("sample.kind"), in the order of the document."""
+    """Return every setting of a campaign's document by its key ("sample.kind"), in the order of the
+    document."""
     found: dict[str, Declaration] = {}
     blocks: list[tuple[str, type[Strict]]] = [("", CampaignDocument)]
     for block, model in blocks:
@@ -574,7 +577,7 @@ def declarations() -> dict[str, Declaration]:
 
 
 def titles() -> dict[str, str]:
-    """What pages call the keys of a campaign's document."""
+    """Return what pages call the keys of a campaign's document."""
     return {name: declared.setting.title for name, declared in declarations().items()}
 
 
@@ -586,7 +589,7 @@ def is_met(needs: str, value_of: Callable[[str], Any]) -> bool:
 
 
 def settings_of(stored: dict[str, Any]) -> CampaignSettings:
-    """Settings as `model_dump` gave them (Campaign.settings), or as an import gives them.
+    """Read settings as `model_dump` gave them (Campaign.settings), or as an import gives them.
 
     InputError names each value that cannot be.
     """
@@ -601,5 +604,5 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
 
 
 def number_of(amount: int | float, items: int) -> int:
-    """How many items an `Amount` is: itself, or its share of `items`, rounded to the nearest."""
+    """Return how many items an `Amount` is: itself, or its share of `items`, rounded to the nearest."""
     return amount if isinstance(amount, int) else int(amount * items + 0.5)

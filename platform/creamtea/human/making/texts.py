@@ -115,7 +115,7 @@ def _read_text_files(
 
 
 def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
-    """The lines of a file, as many as the `sources` of the file `beside`."""
+    """Return the lines of a file, as many as the `sources` of the file `beside`."""
     lines = lines_of(read_storable(path, file_name(path), MAX_BYTES))
     if sources is not None and beside is not None and len(lines) != len(sources):
         raise InputError(

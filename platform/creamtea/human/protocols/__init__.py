@@ -38,14 +38,14 @@ PROTOCOLS = Registry("creamtea.protocols", Protocol, OWN, _check_board)
 
 
 def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
-    """All names; `rated_here`: without those of our own whose ratings are only imported."""
+    """Return all names; `rated_here`: without those of our own whose ratings are only imported."""
     return tuple(
         name for name in PROTOCOLS.names() if not rated_here or name not in OWN or OWN[name].rated_here
     )
 
 
 def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
-    """The protocol of this name; with the `settings` of a campaign as it is in that campaign.
+    """Return the protocol of this name; with the `settings` of a campaign as it is in that campaign.
 
     InputError for one that nobody knows, that two distributions have, or that cannot be loaded, and for
     settings that cannot be.
@@ -55,12 +55,12 @@ def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Proto
 
 
 def usable_protocols() -> list[Protocol]:
-    """All but those of plug-ins that are broken."""
+    """Return all but those of plug-ins that are broken."""
     return list(PROTOCOLS.usable().values())
 
 
 def protocol_title(name: str) -> str:
-    """The protocol's title, or its name where it is unavailable."""
+    """Return the protocol's title, or its name where it is unavailable."""
     try:
         return find_protocol(name).title
     except InputError:
@@ -68,6 +68,6 @@ def protocol_title(name: str) -> str:
 
 
 def origin_of(name: str) -> Plugin:
-    """Where the protocol comes from. InputError as of `find_protocol`."""
+    """Return where the protocol comes from. InputError as of `find_protocol`."""
     find_protocol(name)
     return Plugin("creamtea", creamtea.__version__) if name in OWN else PROTOCOLS.added().plugins[name]

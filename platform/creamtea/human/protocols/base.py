@@ -44,21 +44,22 @@ class Scale:
         return self.lowest + (self.steps - 1) * self.size
 
     def check(self, step: object) -> int:
-        """The step itself, if it is one of the scale's; ValueError otherwise (also for True and 3.0)."""
+        """Return the step itself if it is one of the scale's; ValueError otherwise (also for True and
+        3.0)."""
         if type(step) is not int or not 0 <= step < self.steps:
             raise ValueError(f"a score is a whole number of steps from 0 to {self.steps - 1}, not {step!r}")
         return step
 
     def value(self, step: int) -> Fraction:
-        """The exact value of a step."""
+        """Return a stored score, exactly. The statistics use the step's value, which is next to it."""
         return self.lowest + self.check(step) * self.size
 
     def label(self, step: int) -> str:
-        """What people read: "1.0", "1.2", …, "6.0"; "0", …, "100"."""
+        """Return what people read: "1.0", "1.2", …, "6.0"; "0", …, "100"."""
         return f"{float(self.value(step)):.{self.decimals}f}"
 
     def step_of(self, text: str) -> int:
-        """The step of a written value; ValueError where the text is not a value of the scale."""
+        """Return the step of a written value; ValueError where the text is not a value of the scale."""
         steps = (exact(text) - self.lowest) / self.size
         step = round(steps)
         # tools that compute 1 + 12 · 0.2 write 3.4000000000000004
@@ -69,7 +70,7 @@ class Scale:
 
 
 def exact(text: str) -> Fraction:
-    """A decimal number (-0.1, 3, 1e-05) as a fraction. ValueError for others, infinity too."""
+    """Read a decimal number (-0.1, 3, 1e-05) as a fraction. ValueError for others, infinity too."""
     try:
         if len(text) > MAX_DIGITS or "/" in text or "_" in text:
             raise ValueError
@@ -113,7 +114,7 @@ class PointsFormat:
         return f"{value * self.factor:g}" + (f" {self.unit}" if self.unit else "")
 
     def difference(self, value: float) -> str:
-        """As "0.2 points" or "5 %"."""
+        """Write a difference: "0.2 points", "5 %"."""
         return f"{value * self.factor:.3g} {self.unit or 'points'}"
 
 
@@ -166,7 +167,7 @@ class Protocol:
     # ------------------------------------------------------------ items and planning
 
     def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
-        """The groups of systems (positions) that share an item of a segment with these outputs.
+        """Return the groups of systems (positions) that share an item of a segment with these outputs.
 
         By default an item for each distinct text, which equal systems share.
         """
@@ -176,58 +177,61 @@ class Protocol:
         return [tuple(systems) for systems in equal.values()]
 
     def minutes(self, systems: int) -> float:
-        """Minutes per item of a campaign of so many systems, by rule of thumb."""
+        """Return the minutes per item of a campaign of so many systems, by rule of thumb."""
         return MINUTES_PER_SOURCE + min(systems, self.max_outputs) * self.minutes_per_output
 
     def usual_deviation(self) -> float:
-        """The standard deviation of the differences of two systems, in points, before there are ratings."""
+        """Return the standard deviation of the differences of two systems, in points, before there are
+        ratings."""
         from creamtea.stats.power import default_deviation  # scipy.stats takes a second to import
 
         return default_deviation(float(self.scale.lowest), float(self.scale.highest))
 
     def far_apart(self) -> float:
-        """How many points apart ratings of one output are a dispute, by default."""
+        """Return how many points apart ratings of one output are a dispute, by default."""
         return float(self.scale.highest - self.scale.lowest) / 2
 
     # ------------------------------------------------------------ answers
 
     def with_settings(self, settings: Mapping[str, Any]) -> Protocol:
-        """The protocol as it is in a campaign with these settings (`Campaign.settings`): whoever reads or
-        shows answers asks for it by `find_protocol(name, settings)`. InputError for settings that cannot be.
-        """
+        """Return the protocol as it is in a campaign with these settings (`Campaign.settings`): whoever reads
+        or shows answers asks for it by `find_protocol(name, settings)`. InputError for settings that cannot
+        be."""
         return self
 
     def read(self, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
-        """The answers about the shown outputs, one for each. ValueError for what they must not be."""
+        """Read the answers about the shown outputs, one for each. ValueError for what they must not be."""
         scored = [self.read_answer(answer, output) for answer, output in zip(answers, outputs, strict=True)]
         self.check_together([answer.step for answer in scored])
         return scored
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
-        """A complete answer about one output, which may be anything. By default it is a step of the scale.
+        """Read a complete answer about one output, which may be anything. By default it is a step of the
+        scale.
 
         ValueError for what it must not be.
         """
         return ScoredAnswer(self.scale.check(answer))
 
     def read_value(self, value: str) -> ScoredAnswer:
-        """The answer that a file of ratings writes as a value of the scale; ValueError for others."""
+        """Read the answer that a file of ratings writes as a value of the scale; ValueError for others."""
         return ScoredAnswer(self.scale.step_of(value))
 
     def value(self, step: int, payload: Mapping[str, Any] | None) -> Fraction:
-        """A stored score, exactly. The statistics use the step's value, which is next to it."""
+        """Return a stored score, exactly. The statistics use the step's value, which is next to it."""
         return self.scale.value(step)
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
-        """What a rater gave the outputs of an item, in the order in which they were shown."""
+        """Return what a rater gave the outputs of an item, in the order in which they were shown."""
         return " · ".join(self.scale.label(answer.step) for answer in answers)
 
     def check_draft(self, answer: Any, output: str) -> None:
-        """ValueError for an answer that no rater can have begun. By default only complete ones are drafts."""
+        """Raise ValueError for an answer that no rater can have begun. By default only complete ones are
+        drafts."""
         self.read_answer(answer, output)
 
     def check_together(self, steps: Sequence[int]) -> None:
-        """ValueError for scores of one item that do not go together."""
+        """Raise ValueError for scores of one item that do not go together."""
 
     def check_accepted(self, accepted: Sequence[Sequence[int]]) -> None:
         """The same for what a tutorial accepts: the lowest and highest step of each output."""
@@ -235,7 +239,7 @@ class Protocol:
     # ------------------------------------------------------------ pages and reports
 
     def page_data(self) -> dict[str, Any]:
-        """What the board's widget gets beside the item."""
+        """Return what the board's widget gets beside the item."""
         return {
             "widget": self.widget,
             "task": self.task,
@@ -245,7 +249,7 @@ class Protocol:
         }
 
     def scale_data(self) -> dict[str, Any] | None:
-        """The scale as the board draws it; None where nobody sets a value on it."""
+        """Return the scale as the board draws it; None where nobody sets a value on it."""
         scale = self.scale
         return {
             "labels": [scale.label(step) for step in range(scale.steps)],

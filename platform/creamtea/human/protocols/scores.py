@@ -111,7 +111,7 @@ class Preference(Protocol):
     page_steps = 1
 
     def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
-        """An item for each pair whose texts differ; with `pairs` "baseline" only those with the baseline."""
+        """Return each pair whose texts differ; with `pairs` "baseline" only those with the baseline."""
         return [
             pair
             for pair in combinations(range(len(outputs)), 2)
@@ -190,7 +190,7 @@ class PostEdit(Protocol):
 
 
 def _text_of(answer: Any, output: str) -> str:
-    """No longer than a text may be, or than the output, which may be right as it is."""
+    """Read a text no longer than a text may be, or than the output, which may be right as it is."""
     text = answer.get("text") if isinstance(answer, dict) and set(answer) == {"text"} else None
     if not isinstance(text, str):
         raise ValueError(f"a post-edit is an object with a text, not {str(answer)[:80]!r}")

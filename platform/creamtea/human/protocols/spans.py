@@ -54,12 +54,13 @@ class MarkedErrors(Strict):
         return self
 
     def payload(self) -> dict[str, Any]:
-        """In one way of writing."""
+        """Return them in one way of writing."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 def read_marked(answer: Any, output: str) -> MarkedErrors:
-    """ValueError for what no rater can have marked on this output (any text if it is empty: not known)."""
+    """Read marked errors; ValueError for what no rater can have marked on this output (any text if it is
+    empty: not known)."""
     if not isinstance(answer, dict):
         raise ValueError(f"marked errors are an object with spans, not {answer!r}")
     try:
@@ -106,7 +107,7 @@ class MarksErrors(Protocol):
         return bound
 
     def read_errors(self, answer: Any, output: str) -> MarkedErrors:
-        """The errors of a complete answer. ValueError for what taxonomy and protocol do not allow."""
+        """Read the errors of a complete answer. ValueError for what taxonomy and protocol do not allow."""
         marked = read_marked(answer, output)
         if marked.begun:
             raise ValueError("say that there are no errors, or mark them")
@@ -118,7 +119,7 @@ class MarksErrors(Protocol):
         return marked
 
     def check_spans(self, spans: Sequence[Span]) -> None:
-        """ValueError for errors that are not of the taxonomy, or overlap where they must not."""
+        """Raise ValueError for errors that are not of the taxonomy, or overlap where they must not."""
         taxonomy = self.taxonomy or self.usual_taxonomy
         for span in spans:
             taxonomy.check(span.severity, span.category, span.special_mark)
@@ -129,7 +130,7 @@ class MarksErrors(Protocol):
                     raise ValueError(f"two errors share character {start}: here errors do not overlap")
 
     def written_cost(self, span: Span) -> float | None:
-        """Points that an error costs, where an import could not know them without the file."""
+        """Return the points that an error costs, where an import could not know them without the file."""
         return span.cost
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
@@ -140,7 +141,7 @@ class MarksErrors(Protocol):
         )
 
     def check_draft(self, answer: Any, output: str) -> None:
-        """Severities, categories and the score may be missing."""
+        """Let severities, categories and the score be missing."""
         read_marked(answer, output)
 
     def page_data(self) -> dict[str, Any]:
@@ -234,7 +235,8 @@ class Mqm(MarksErrors, Protocol):
         return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over those of WMT 2023 (en-de)
 
     def far_apart(self) -> float:
-        """Half of what as many errors as a rater may mark can cost (five, where any number may be marked).
+        """Return half of what as many errors as a rater may mark can cost (five, where any number may be
+        marked).
 
         The scale would be no measure: it has 1,000 points, so that it holds every sum of costs.
         """
@@ -250,12 +252,13 @@ class Mqm(MarksErrors, Protocol):
         return bound
 
     def penalty(self, span: Span) -> Fraction:
-        """Points that an error costs by the campaign's taxonomy, or by the usual weights without one."""
+        """Return the points that an error costs by the campaign's taxonomy, or by the usual weights without
+        one."""
         tenths = usual_tenths if self.taxonomy is None else self.taxonomy.penalty
         return Fraction(tenths(span.severity, span.category), TENTHS)
 
     def cost(self, span: Span) -> Fraction:
-        """Points that an error costs: what its file says, or its penalty."""
+        """Return the points that an error costs: what its file says, or its penalty."""
         return self.penalty(span) if span.cost is None else exact(repr(span.cost))
 
     def written_cost(self, span: Span) -> float | None:
@@ -287,7 +290,7 @@ class Mqm(MarksErrors, Protocol):
 
 
 def spans_of(payload: Mapping[str, Any] | None) -> Sequence[Span]:
-    """The errors of a stored answer; none of an answer without them."""
+    """Return the errors of a stored answer; none of an answer without them."""
     return [] if payload is None else MarkedErrors.model_validate(payload).spans
 
 
@@ -309,7 +312,7 @@ class ExpectedSpan(Strict):
     special_mark: str | None = None  # its name, of the taxonomy
 
     def check(self, text: str, taxonomy: Taxonomy) -> None:
-        """ValueError for what nobody can mark in this text with this taxonomy."""
+        """Raise ValueError for what nobody can mark in this text with this taxonomy."""
         if (self.start is None) != (self.end is None):
             raise ValueError("an expected error has a start without an end, or the other way")
         if self.start is not None and self.end is not None:
@@ -352,7 +355,7 @@ def as_expected(expected: Sequence[Mapping[str, Any]], spans: Sequence[Span]) ->
 
 
 def which_are_marked(expected: Sequence[ExpectedSpan], spans: Sequence[Span]) -> list[bool]:
-    """Which of the expected errors are marked, each by a mark of its own: as many as can be at once."""
+    """Say which of the expected errors are marked, each by a mark of its own: as many as can be at once."""
     taken: dict[int, int] = {}  # mark → expected
 
     def place(at: int, tried: set[int]) -> bool:

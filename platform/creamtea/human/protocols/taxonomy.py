@@ -117,7 +117,7 @@ class Taxonomy(Strict):
             )
 
     def check(self, severity: Severity, category: Sequence[str], special_mark: str | None = None) -> None:
-        """ValueError for an error that nobody can have marked with this taxonomy."""
+        """Raise ValueError for an error that nobody can have marked with this taxonomy."""
         if special_mark is not None:
             self.check_special_mark(special_mark)
         self.check_severity(severity)
@@ -128,7 +128,8 @@ class Taxonomy(Strict):
             raise ValueError(f"the category of an error is {allowed}, not {found}")
 
     def penalty(self, severity: Severity, category: Sequence[str]) -> int:
-        """Tenths of a point that an error costs: by the first exception that names it, or its severity."""
+        """Return the tenths of a point that an error costs: by the first exception that names it, or its
+        severity."""
         names = path_key(category)
         for exception in self.exceptions:
             named = path_key(exception.category)
@@ -169,7 +170,7 @@ def _said(category: Sequence[str]) -> str:
 
 
 def read_taxonomy(path: Path) -> Taxonomy:
-    """The taxonomy in a file of YAML or JSON; every mistake in it is one InputError with lines."""
+    """Read the taxonomy in a file of YAML or JSON; every mistake in it is one InputError with lines."""
     return read_checked(path, Taxonomy, "severities, categories, …", "a taxonomy (YAML or JSON)")
 
 

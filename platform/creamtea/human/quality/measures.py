@@ -61,10 +61,9 @@ class Answers:
 
 
 def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -> float:
-    """How many words a rater has to read at least: context, source, and of the outputs each word as often as
-    the output that has it most often. A word that outputs share is not counted again, because whoever
-    compares translations reads what they share once.
-    """
+    """Count the words that a rater has to read at least: context, source, and of the outputs each word as
+    often as the output that has it most often. A word that outputs share is not counted again, because
+    whoever compares translations reads what they share once."""
     most: Counter[str] = Counter()
     for text in outputs:
         most |= Counter(words(text))
@@ -79,8 +78,8 @@ def _in_words(piece: str) -> float:
 
 
 def read_answers(session: Session, ratings: Ratings) -> Answers:
-    """Every submitted answer of a campaign, of excluded raters too, except those to items that the organiser
-    wrote and third ratings."""
+    """Read every submitted answer of a campaign, of excluded raters too, except those to items that the
+    organiser wrote and third ratings."""
     campaign, given = Item.campaign_id == ratings.campaign.id, ratings.given
     columns = (Item.id, Item.original_id, Item.degraded, Item.source, Item.context)
     items = {
@@ -179,8 +178,8 @@ class Measures:
 def measure(
     answers: Answers, protocol: Protocol, counting: set[int], only: set[int] | None = None
 ) -> dict[int, Measures]:
-    """The measures of every rater with an answer (of `only` these), in the order of their first answers.
-    `counting`: the raters whose scores the others are compared with (those who are not excluded)."""
+    """Measure every rater with an answer (of `only` these), in the order of their first answers. `counting`:
+    the raters whose scores the others are compared with (those who are not excluded)."""
     size, each = float(protocol.scale.size), protocol.scores_each  # points per step
     raters = [rater for rater in dict.fromkeys(answers.rater.tolist()) if only is None or rater in only]
     texts = answers.texts
@@ -241,14 +240,14 @@ def measure(
 
 
 def _numbers(labels: Integers) -> Integers:
-    """(n,): equal numbers for equal labels, from 0 in their order."""
+    """Return (n,): equal numbers for equal labels, from 0 in their order."""
     numbers: Integers = np.unique(labels, return_inverse=True)[1]
     return numbers
 
 
 def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:
-    """(pairs, 2) each: the texts of an original and its bad reference, and of an original and its repeat, by
-    their positions in `texts`, where the rater answered both."""
+    """Return (pairs, 2) each: the texts of an original and its bad reference, and of an original and its
+    repeat, by their positions in `texts`, where the rater answered both."""
     starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
     text = np.searchsorted(texts, np.arange(len(answers.step)), side="right") - 1
     answered = {key: at for at, key in enumerate(zip(answers.rater, answers.item, strict=True))}
@@ -271,7 +270,7 @@ def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:
 
 
 def _mean_difference(values: Array) -> float:
-    """Gini's mean difference: the mean |x − y| over all pairs of values (n,), n > 1."""
+    """Return Gini's mean difference: the mean |x − y| over all pairs of values (n,), n > 1."""
     n = len(values)
     weights = 2 * np.arange(1, n + 1) - n - 1
     return float(2 * (weights * np.sort(values)).sum() / (n * (n - 1)))
@@ -280,8 +279,8 @@ def _mean_difference(values: Array) -> float:
 def _against_others(
     answers: Answers, texts: Integers, size: float, asked: Sequence[int], counting: set[int]
 ) -> dict[int, RaterAgreement]:
-    """By rater of those `asked` for, from the `texts` of items that rate systems. An output is a distinct
-    text of what a segment shows together, on one item or on several."""
+    """Compare each of the raters `asked` for with the others, on the `texts` of items that rate systems. An
+    output is a distinct text of what a segment shows together, on one item or on several."""
     shown: dict[tuple[int, ...], int] = {}  # segment and systems
     numbers: dict[tuple[int, int], int] = {}  # of these, the first system of the text
     segments: list[int] = []  # of what is shown

@@ -87,7 +87,7 @@ FLAGGED: dict[str, tuple[int | None, int | None, int | None]] = {
 
 
 def described_in_words() -> str:
-    """How many accepted annotators got a description, together and by campaign."""
+    """Say how many accepted annotators got a description, together and by campaign."""
     parts = ", ".join(
         f"{campaign} {count} of {of}"
         for campaign, count, of in zip(CAMPAIGNS, DESCRIBED, ANNOTATORS, strict=True)
@@ -156,7 +156,7 @@ class Comparison:
     known: dict[str, tuple[dict[int, float], Array]] = field(default_factory=dict, repr=False)
 
     def others(self, figure: str) -> Array:
-        """The figure, a field of `Measures`, of all others who have it, ascending."""
+        """Return the figure, a field of `Measures`, of all others who have it, ascending."""
         if figure not in self.known:
             figures = {other: getattr(own, figure) for other, own in self.measures.items()}
             of_rater = {other: value for other, value in figures.items() if value is not None}
@@ -167,7 +167,7 @@ class Comparison:
         return np.delete(ascending, np.searchsorted(ascending, of_rater[self.rater]))
 
     def usual(self, figure: str) -> float | None:
-        """The median over the others; None where nobody has the figure."""
+        """Return the median over the others; None where nobody has the figure."""
         known = self.others(figure)
         return float(np.median(known)) if len(known) else None
 
@@ -183,7 +183,7 @@ class Comparison:
 
 
 def judge(own: Measures, comparison: Comparison) -> list[Check]:
-    """Every check that the protocol has, in the order in which a report shows them."""
+    """Make every check that the protocol has, in the order in which a report shows them."""
     checks = [reading(own, comparison), bad_references(own), repeats(own, comparison), speed(own, comparison)]
     if comparison.protocol.max_outputs > 1:
         checks.append(equal_scores(own, comparison))
@@ -415,7 +415,7 @@ def _others(usual: float | None, digits: str) -> str:
 
 
 def _few(count: int, needed: int, of: str, none: str) -> str:
-    """Why a check cannot judge; empty where it can."""
+    """Say why a check cannot judge; empty where it can."""
     if count == 0:
         return none
     return f"only {count} {of}, {needed} are needed" if count < needed else ""
@@ -459,7 +459,7 @@ class RaterReport:
 
 
 def rater_reports(answers: Answers, protocol: Protocol, excluded: Collection[int] = ()) -> list[RaterReport]:
-    """A report for every rater with an answer, in the order of their first ones.
+    """Report on every rater with an answer, in the order of their first ones.
 
     A rater is compared with the others who are not excluded; an excluded rater has a report too.
     """
@@ -470,7 +470,7 @@ def rater_reports(answers: Answers, protocol: Protocol, excluded: Collection[int
 
 
 def report_of(rater: int, own: Measures, others: Comparison) -> RaterReport:
-    """The report of one rater beside others whose measures are known."""
+    """Report on one rater beside others whose measures are known."""
     checks = judge(own, replace(others, rater=rater))
     lowest = float(others.protocol.scale.lowest)
     signs, values = signs_of(own, checks), (lowest + own.values).tolist()
@@ -478,7 +478,7 @@ def report_of(rater: int, own: Measures, others: Comparison) -> RaterReport:
 
 
 def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
-    """What flagged checks mean together.
+    """Say what flagged checks mean together.
 
     All need that nothing shows reading (stats/rater_checks.py). Too fast: by the time. Scale reversed:
     scores that significantly go the other way. Straight-lining: one answer nearly throughout, equal scores,
@@ -504,7 +504,7 @@ def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
 
 
 def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
-    """The reports of a campaign from its stored rows. KeyError where there is no such campaign."""
+    """Report on a campaign's raters from its stored rows. KeyError where there is no such campaign."""
     with database.session() as session:
         campaign = session.get(Campaign, campaign_id)
         if campaign is None:
