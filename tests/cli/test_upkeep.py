@@ -140,6 +140,7 @@ def test_all_files_of_earlier_submissions_too_are_made_again_as_the_check_says(
     creamtea("run", study, *INLINE)
     study.write_text(study.read_text().replace("lines: 4", "lines: 5"))
     monkeypatch.setattr("fake_steps.LINES", 5)
+    study.write_text(study.read_text().replace("scones-greedy", "other-greedy"))
     creamtea("run", study, *INLINE)  # another submission of this name, with other files
     shutil.rmtree(creamtea.home / "artefacts" / "objects")
     said = creamtea("db", "check").stdout.splitlines()[-1]
@@ -148,6 +149,9 @@ def test_all_files_of_earlier_submissions_too_are_made_again_as_the_check_says(
         monkeypatch.setattr("fake_steps.LINES", lines)
         assert creamtea(*command.split(), *INLINE, "--quiet").returncode == 0
     assert creamtea("db", "check").returncode == 0
+    for number, system in (("1", "scones-greedy"), ("2", "other-greedy")):  # as `creamtea status` lists them
+        assert f"decode/{system}/1/test" in creamtea("status", number).stdout
+        assert creamtea("logs", number, f"decode/{system}/1/test").returncode == 0
 
 
 # ---------------------------------------------------------------- backup and restore

@@ -60,7 +60,7 @@ TRANSLATE_EXAMPLES = """Examples:
 
 
 def translate(
-    name: workplace.StudyName,
+    name: workplace.StudyOrNumber,
     system: Annotated[str, typer.Argument(metavar="SYSTEM", help="One of the study's systems.")],
     seed: Annotated[
         int | None, typer.Option(help="Which of its variant's models; by default the first.")
@@ -105,7 +105,8 @@ def translate(
         raise InputError("standard input is closed; give it the lines to translate")
     store = workplace.artefact_store(writable=False)
     with workplace.existing_database() as database:
-        task = translating_step(database, store, name, system, seed).task
+        study = workplace.study_asked_for(database, name)
+        task = translating_step(database, store, study, system, seed).task
     _check_best(best, DecodeParams.model_validate(task.params).search, system)
     with opened(task, store) as context:
         lines = load_module("creamtea_workers.search.translator", context.cpus)
@@ -216,7 +217,7 @@ EXPORT_EXAMPLES = """Examples:
 
 
 def export(
-    name: workplace.StudyName,
+    name: workplace.StudyOrNumber,
     system: Annotated[str, typer.Argument(metavar="SYSTEM", help="One of the study's systems.")],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for the model.")],
     to: Annotated[str, typer.Option("--to", metavar="|".join(FORMATS), help="What will load the model.")],
@@ -274,9 +275,10 @@ def export(
     store = workplace.artefact_store(writable=False)
     with ExitStack() as stack:
         database = stack.enter_context(workplace.existing_database())
-        step = translating_step(database, store, name, system, seed)
+        study = workplace.study_asked_for(database, name)
+        step = translating_step(database, store, study, system, seed)
         with database.session() as session:
-            model = spec_of(find_study(session, name)).systems[system].model
+            model = spec_of(find_study(session, study)).systems[system].model
         if isinstance(model, ShippedModel):
             raise InputError(
                 f"system {system}: its model is a CTranslate2 folder already ({model.path}); use it as it is"
@@ -289,7 +291,7 @@ def export(
             made: ExportFacts = exporting.export(context, to, place, sentences, quantize)
         proved_on = f"test set {step.node.labels['test_set']}" if proof is None else f"the file {proof.name}"
         done = Export(to, step.node, proved_on, made)
-        (place / "README.md").write_text(model_card(database, done, name), encoding="utf-8")
+        (place / "README.md").write_text(model_card(database, done, study), encoding="utf-8")
         folder.mkdir(exist_ok=True)
         for file in place.iterdir():
             shutil.move(file, folder / file.name)

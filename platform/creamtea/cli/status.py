@@ -97,7 +97,9 @@ class OneStudy:
 
 
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A study, or its number; without it, all.")
+    ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing until the study has ended.")] = False,
     as_json: workplace.AsJson = False,
 ) -> None:
@@ -123,10 +125,11 @@ def status(
 
 
 def _read_status(database: Database, name: str | None) -> AllStudies | OneStudy:
+    study = None if name is None else workplace.study_asked_for(database, name)
     with database.session() as session:
         running = live_controller(database)
         controller = None if running is None else str(running)
-        if name is None:
+        if study is None:
             lines = [
                 StudyLine(
                     study.id,
@@ -141,7 +144,7 @@ def _read_status(database: Database, name: str | None) -> AllStudies | OneStudy:
             ]
             return AllStudies(lines, controller)
         store, now = workplace.artefact_store(writable=False), database.now(session)
-        found = find_study(session, name)
+        found = find_study(session, study)
         return OneStudy(
             found.id,
             found.name,
@@ -234,7 +237,7 @@ LOGS_EXAMPLES = (
 
 
 def logs(
-    name: workplace.StudyName,
+    name: workplace.StudyOrNumber,
     step: Annotated[
         str, typer.Argument(metavar="STEP", help="Its place, as `creamtea status NAME` shows it.")
     ],
@@ -310,8 +313,9 @@ def _follow(
 
 def _node(database: Database, name: str, step: str) -> Node:
     """Return the step at a place of the study. InputError names similar places."""
+    study = workplace.study_asked_for(database, name)
     with database.session() as session:
-        nodes = {node.name: node for node in study_nodes(session, find_study(session, name).id)}
+        nodes = {node.name: node for node in study_nodes(session, find_study(session, study).id)}
     if step not in nodes:
         similar = difflib.get_close_matches(step, nodes, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(similar)}?" if similar else f"`creamtea status {name}` lists them"

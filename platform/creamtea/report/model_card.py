@@ -112,7 +112,7 @@ def difference_words(difference: Difference) -> str:
     )
 
 
-def model_card(database: Database, export: Export, study: str) -> str:
+def model_card(database: Database, export: Export, study: str | int) -> str:
     """Write the card as Markdown, with the front matter that model hubs read."""
     with database.session() as session:
         row = find_study(session, study)
