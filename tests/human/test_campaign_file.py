@@ -153,6 +153,20 @@ def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str
     assert mistakes(few, folder, setting) == [said]
 
 
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("systems=[plain]", "systems: a campaign of da compares 2 to 60 systems, not 1"),
+        ("systems=[plain, plain]", "systems: a system is named twice"),
+        ('name="a\\tb"', "name: Enter a campaign name of printable characters"),
+        (f"name={'x' * 301}", "name: Enter a campaign name of at most 300 characters"),
+        ("protocol={kind: scores}", "protocol.kind: ratings of scores are imported"),
+    ],
+)
+def test_what_no_draft_can_be_is_a_mistake_of_the_file(folder: Path, override: str, said: str) -> None:
+    assert said in mistakes(FULL, folder, override)[-1]
+
+
 def test_a_taxonomy_and_proposals_are_read(study_database: Database, folder: Path) -> None:
     (folder / "own.yaml").write_text("severities: [{name: critical, weight: 10}]")
     span = '{"severity": "critical"}'
@@ -200,7 +214,13 @@ def test_uploads_are_the_only_files_of_a_page(folder: Path, name: str) -> None:
 
 
 def test_a_commented_file_reads_as_its_values(tmp_path: Path) -> None:
-    values = {"name": "a", "study": "jam", "test_set": "test", "systems": ["plain"], "sample.items": 9}
+    values = {
+        "name": "a",
+        "study": "jam",
+        "test_set": "test",
+        "systems": ["plain", "beam"],
+        "sample.items": 9,
+    }
     text = commented(values)
     (tmp_path / "a.yaml").write_text(text)
     read = load_campaign(tmp_path / "a.yaml").campaign

@@ -32,7 +32,7 @@ from creamtea.document.mistakes import (
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
-from creamtea.human.making.campaigns import CampaignRequest, store_campaign
+from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, store_campaign
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
@@ -207,7 +207,10 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
         if kind not in protocol_names():
             mistakes.append(Mistake(("protocol", "kind"), shown(kind), one_of(known, kind)))
         else:
-            misfits = campaign.settings().misfits(find_protocol(kind))
+            protocol = find_protocol(kind)
+            misfits = [*campaign.settings().misfits(protocol)]
+            if campaign.study or campaign.systems:  # else all of the texts' systems take part
+                misfits += mistakes_of(campaign.name, protocol, campaign.systems)
             mistakes += (Mistake(tuple(name.split(".")), "", message) for name, message in misfits)
         try:  # a list of them has to meet what their text does
             read_questions(write_questions(campaign.raters.questions))

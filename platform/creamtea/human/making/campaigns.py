@@ -6,7 +6,7 @@ nothing that was rated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
@@ -116,7 +116,8 @@ def store_campaign(
     system or its outputs are missing, the settings do not fit, or the name is taken.
     """
     protocol = find_protocol(request.protocol)
-    _check_request(name, protocol, request)
+    for key, message in mistakes_of(name, protocol, request.systems):
+        raise InputError(message, about=key)
     row = _free_name(session, name, replace)
     study = None if request.texts is not None else find_study(session, request.study)
     if study is not None:
@@ -155,28 +156,26 @@ def store_campaign(
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
 
 
-def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
+def mistakes_of(name: str, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what no campaign may be, whatever it rates: keys with what is wrong."""
     if not protocol.rated_here:
-        raise wrong(
-            "protocol.kind",
-            f"ratings of {protocol.name} are imported (creamtea campaign import), there is no page to rate "
-            f"by it; use {', '.join(protocol_names(rated_here=True))}",
-        )
-    with about("name"):
-        if not name.strip():
-            raise InputError("Enter a campaign name")
-        if not name.isprintable():
-            raise InputError(f"Enter a campaign name of printable characters, not {name!r}")
+        imported = f"ratings of {protocol.name} are imported (creamtea campaign import)"
+        others = ", ".join(protocol_names(rated_here=True))
+        yield "protocol.kind", f"{imported}, there is no page to rate by it; use {others}"
+    try:
         check_length(name)
-    systems, listed = request.systems, key_name("systems")
-    with about("systems"):
-        if not protocol.min_systems <= len(systems) <= protocol.max_systems:
-            raise InputError(
-                f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
-                f"systems, not {len(systems)}: list them as {listed}"
-            )
-        if len(set(systems)) != len(systems):
-            raise InputError(f"a system is named twice in {listed}: name each once")
+        if not name.strip():
+            yield "name", "Enter a campaign name"
+        elif not name.isprintable():
+            yield "name", f"Enter a campaign name of printable characters, not {name!r}"
+    except InputError as error:
+        yield "name", str(error)
+    fewest, most, listed = protocol.min_systems, protocol.max_systems, key_name("systems")
+    if not fewest <= len(systems) <= most:
+        compared = f"a campaign of {protocol.name} compares {fewest} to {most} systems, not {len(systems)}"
+        yield "systems", f"{compared}: list them as {listed}"
+    if len(set(systems)) != len(systems):
+        yield "systems", f"a system is named twice in {listed}: name each once"
 
 
 def check_length(name: str) -> None:
