@@ -18,7 +18,6 @@ from ready_campaigns import PLAIN, draft_campaign, launched_campaign
 from sqlalchemy import select
 from watched import at_rest, press
 
-from creamtea.access import links
 from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.human import rating as assignment
 from creamtea.human.making.campaigns import CampaignRequest
@@ -102,18 +101,6 @@ def test_a_double_click_launches_once_and_says_so(site, open_page) -> None:
     expect(page.get_by_text("The campaign has been launched and registered as")).to_be_visible()
     at_rest(page)
     expect(page.locator(".notice.error")).to_have_count(0)
-
-
-def test_a_double_click_makes_one_link_to_a_report(site, open_page) -> None:
-    with site.database.session() as reading:
-        (study,) = reading.scalars(select(StudyRow.id).where(StudyRow.name == "quagga"))
-    page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?study={study}#"))
-    page.get_by_role("button", name="Share this report").click()
-    page.get_by_role("button", name="Make a link").dblclick()
-    expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
-    at_rest(page)
-    expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
-    assert [link.study_id for link in links.listed(site.database)].count(study) == 1
 
 
 def test_what_raters_will_see_is_tried_before_the_launch(site, open_page) -> None:

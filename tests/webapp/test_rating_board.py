@@ -177,31 +177,25 @@ def marks(page: Any) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("protocol", ["da", "da-sqm"])
-def test_one_output_on_a_scale_to_a_hundred(site, open_page, protocol: str) -> None:
-    name = f"pangolin-{protocol}"
+def test_one_output_on_a_scale_to_a_hundred(site, open_page) -> None:
     items = [("eins", ["one"]), ("zwei", ["two", "two"]), ("drei", ["three"])]
-    own_campaign(site.database, name, items, protocol=protocol, item_context=["davor"])
-    link, rater_id = site.rater_link(name, "da")
+    own_campaign(site.database, "pangolin-da-sqm", items, protocol="da-sqm", item_context=["davor"])
+    link, rater_id = site.rater_link("pangolin-da-sqm", "da")
     page = open_page(link, before=slow_clock)
     item_on(page, 1, 3)
     expect(page.get_by_role("slider")).to_have_count(1)
     expect(page.locator(".board [aria-valuenow]")).to_have_count(0)
     expect(page.locator(".board .context")).to_have_text("davor")
     expect(page.get_by_role("button", name="Show differences")).to_have_count(0)
-    if protocol == "da-sqm":  # no point stands out before one is chosen, for who came by keys either
-        page.keyboard.press("Shift")
-        page.locator(".board .source").focus()
-        lowest = page.locator(".board .points li").first
-        expect(lowest).to_have_css("box-shadow", "none")
+    # no point stands out before one is chosen, for who came by keys either
+    page.keyboard.press("Shift")
+    page.locator(".board .source").focus()
+    expect(page.locator(".board .points li").first).to_have_css("box-shadow", "none")
     page.keyboard.type("75")
     wait_for_scores(page, ["75"])
     page.keyboard.press("Enter")
     item_on(page, 2, 3)
-    if protocol == "da-sqm":
-        page.get_by_text("67: Most meaning preserved and few grammar mistakes").click()
-    else:
-        press_at(page, 0, 67, steps=101)
+    page.get_by_text("67: Most meaning preserved and few grammar mistakes").click()
     wait_for_scores(page, ["67"])
     save(page)
     item_on(page, 3, 3)
@@ -210,17 +204,6 @@ def test_one_output_on_a_scale_to_a_hundred(site, open_page, protocol: str) -> N
     expect(page.get_by_role("heading", name="All done")).to_have_count(1)
     kept = [stored_systems(site, rater_id, source) for source, _ in items]
     assert kept == [[75], [67, 67], [99]]
-
-
-def test_digits_score_while_the_instructions_have_the_focus(site, open_page) -> None:
-    name = "pangolin-instructed"
-    own_campaign(site.database, name, [("eins", ["one"])], protocol="da", instructions="# Read\n\nTwice.")
-    page = open_page(site.rater_link(name, "da")[0], before=slow_clock)
-    item_on(page, 1, 1)
-    page.get_by_text("Instructions", exact=True).click()
-    expect(page.get_by_text("Twice.")).to_be_visible()
-    page.keyboard.type("75")
-    wait_for_scores(page, ["75"])
 
 
 def stored_systems(site: Any, rater_id: int, source: str) -> list[int]:
@@ -289,9 +272,10 @@ def test_digits_after_a_button_of_the_scale_are_a_value(site, open_page) -> None
     errors_are(page, ["Haus: major"])
 
 
-def test_digits_behind_shift_and_keys_that_scroll(site, open_page) -> None:
-    own_campaign(site.database, "quokka-shift", [("long " * 3000, ["ein Haus"])], protocol="da")
-    page = open_page(site.rater_link("quokka-shift", "one")[0])
+def test_digits_behind_shift_or_beside_the_instructions_and_keys_that_scroll(site, open_page) -> None:
+    items = [("long " * 3000, ["ein Haus"])]
+    own_campaign(site.database, "quokka-shift", items, protocol="da", instructions="# Read\n\nTwice.")
+    page = open_page(site.rater_link("quokka-shift", "one")[0], before=slow_clock)
     item_on(page, 1, 1)
     for key in ("PageDown", "ArrowDown", "End"):
         page.keyboard.press(key)
@@ -301,17 +285,10 @@ def test_digits_behind_shift_and_keys_that_scroll(site, open_page) -> None:
     wait_for_scores(page, ["75"])
     page.keyboard.press("ArrowDown")  # a value that is there is changed from anywhere
     wait_for_scores(page, ["74"])
-
-
-def test_nothing_to_change_and_enter_save_the_text_as_it_is(site, open_page) -> None:
-    own_campaign(
-        site.database, "quokka-edit", [("s", ["Er gab es auf."]), ("t", ["zwei"])], protocol="post-edit"
-    )
-    page = open_page(site.rater_link("quokka-edit", "one")[0])
-    item_on(page, 1, 2)
-    page.keyboard.press("=")
-    page.keyboard.press("Enter")
-    item_on(page, 2, 2)
+    page.get_by_text("Instructions", exact=True).click()  # which then have the focus
+    expect(page.get_by_text("Twice.")).to_be_visible()
+    page.keyboard.type("31")
+    wait_for_scores(page, ["31"])
 
 
 def test_the_time_of_an_item_goes_on_after_the_earlier_ones_and_a_reload(site, open_page) -> None:
@@ -388,15 +365,15 @@ def test_escape_leaves_the_field_so_that_letters_are_keys(site, open_page) -> No
 
 
 def test_by_mouse_with_a_reload_between(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-edit", TWO, protocol="post-edit")
+    own_campaign(site.database, "pangolin-edit", [*TWO, ("Two.", ["Zwei."])], protocol="post-edit")
     link, rater_id = site.rater_link("pangolin-edit", "editor")
     page = open_page(link)
-    item_on(page, 1, 2)
+    item_on(page, 1, 3)
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     field(page).fill("Er gab auf.")
     draft_on(page, "saved")
     page.reload()
-    item_on(page, 1, 2)
+    item_on(page, 1, 3)
     expect(field(page)).to_have_value("Er gab auf.")
     assert serious(page) == []
     page.get_by_role("button", name="Undo all changes").click()
@@ -404,13 +381,17 @@ def test_by_mouse_with_a_reload_between(site, open_page) -> None:
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     field(page).fill("Er gab <b>auf</b>.")
     save(page)
-    item_on(page, 2, 2)
+    item_on(page, 2, 3)
     page.get_by_role("button", name="Nothing to change").click()
     save(page)
+    item_on(page, 3, 3)
+    page.keyboard.press("=")  # the same by keys
+    page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="All done")).to_be_visible()
     assert texts(site, rater_id) == {
         "He gave up.": ("Er gab <b>auf</b>.", 333),  # two edits, three words
         "He lost his temper.": ("Er verlor seine Geduld.", 1000),
+        "Two.": ("Zwei.", 1000),
     }
 
 

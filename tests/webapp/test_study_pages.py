@@ -21,6 +21,7 @@ from creamtea.store.areas import LogName, write_log
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyRow, StudyStep
+from creamtea_webapp.pages.organise import shared as pressing
 from creamtea_webapp.pages.steps import LINES
 
 REFUSED = "Your link does not open this page"
@@ -171,11 +172,15 @@ def test_an_organiser_cancels_and_retries(visit: Any, database: Database) -> Non
 
 
 @pytest.mark.slow
-def test_a_link_to_one_report_is_made_and_withdrawn(visit: Any, database: Database) -> None:
+def test_a_link_to_one_report_is_made_once_for_a_double_click_and_withdrawn(
+    visit: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pressing, "DOUBLE_CLICK", 3600)
     study, other = fill_study(database, HOSTILE), fill_study(database, HOSTILE, ANALYSED)
     app = visit(study=study)
     app.number_input(key="share-days").set_value(3)
-    app.button(key="share-make").click().run()
+    for _ in range(2):
+        app.button(key="share-make").click().run()
     (code,) = [block.value for block in app.code]
     opened = sessions.exchange(database, code.partition("#")[2])
     assert opened.lifetime <= timedelta(days=3)
