@@ -133,6 +133,15 @@ def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:
     ]
 
 
+def test_a_direction_that_is_no_longer_in_the_file_is_named(creamtea: Any, file: Path) -> None:
+    """It would be launched with the others."""
+    assert creamtea("programme", "create", str(file)).returncode == 0
+    file.write_text(PROGRAMME.replace(", en-nl: {}", ""))
+    done = creamtea("programme", "create", str(file), "--replace")
+    assert "programme spring: 1 direction, all drafts" in done.stdout
+    assert "`creamtea campaign rm spring-en-nl` removes it" in done.stdout
+
+
 def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path) -> None:
     assert creamtea("programme", "create", str(file)).returncode == 0
     refused = creamtea("programme", "close", "spring")

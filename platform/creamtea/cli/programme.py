@@ -129,15 +129,18 @@ def create(
             programme=programme.name,
         )
         made = progress_of(database, programme.name)
-    lines = [f"programme {programme.name}: {counted(len(made), 'direction')}, all drafts"]
+    lines = [f"programme {programme.name}: {counted(len(requests), 'direction')}, all drafts"]
     for each in made:
         campaign = each.campaign
         lines.append(
             f"  {each.direction}: {counted(campaign.items, 'item')} on {counted(campaign.pages, 'page')}, "
             f"{counted(len(campaign.systems), 'system')}"
         )
-        texts = requests[campaign.name].texts if campaign.name in requests else None
-        lines += [f"    note: {notice}" for notice in (texts.notices if texts else ())]
+        if campaign.name not in requests:  # made by an earlier file
+            remove = f"`creamtea campaign rm {quote(campaign.name)}` removes it"
+            lines.append(f"    note: {file} does not have this direction, whose campaign stays; {remove}")
+        elif (texts := requests[campaign.name].texts) is not None:
+            lines += [f"    note: {notice}" for notice in texts.notices]
     first = quote(made[0].campaign.name)
     lines.append(
         f"next: creamtea campaign preview {first}, then creamtea programme launch {quote(programme.name)}"
