@@ -74,6 +74,14 @@ def test_an_override_of_a_name_with_dots(write: Write) -> None:
     assert load_study(path, ["systems.v1.5.batch_size=3"]).study.systems["v1.5"].batch_size == 3
 
 
+@pytest.mark.parametrize("entry", ["metrics.0", "metrics[0]"])
+def test_an_override_of_an_entry_as_mistakes_name_it(entry: str, write: Write) -> None:
+    changed = load_study(write(), ["metrics=[{kind: bleu}]", f"{entry}={{kind: ter}}"])
+    assert changed.study.metrics[0].name() == "ter"
+    with pytest.raises(InputError, match="metrics: found entry 0, allowed a whole list, as this one is"):
+        load_study(write(), ["metrics=[]", f"{entry}={{kind: ter}}"])
+
+
 def test_the_spec_is_the_study(write: Write) -> None:
     loaded = load_study(write())
     assert Study.model_validate(loaded.spec) == loaded.study

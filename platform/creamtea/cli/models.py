@@ -42,8 +42,8 @@ def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lamb
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             yield text.removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{name}, line {number}: not UTF-8; convert it (iconv -t UTF-8)") from None
 
 
 MAX_SYMBOLS = 10  # that a warning lists

@@ -138,15 +138,19 @@ def read_document(
     return YamlDocument(name, builder.build(root, ()), builder.places, builder.mistakes)
 
 
+_ENTRY = re.compile(r"\[(\d+)\]")
+
+
 def apply_override(document: YamlDocument, text: str, order: int) -> None:
     """Set one `key=value` in the document: a dotted path into the file, a value in YAML.
 
-    A path that the file lacks is added; the validation decides whether it may exist. `order` counts the
-    overrides, so that their mistakes are listed in the order of the command line.
+    An entry of a list is `metrics.0`, or `metrics[0]` as in mistakes. A path that the file lacks is added;
+    the validation decides whether it may exist. `order` counts the overrides, so that their mistakes are
+    listed in the order of the command line.
     """
     place = Place(10**9 + order, f"--set {text}")
     key, equals, written = text.partition("=")
-    parts = key.split(".")
+    parts = _ENTRY.sub(r".\1", key).split(".")
     if not equals or not all(parts):
         allowed = "key=value, where a dotted key leads into blocks (block.key=value)"
         document.mistakes.append(Mistake((), shown(text), allowed, place=place))
@@ -158,6 +162,7 @@ def apply_override(document: YamlDocument, text: str, order: int) -> None:
         if step is None:
             is_list = isinstance(parent, list)
             allowed = f"an entry from 0 to {len(parent) - 1}" if is_list else "a block of keys"
+            allowed = "a whole list, as this one is empty" if parent == [] else allowed
             found = f"entry {parts[0]}" if is_list else shown(parent)
             document.mistakes.append(Mistake(path, found, allowed, place=place))
             return
