@@ -10,7 +10,11 @@ from blocks import notes, rows_of
 from teatime_study import fill_study, row
 
 from creamtea.report import text
-from creamtea.report.across_studies import common_test_sets, compared_systems
+from creamtea.report.across_studies import (
+    INCOMPLETE,
+    common_test_sets,
+    compared_systems,
+)
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta
@@ -189,3 +193,24 @@ def test_two_studies_of_the_same_models_are_paired_by_them(database: Database, t
     assert (beam.seeds_low, beam.seeds_high) == pytest.approx((1, 3), rel=1e-5)
     assert scones.seeds_low is not None
     assert scones.seeds_low < -5
+
+
+def test_across_studies_a_system_without_the_outputs_of_a_seed_says_so(
+    database: Database, three: dict[str, Any]
+) -> None:
+    first = fill_study(database, three)
+    failed = {"state": "failed", "error_kind": "deterministic", "error": "a NaN in the logits"}
+    three["variants"]["softmax"]["objective"] = {"kind": "softmax", "label_smoothing": 0.2}
+    second = fill_study(database, three | {"name": "again"}, {"decode/softmax-greedy/2/test": failed})
+    with database.session() as session:
+        studies = [session.get_one(StudyRow, number) for number in (first, second)]
+        ((key, common),) = common_test_sets(session, studies).items()
+        compared = compared_systems(session, key, common)
+    bleu = next(column.key for column in compared.table.columns if column.key.startswith("bleu"))
+    found = {"name": "delta", "subject": "bleu", "value": 2.0, "low": 1.0, "high": 3.0, "note": ""}
+    found["detail"] = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
+    sound, lost = "again: scones-greedy", "again: softmax-greedy"
+    for baseline, results in (("teatime: softmax-greedy", {(sound, bleu): found}), (lost, {})):
+        rows = {row.name: row for row in compared.against(baseline, results).rows}
+        without = lost if results else sound
+        assert rows[without].cells[bleu].delta == Delta("unavailable", INCOMPLETE)

@@ -41,6 +41,7 @@ ABOUT = (
     "Latency belongs to one run on one machine, and is in each study's own report."
 )
 
+INCOMPLETE = "not tested: outputs of a seed are missing; its study's report says why"
 NOTHING_IN_COMMON = "These studies have no test set in common: the same sentences with the same references."
 TESTS = (
     "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 samples); p is that of "
@@ -101,6 +102,7 @@ class Compared:
     table: Table
     test_set: str  # the key of its step
     tested: dict[tuple[str, str], Tested]  # by row and column
+    incomplete: frozenset[tuple[str, str]]  # places of scores without the outputs of all seeds, not tested
     low: frozenset[str]  # rows whose BLEU is near zero
 
     def comparisons(self, baseline: str) -> dict[tuple[str, str], CompareRequest]:
@@ -121,7 +123,7 @@ class Compared:
     def against(self, baseline: str, results: Mapping[tuple[str, str], Mapping[str, Any]]) -> Table:
         """Return the table with differences from this row. `results`: the results of the comparisons.
 
-        Holm's correction is over the rows of a column.
+        Holm's correction is over the rows of a column. What could not be tested says why.
         """
         deltas: dict[tuple[str, str], Delta] = {}
         for column in dict.fromkeys(column for _, column in results):
@@ -139,6 +141,11 @@ class Compared:
                 else delta
                 for place, delta in zip(places, corrected, strict=True)
             }
+        deltas |= {
+            (row, column): Delta("unavailable", INCOMPLETE)
+            for row, column in (*self.tested, *self.incomplete)
+            if row != baseline and not self.incomplete.isdisjoint([(row, column), (baseline, column)])
+        }
         rows = [
             replace(
                 row,
@@ -178,6 +185,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
     shown = {place: replace(column, key="|".join(filter(None, place))) for place, column in columns.items()}
     rows: list[Row] = []
     tested: dict[tuple[str, str], Tested] = {}
+    incomplete: set[tuple[str, str]] = set()
     low: set[str] = set()
     references: set[str] = set()
     for study, table in tables.items():
@@ -197,10 +205,13 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
         for metric in results[study].spec.metrics_on(study.test_set):
             column = next(column for column in table.columns if column.key == metric.name())
             for system, name in names.items():
+                place = name, shown[column.key, column.signature].key
                 if (found := _tested(results[study], study.test_set, system, metric)) is not None:
-                    tested[name, shown[column.key, column.signature].key] = found
+                    tested[place] = found
+                elif name not in references and results[study].outputs(system, study.test_set):
+                    incomplete.add(place)
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
-    return Compared(ranked(table, references), test_set, tested, frozenset(low))
+    return Compared(ranked(table, references), test_set, tested, frozenset(incomplete), frozenset(low))
 
 
 def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:
@@ -235,7 +246,10 @@ def comparison_report(
         rows = list(dict.fromkeys(row for row, _ in compared.tested))
         against = baseline or f"{shared[0].name}: {spec_of(studies[0]).baseline}"
         if against not in rows:
-            raise InputError(f"{option('baseline')} {against}: no such system; there are {', '.join(rows)}")
+            why = "no such system"
+            if against in {row for row, _ in compared.incomplete}:
+                why = "outputs of a seed are missing, so that nothing can be compared with it"
+            raise InputError(f"{option('baseline')} {against}: {why}; there are {', '.join(rows)}")
         tests = compared.comparisons(against)
         found = {place: run(test) for place, test in tests.items()}
         table = compared.against(against, found)
