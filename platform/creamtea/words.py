@@ -72,6 +72,14 @@ def look(name: str) -> str:
     return "".join(character for character in shown if unicodedata.category(character) != "Cf")
 
 
+def look_alikes(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that look alike or differ in case alone."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(look(name).casefold(), []).append(name)
+    return [group for group in alike.values() if len(group) > 1]
+
+
 def meant(name: str, names: Iterable[str]) -> str:
     """Return the one of `names` that is meant by `name`: the same, or the only one that looks alike.
 

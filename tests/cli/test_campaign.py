@@ -280,6 +280,12 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert creamtea.json("campaign", "list") == []
 
 
+def test_a_campaign_file_without_keys_is_told_those_of_a_campaign(creamtea: Any, tmp_path: Path) -> None:
+    (tmp_path / "list.yaml").write_text("- name: x\n")
+    done = creamtea("campaign", "create", tmp_path / "list.yaml")
+    assert (done.returncode, "a block of keys (name, study, " in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("command", [["status"], ["launch"], ["revoke", "--rater", "anna"]])
 def test_an_unknown_campaign_is_named(creamtea: Any, database: Database, command: list[str]) -> None:
     done = creamtea("campaign", *command, "second")

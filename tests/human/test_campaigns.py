@@ -137,7 +137,7 @@ def test_documents_bound_the_context(study_database: Database) -> None:
         4: ("y", ["source 3"]),
     }
     with pytest.raises(
-        InputError, match="names 2 documents, and 'test' has 5 segments: one line per segment"
+        InputError, match="documents: 2 lines, and 'test' has 5 segments: one line per segment"
     ):
         draft_campaign(study_database, "d", documents=Documents(("x", "y")))
     settings = plain(select="stratified", strata=["document"])

@@ -148,6 +148,8 @@ def test_stored_settings_that_cannot_be_are_named() -> None:
             "an exception for major errors, which it",
         ),
         ("at_most: 3", "most: 3", "own.yaml:11.*unknown key"),
+        ("at_most: 3", "special_marks: [fault, Fault]", "the special mark 'fault' twice"),
+        ("at_most: 3", "special_marks: [Missing]", r"\[missing\], which is there anyway"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:

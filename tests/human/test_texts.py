@@ -62,6 +62,18 @@ def test_a_folder_of_mt_metrics_eval(folder: Path) -> None:
     assert line.context == ("one\u2028more",)
 
 
+def test_other_files_and_names_that_look_alike_are_named(folder: Path) -> None:
+    (folder / "system-outputs/en-de/._B.txt").write_bytes(b"\0\5\x16\7\xff")  # of a Mac
+    write(folder / "system-outputs/en-de/C.out", "c1", "c2", "c3")
+    write(folder / "system-outputs/en-de/b.txt", "1", "2", "3")
+    texts = read(folder, folder=".")
+    assert list(texts.outputs) == ["A.x", "B", "b"]
+    assert [notice.partition(": ")[2] or notice for notice in texts.notices] == [
+        "C.out (1): left out, as only SYSTEM.txt are outputs",
+        "systems 'B' and 'b' look alike or differ in case, and count as different",
+    ]
+
+
 def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> None:
     texts = read(
         folder,
@@ -92,6 +104,7 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
             [],
             r"documents: no outputs: give a folder with a file SYSTEM",
         ),
+        ({"folder": "short"}, [], r"short/documents/en-de.docs: 1 line, and .*sources/en-de.txt has 2"),
         (
             {"folder": ".", "references": ["references/en-de.refA.txt", "./references/en-de.refA.txt"]},
             [],
@@ -107,6 +120,9 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
 def test_what_does_not_fit_is_named_with_a_remedy(
     folder: Path, keys: dict[str, Any], systems: list[str], message: str
 ) -> None:
+    for name, lines in (("sources/en-de", 2), ("system-outputs/en-de/B", 2)):
+        write(folder / f"short/{name}.txt", *["x"] * lines)
+    write(folder / "short/documents/en-de.docs", "news\td1")
     with pytest.raises(InputError, match=message):
         read(folder, systems, **keys)
 

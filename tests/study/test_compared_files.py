@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from creamtea.errors import InputError
 from creamtea.study.comparison import comparison
 
 
@@ -11,6 +14,14 @@ def written(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.XML", "a.sgm.gz"])
+def test_files_that_are_not_of_text_alone_are_refused(tmp_path: Path, name: str) -> None:
+    """WMT's outputs of 2025 are JSON Lines: their braces and keys were scored as words."""
+    source, reference = (written(tmp_path / name, "x\n") for name in ("src.en", "ref.de"))
+    with pytest.raises(InputError, match=r"not a file of text alone.*jq -r \.hypothesis"):
+        comparison(source, [reference], [written(tmp_path / name, "{}\n")])
 
 
 def test_files_are_found_behind_a_link_to_the_sources_folder(tmp_path: Path) -> None:

@@ -390,7 +390,7 @@ EXPLANATIONS = (
     (r"could not find expected ':'", "a line without a colon between key and value"),
     (r"block (?:mapping|collection).*but found", "a line that is not indented like those before it, "
      "or is of another kind"),
-    (r"expected a single document", "a second document after ---; a study is one"),
+    (r"expected a single document", "a second document after ---; a file has one"),
     (r"expected the node content", "a bracket, a comma or a mark where there must be a value"),
 )  # fmt: skip
 

@@ -37,6 +37,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "comet": {"kind": "comet"},
     "cometkiwi": {"kind": "comet", "model": "Unbabel/wmt22-cometkiwi-da"},
 }
+MARKED_UP = (".jsonl", ".json", ".xml", ".sgm", ".sgml", ".tmx", ".xlf", ".xliff", ".html")
 STANDARD = ("bleu", "chrf")  # where there are references and no metrics are named
 
 
@@ -91,6 +92,11 @@ def comparison(
     for path in files:
         if not is_utf8(str(path.absolute())):
             raise InputError(f"{path}: the path is not UTF-8; give the file another name")
+        if path.name.removesuffix(".gz").lower().endswith(MARKED_UP):
+            raise InputError(
+                f"{path}: not a file of text alone; extract the text of each segment as one line, from WMT's "
+                "JSON Lines with `jq -r .hypothesis`"
+            )
     if not source.absolute().parent.is_dir():
         raise InputError(f"--source {source}: there is no folder {source.parent}")
     # whatever else is compared, a file is called the same, and what is known of it is reused

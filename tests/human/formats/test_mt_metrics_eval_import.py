@@ -108,6 +108,7 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
         for name, text in {
             "sources/en-de.txt": "one\n two \nthree\n",
             "system-outputs/en-de/A.txt": "Eins\nZwei\nDrei\n",
+            "system-outputs/en-de/._A.txt": "of a Mac, and no system\n",
             "documents/en-de.docs": "news\ta\nnews\ta\nnews\tb\n",
             "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
         }.items()

@@ -23,6 +23,7 @@ from creamtea.document.mistakes import Place, StudyErrors
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import (
+    KEYS,
     Folder,
     LoadedCampaign,
     check_campaign,
@@ -212,7 +213,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
     if path.suffix not in (".yaml", ".yml", ".json"):
         document = YamlDocument("the options", {"name": campaign}, {(): Place(0, "the options")})
         return [check_campaign(document, Folder(Path()), [*short, *overrides])]
-    if not isinstance(read_document(path, kind="a campaign (.yaml)").data.get("systems"), dict):
+    if not isinstance(read_document(path, KEYS, kind="a campaign (.yaml)").data.get("systems"), dict):
         return [load_campaign(path, [*short, *overrides])]
     if short:
         raise InputError(

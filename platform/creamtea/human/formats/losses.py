@@ -7,10 +7,11 @@ docs/exchange.md shows the whole (`table`).
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from creamtea import words
 from creamtea.error_spans import CodeUnits
 from creamtea.human.formats.base import (
     APPRAISE,
@@ -30,7 +31,6 @@ from creamtea.human.formats.record import (
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
 from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
-from creamtea.words import look
 
 
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:
@@ -58,16 +58,12 @@ def look_alikes(content: Content) -> tuple[NotKept, ...]:
         "documents": dict.fromkeys(item.document for item in content.items),
     }
     for what, names in kinds.items():
-        alike: dict[str, list[str]] = defaultdict(list)
-        for name in names:
-            alike[look(name).casefold()].append(name)
-        groups = [" and ".join(map(ascii, group)) for group in alike.values() if len(group) > 1]
-        if groups:
+        if groups := words.look_alikes(names):
             why = (
                 "that look alike or differ in case, and count as different: write them alike if they are one"
             )
-            number = sum(len(group) for group in alike.values() if len(group) > 1)
-            found.append(NotKept(number, f"names of {what} {why} ({'; '.join(groups[:3])})"))
+            shown = "; ".join(" and ".join(map(ascii, group)) for group in groups[:3])
+            found.append(NotKept(sum(map(len, groups)), f"names of {what} {why} ({shown})"))
     return tuple(found)
 
 

@@ -103,7 +103,7 @@ class Folder:
 
     def names(self, folder: str, before: str, after: str) -> list[str]:
         """Return what stands between in the names of a folder's files, sorted."""
-        found = (self.path / folder).glob("*") if (self.path / folder).is_dir() else ()
+        found = (self.path / folder).glob("[!.]*") if (self.path / folder).is_dir() else ()
         names = (file.name for file in found if file.name.startswith(before) and file.name.endswith(after))
         return sorted(name[len(before) : len(name) - len(after)] for name in names)
 

@@ -169,8 +169,8 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
         return [""] * segments
     if len(documents) != segments:
         raise InputError(
-            f"{key_name('documents')} names {counted(len(documents), 'document')}, and {test_set!r} has "
-            f"{segments} segments: one line per segment",
+            f"{key_name('documents')}: {counted(len(documents), 'line')}, and {test_set!r} has "
+            f"{counted(segments, 'segment')}: one line per segment",
             about="documents",
         )
     if "" in documents:

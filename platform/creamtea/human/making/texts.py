@@ -24,6 +24,7 @@ from creamtea.files import lines_of, read_storable
 from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.settings import TextsBlock
 from creamtea.wording import counted, file_name
+from creamtea.words import look_alikes
 
 MAX_BYTES = 200_000_000  # of a text file
 JSON_ENDINGS = (".jsonl", ".json")
@@ -69,9 +70,10 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
             there = base / "references"
             references = _files(there, f"{pair}.", (".txt",)) if there.is_dir() else []
         docs = base / "documents" / f"{pair}.docs" if base is not None else None
+        _read_text_files(read, sources, outputs, references, systems)
         if documents is None and docs is not None and docs.is_file():
             documents = read_documents(read_storable(docs, file_name(docs), MAX_BYTES), file_name(docs))
-        _read_text_files(read, sources, outputs, references, systems)
+            _check_as_long(docs, documents.names, read.sources, sources)
     if asked.reference_files == []:
         read.references = {}
     chosen = list(systems) or list(read.outputs)
@@ -88,7 +90,11 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
 def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
     """Return the folder's files with this start and one of these endings, sorted."""
     try:
-        found = [path for path in folder.iterdir() if path.suffix in endings and path.name.startswith(start)]
+        found = [
+            path
+            for path in folder.iterdir()
+            if path.suffix in endings and path.name.startswith(start) and not path.name.startswith(".")
+        ]
     except OSError as error:
         raise InputError(f"{file_name(folder)}: {error.strerror or error}: give a folder") from None
     return sorted(found)
@@ -109,6 +115,18 @@ def _read_text_files(
     files = {path.stem: path for path in _files(outputs, "", (".txt",))}
     if not files:
         raise InputError(f"{file_name(outputs)}: no outputs: give a folder with a file SYSTEM.txt per system")
+    left = sorted(
+        path.name for path in outputs.iterdir() if path.suffix != ".txt" and not path.name.startswith(".")
+    )
+    if left:
+        read.notices.append(
+            f"{file_name(outputs)}: {', '.join(left[:3])}{', …' if len(left) > 3 else ''} "
+            f"({len(left):,}): left out, as only SYSTEM.txt are outputs"
+        )
+    read.notices += [
+        f"systems {' and '.join(map(ascii, names))} look alike or differ in case, and count as different"
+        for names in look_alikes(files)
+    ]
     read.systems = list(files)
     for system in [name for name in systems if name in files] if systems else files:
         read.outputs[system] = _segments(files[system], read.sources, sources)
@@ -117,12 +135,17 @@ def _read_text_files(
 def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
     """Return the lines of a file, as many as the `sources` of the file `beside`."""
     lines = lines_of(read_storable(path, file_name(path), MAX_BYTES))
-    if sources is not None and beside is not None and len(lines) != len(sources):
+    if sources is not None and beside is not None:
+        _check_as_long(path, lines, sources, beside)
+    return lines
+
+
+def _check_as_long(path: Path, lines: Sequence[str], sources: Sequence[str], beside: Path) -> None:
+    if len(lines) != len(sources):
         raise InputError(
             f"{file_name(path)}: {counted(len(lines), 'line')}, and {file_name(beside)} has "
             f"{len(sources):,}: one line per segment"
         )
-    return lines
 
 
 # ---------------------------------------------------------------- WMT's JSON Lines
