@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from paper_rows import fill
 from ready_campaigns import draft_campaign, launched_campaign
 
@@ -122,6 +123,14 @@ def server_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def site(own_site: Any) -> Any:
     return own_site
+
+
+@pytest.fixture(scope="module")
+def analysed(site: Any) -> str:
+    """A study with some analyses: others have the same blocks, and Tab would take hundreds of steps more."""
+    some = {kind: ANALYSED["analyses"][kind] for kind in ("beam_sizes", "calibration", "nvs_context")}
+    fill_study(site.database, HOSTILE + lines(36), ANALYSED | {"analyses": some})
+    return str(ANALYSED["name"])
 
 
 @pytest.fixture(scope="module")
