@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session
 from creamtea.engine.executors.ray import NEEDED
 from creamtea.store.database import open_database
 from creamtea.store.tables import Event, Hypothesis, Metric, Point, Segment, StepFile, StepRow, StudyStep
+from creamtea_workers.training.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +174,10 @@ def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
 
 
 @pytest.mark.cluster
-def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tmp_path: Path) -> None:
+def test_kill_9_of_controller_and_worker_changes_no_digit(
+    undisturbed: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next test, and tests/engine/test_ray.py, replace a killed worker in the same run."""
     place = Place(tmp_path)
     first = place.start("run", str(STUDY))
     worker = suspended_after(place.checkpoint, first)
@@ -185,15 +189,18 @@ def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tm
     worker.kill()  # suspended, it does not notice that its Ray has gone
     wait_until(lambda: all(map(ended, its_ray)), what=lambda: f"for the end of {its_ray}")
 
-    saved = place.checkpoint()
-    second = place.start("run", str(STUDY))
-    suspended_after(lambda: place.checkpoint() > saved, second).kill()
-    output, _ = second.communicate(timeout=COMMAND)
-    assert second.returncode == 0, output
-    assert "starting Ray" in output
+    resume, updates = Trainer.resume, []
 
+    def resumed(self: Trainer) -> None:
+        resume(self)
+        updates.append(self.state.update)
+
+    monkeypatch.setattr(Trainer, "resume", resumed)
+    second = place.call("run", STUDY, "--executor", "inline")
+    assert second.returncode == 0, second.stderr
+    assert updates > [0], "it begins from the checkpoint"
     assert place.contents() == undisturbed.contents()
-    assert place.happened("train/softmax/1").count("retry") == 1
+    assert place.happened("train/softmax/1").count("started") == 2
     assert place.happened("corpus/grammar").count("started") == 1  # what was done is not done again
 
 
