@@ -65,7 +65,7 @@ def test_items_and_hours(study_database: Database) -> None:
 def test_differences_are_written_as_in_reports(study_database: Database, protocol: str, said: str) -> None:
     draft_campaign(study_database, "c", protocol=protocol, **GOOD)
     found = preview(study_database, "c")
-    assert found.said(found.delta) == said
+    assert found.written(found.delta) == said
 
 
 @pytest.mark.parametrize(("units", "deviation"), [(2, 1.0), (20, 0.8), (350, 0.8), (150, 14.1)])

@@ -82,10 +82,9 @@ class Preview:
             return f"These ratings decide nothing: {self._no_test}. For {_percent(POWER)} {self._needed}."
         if self.power >= POWER:
             return ""
-        return (
-            f"These ratings will probably decide little: they find a difference of {self.said(self.delta)} "
-            f"in {_percent(self.power)} of cases. For {_percent(POWER)} {self._needed}."
-        )
+        found = f"a difference of {self.written(self.delta)} in {_percent(self.power)} of cases"
+        little = f"These ratings will probably decide little: they find {found}."
+        return f"{little} For {_percent(POWER)} {self._needed}."
 
     @property
     def _needed(self) -> str:
@@ -97,7 +96,7 @@ class Preview:
         what = "documents" if self.documents is not None else "segments"
         return f"power cannot be told, as a test needs two {what}' worth of ratings"
 
-    def said(self, points: float) -> str:
+    def written(self, points: float) -> str:
         """Write a difference as reports do: "0.2 points", "5 %" of preferences."""
         return find_protocol(self.protocol).points.difference(points)
 
@@ -126,7 +125,7 @@ class Preview:
         yield "ratings", f"{self.ratings:,} {each}"
         people = counted(self.raters, "rater")
         yield "rater hours", f"{self.rater_hours:.1f} in all; {self.hours_per_rater:.1f} each for {people}"
-        delta = self.said(self.delta)
+        delta = self.written(self.delta)
         if self.power is None or self.no_difference is None:
             yield "power", self._no_test
         else:
@@ -145,10 +144,10 @@ class Preview:
             yield "power", text
             shown = "to show that no difference is larger, where there is none"
             yield "equivalence", f"{_percent(self.no_difference)} {shown}"
-        reach = "none" if self.detectable is None else self.said(self.detectable)
+        reach = "none" if self.detectable is None else self.written(self.detectable)
         smallest = f"smallest detectable difference ({_percent(POWER)} power)"
         yield "detectable", f"{smallest}: {reach}; for {delta} {self._needed}"
-        text = f"{self.said(self.deviation)} assumed (standard deviation of differences), "
+        text = f"{self.written(self.deviation)} assumed (standard deviation of differences), "
         earlier = self.deviation_from
         yield "spread", text + (f"as in {earlier}" if earlier else "the usual without earlier ratings")
 

@@ -169,8 +169,11 @@ class Protocol:
     def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
         """Return the groups of systems (positions) that share an item of a segment with these outputs.
 
-        By default an item for each distinct text, which equal systems share.
+        By default all of them where outputs are shown side by side, else an item for each distinct text,
+        which equal systems share.
         """
+        if self.max_outputs > 1:
+            return [tuple(range(len(outputs)))]
         equal: dict[str, list[int]] = {}
         for system, text in enumerate(outputs):
             equal.setdefault(text, []).append(system)

@@ -85,9 +85,6 @@ class ContrastiveDa(Protocol):
     typing_help = "the score: 4, or 4.6"
     page_help = "a whole point down or up"
 
-    def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
-        return [tuple(range(len(outputs)))]
-
 
 class Preference(Protocol):
     """Of two outputs one is better, or they are the same: 0 for the worse output, 1 for each of two that are

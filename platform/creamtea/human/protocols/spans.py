@@ -208,9 +208,6 @@ class ContrastiveEsa(Esa):
     page_help = "25 points down or up"
     reads_appraise = False
 
-    def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
-        return [tuple(range(len(outputs)))]
-
 
 class Mqm(MarksErrors, Protocol):
     """Multidimensional quality metrics (Freitag et al. 2021): the score is what the marked errors cost,
