@@ -260,7 +260,7 @@ def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.M
     path.write_bytes(whole[: len(whole) // 2])
     refused("not a whole ZIP archive")
     path.write_text("tea")
-    refused("not a whole ZIP archive")
+    refused("(File is not a zip file); give one of `creamtea bundle`")
     rezipped({"ä": b""}, path)
     path.write_bytes(path.read_bytes().replace("ä".encode(), b"\xff\xff"))
     refused("not a whole ZIP archive")

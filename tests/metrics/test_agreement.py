@@ -14,6 +14,7 @@ from sacrebleu.metrics import CHRF
 from step_context import Context
 
 from creamtea.steps.systems import AGREEMENT
+from creamtea_workers.metrics.base import ratio
 from creamtea_workers.steps.agreement import common_ngrams
 
 SOURCES = ["a cup of tea", "two cups, please", "no milk"]
@@ -31,6 +32,11 @@ def test_common_ngrams_are_those_that_sacrebleu_counts(texts: list[str]) -> None
         for j, other in enumerate(texts):
             (expected,) = scorer._extract_corpus_statistics([one], [[other]])
             assert found[i, j].tolist() == expected
+
+
+def test_a_ratio_to_less_than_one_is_one() -> None:
+    """The other systems' mean length is half a character, say."""
+    assert ratio(np.array([[1.0, 0.5], [0.0, 0.0], [3.0, 2.0]])).tolist() == [2.0, 0.0, 1.5]
 
 
 def test_agreement_is_the_mean_of_chrf_in_both_directions(

@@ -222,9 +222,10 @@ class Archive:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}; give a bundle that can be read") from None
         except UNREADABLE as error:
-            raise InputError(
-                f"{path}: not a whole ZIP archive ({error}); was it copied completely? Get it again"
-            ) from None
+            with path.open("rb") as file:
+                is_cut = file.read(2) == b"PK"
+            remedy = "was it copied completely? Get it again" if is_cut else "give one of `creamtea bundle`"
+            raise InputError(f"{path}: not a whole ZIP archive ({error}); {remedy}") from None
         try:
             self._check_entries()
             self.manifest = self._read_manifest()

@@ -51,7 +51,7 @@ def mean_statistics(values: Sequence[float]) -> Array:
 
 def ratio(sums: Array) -> Array:
     """Divide the first column by the second: (..., 2) -> (...). A divisor of 0 counts as 1."""
-    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))
+    return np.asarray(sums[..., 0] / np.where(sums[..., 1] > 0, sums[..., 1], 1.0))
 
 
 # ---------------------------------------------------------------- texts to compare
