@@ -23,6 +23,7 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item, Segment, SegmentScore, StepRow, StudyRow, StudyStep
 
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
+TAUGHT = {"steps": {}, "explanation": ""}
 
 
 def plain(**changes: Any) -> CampaignSettings:
@@ -176,6 +177,18 @@ def test_ratings_of_excluded_raters_are_still_to_be_made(database: Database) -> 
     raters.exclude(database, anna, "test", "too fast")
     found = campaigns.summary(database, "c")
     assert (found.ratings, found.wanted) == (0, 2)
+
+
+def test_campaigns_are_counted_together_as_alone(study_database: Database) -> None:
+    draft_campaign(study_database, "a", settings=plain(repeats=1))
+    make_campaign(
+        study_database, [{"kind": "tutorial", "guidance": TAUGHT}, {"drawn": False}, {}], name="b", k=3
+    )
+    rate_all(study_database, small_campaigns.add_rater(study_database, campaign="b"))
+    draft_campaign(study_database, "c", protocol="da")
+    alone = [campaigns.summary(study_database, name) for name in "abc"]
+    assert campaigns.summaries(study_database) == alone
+    assert [(found.items, found.wanted, found.raters) for found in alone[:2]] == [(5, 5, 0), (2, 3, 1)]
 
 
 # ---------------------------------------------------------------- disagreement

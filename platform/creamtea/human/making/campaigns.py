@@ -6,11 +6,13 @@ nothing that was rated.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
+from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Select, delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -305,13 +307,59 @@ def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]],
 
 def summary(database: Database, name: str) -> CampaignSummary:
     with database.session() as session:
-        return _summary(session, find_campaign(session, name))
+        return _summaries(session, [find_campaign(session, name)])[0]
 
 
 def summaries(database: Database) -> list[CampaignSummary]:
     """Return every campaign, oldest first."""
     with database.session() as session:
-        return [_summary(session, row) for row in session.scalars(select(Campaign).order_by(Campaign.id))]
+        return _summaries(session, session.scalars(select(Campaign).order_by(Campaign.id)).all())
+
+
+def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[CampaignSummary]:
+    """Count one campaign, or all of them by as many queries."""
+
+    def by_campaign(query: Select[*tuple[Any, ...]], campaign_id: Any) -> Iterator[Any]:
+        one = [campaign_id == campaigns[0].id] if len(campaigns) == 1 else []
+        yield from session.execute(query.where(*one).group_by(campaign_id))
+
+    kinds: dict[int, dict[str, int]] = defaultdict(dict)
+    planned: Counter[int] = Counter()
+    passed_over: Counter[int] = Counter()
+    counted = select(Item.campaign_id, Item.kind, func.count(), func.count().filter(Item.drawn.is_(False)))
+    for number, kind, count, passed in by_campaign(counted.group_by(Item.kind), Item.campaign_id):
+        kinds[number][kind] = count
+        if ItemKind(kind).is_planned:
+            planned[number] += count
+            passed_over[number] += passed
+    first = Item.kind.in_(PLANNED_KINDS), is_first_of_page()
+    pages = by_campaign(select(Item.campaign_id, func.count()).where(*first), Item.campaign_id)
+    people = by_campaign(select(Rater.campaign_id, func.count()), Rater.campaign_id)
+    submitted = (
+        select(Rater.campaign_id, func.count(Assignment.submitted_at))
+        .join(Assignment, Assignment.rater_id == Rater.id)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Rater.excluded_at.is_(None), Item.kind.in_(PLANNED_KINDS))
+    )
+    of_pages, of_people, ratings = dict(pages), dict(people), dict(by_campaign(submitted, Rater.campaign_id))
+    studies: dict[int | None, str] = dict(session.execute(select(StudyRow.id, StudyRow.name)).all())
+    return [
+        from_row(
+            CampaignSummary,
+            row,
+            study=studies.get(row.study_id),
+            languages=(row.source_language, row.target_language),
+            items=planned[row.id],
+            pages=of_pages.get(row.id, 0),
+            kinds=dict(sorted(kinds[row.id].items())),
+            raters=of_people.get(row.id, 0),
+            ratings=ratings.get(row.id, 0),
+            wanted=(planned[row.id] - passed_over[row.id]) * row.ratings_per_item
+            if row.is_planned
+            else ratings.get(row.id, 0),
+        )
+        for row in campaigns
+    ]
 
 
 def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
@@ -342,31 +390,3 @@ def count_pages(session: Session, campaign_id: int) -> int:
         .where(Item.campaign_id == campaign_id, Item.kind.in_(PLANNED_KINDS), is_first_of_page())
     )
     return session.scalar(pages) or 0
-
-
-def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
-    kinds = item_kinds(session, campaign.id)
-    items = sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
-    raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
-    planned = Item.campaign_id == campaign.id, Item.kind.in_(PLANNED_KINDS)
-    submitted = (
-        select(func.count(Assignment.submitted_at))
-        .join(Item, Item.id == Assignment.item_id)
-        .join(Rater, Rater.id == Assignment.rater_id)
-        .where(Rater.excluded_at.is_(None))
-    )
-    ratings = session.scalar(submitted.where(*planned)) or 0
-    passed_over = session.scalar(select(func.count()).where(*planned, Item.drawn.is_(False))) or 0
-    study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
-    return from_row(
-        CampaignSummary,
-        campaign,
-        study=study.name if study is not None else None,
-        languages=(campaign.source_language, campaign.target_language),
-        items=items,
-        pages=count_pages(session, campaign.id),
-        kinds=kinds,
-        raters=raters,
-        ratings=ratings,
-        wanted=(items - passed_over) * campaign.ratings_per_item if campaign.is_planned else ratings,
-    )
