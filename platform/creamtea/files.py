@@ -43,6 +43,7 @@ _OTHERS = (  # place and first bytes, what the file is, what to do
     (257, b"ustar  \0", "a tar archive", _UNPACK),
     (0, b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (0, b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
+    (0, b"version https://git-lfs.", "a pointer of Git LFS", "fetch the file itself, with git lfs pull"),
     (0, b"%PDF-", "a PDF file", "give a text file"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file, as .xls is", "save the sheet as CSV"),
 )

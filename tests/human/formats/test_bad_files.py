@@ -201,6 +201,7 @@ def test_a_damaged_csv(folder: Path, other: Database, old: bytes, new: bytes, me
             "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save",
         ),
         ("rater,segment".encode("utf-16"), "x.csv is UTF-16 text: save it as UTF-8"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "x.csv is a pointer of Git LFS: fetch"),
         (b"rater;segment;system;value\nann;0;A;3,4\n", "x.csv, line 1: semicolons between the cells"),
         (b"rater\tsegment\tsystem\tvalue\nann\t0\tA\t3\n", "x.csv, line 1: tabs between the cells"),
         (b"rater,segment,system,value\rann,0,A,80\r", "x.csv, line 1: a carriage return (CR)"),
