@@ -69,7 +69,7 @@ def test_other_files_and_names_that_look_alike_are_named(folder: Path) -> None:
     texts = read(folder, folder=".")
     assert list(texts.outputs) == ["A.x", "B", "b"]
     assert [notice.partition(": ")[2] or notice for notice in texts.notices] == [
-        "C.out (1): left out, as only SYSTEM.txt are outputs",
+        "C.out (1) left out: outputs are SYSTEM.txt",
         "systems 'B' and 'b' look alike or differ in case, and count as different",
     ]
 
@@ -189,10 +189,15 @@ def test_wmt_2025_names_the_direction_in_the_document(tmp_path: Path) -> None:
         ),
     )
     write(tmp_path / "o/S.jsonl", {"doc_id": "en-ja_JP_#_social_#_17", "hypothesis": "x\n\ny", "system": "S"})
+    write(tmp_path / "o/empty.jsonl", {"doc_id": "en-ja_JP_#_social_#_17", "hypothesis": ""})
+    write(tmp_path / "o/T.txt", "x")
     texts = read(tmp_path, sources="test.jsonl", outputs="o", languages="en-ja_JP")
+    assert [notice.partition(": ")[2] for notice in texts.notices] == [
+        "T.txt (1) left out: outputs are SYSTEM.jsonl or SYSTEM.json"
+    ]
     assert (texts.sources, texts.outputs, texts.references) == (
         ["A\nA", "B"],
-        {"S": ["x", "y"]},
+        {"S": ["x", "y"], "empty": ["", ""]},
         {"refA": ["a", "b"]},
     )
     assert texts.languages == ("en", "ja-JP")

@@ -83,8 +83,26 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
             allowed = one_of(dict.fromkeys([*read.systems, *known]), system, "there are")
             raise wrong("systems", f"{shown(system)}: no outputs of it in {pair}; {allowed}")
     read.outputs = {system: known[system] for system in chosen}
+    read.notices += [
+        f"systems {' and '.join(map(ascii, names))} look alike or differ in case, and count as different"
+        for names in look_alikes(read.systems)
+    ]
     read.documents = documents or read.documents
     return read
+
+
+def _output_files(folder: Path, endings: Sequence[str], read: Texts) -> list[Path]:
+    """Return the files of a folder of outputs; name the others in a notice."""
+    found = _files(folder, "", endings)
+    left = sorted(
+        path.name for path in folder.iterdir() if path not in found and not path.name.startswith(".")
+    )
+    if left:
+        read.notices.append(
+            f"{file_name(folder)}: {', '.join(left[:3])}{', …' if len(left) > 3 else ''} ({len(left):,}) "
+            f"left out: outputs are SYSTEM{' or SYSTEM'.join(endings)}"
+        )
+    return found
 
 
 def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
@@ -112,21 +130,9 @@ def _read_text_files(
         if name in read.references:
             raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
         read.references[name] = _segments(path, read.sources, sources)
-    files = {path.stem: path for path in _files(outputs, "", (".txt",))}
+    files = {path.stem: path for path in _output_files(outputs, (".txt",), read)}
     if not files:
         raise InputError(f"{file_name(outputs)}: no outputs: give a folder with a file SYSTEM.txt per system")
-    left = sorted(
-        path.name for path in outputs.iterdir() if path.suffix != ".txt" and not path.name.startswith(".")
-    )
-    if left:
-        read.notices.append(
-            f"{file_name(outputs)}: {', '.join(left[:3])}{', …' if len(left) > 3 else ''} "
-            f"({len(left):,}): left out, as only SYSTEM.txt are outputs"
-        )
-    read.notices += [
-        f"systems {' and '.join(map(ascii, names))} look alike or differ in case, and count as different"
-        for names in look_alikes(files)
-    ]
     read.systems = list(files)
     for system in [name for name in systems if name in files] if systems else files:
         read.outputs[system] = _segments(files[system], read.sources, sources)
@@ -227,7 +233,7 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
             references.setdefault(name, {})[line.doc_id] = text
         for name, text in line.tgt_text.items():
             (references if REFERENCE.fullmatch(name) else texts).setdefault(name, {})[line.doc_id] = text
-    for path in _files(outputs, "", JSON_ENDINGS) if outputs is not None else ():
+    for path in _output_files(outputs, JSON_ENDINGS, result) if outputs is not None else ():
         given = _by_document(path, [line for _, line in read_lines(path, _Hypothesis, "texts.outputs")])
         if found := {name: line.hypothesis for name, line in given.items() if name in by_id}:
             if path.stem in texts:
@@ -278,10 +284,8 @@ def _cut(
         parts.sort(key=_Line.number)
         for line in parts:
             source = _pieces(line.src_text)
-            cut = [
-                _pieces(found[line.doc_id]) if line.doc_id in found else [""] * len(source)
-                for *_, found in columns
-            ]
+            given = [found.get(line.doc_id) for *_, found in columns]
+            cut = [_pieces(text) if text else [""] * len(source) for text in given]
             if any(len(pieces) != len(source) for pieces in cut):
                 whole[document] = None
                 source, cut = _joined(source), [_joined(pieces) for pieces in cut]
