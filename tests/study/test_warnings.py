@@ -38,6 +38,7 @@ def write_texts(write_files: Write) -> Write:
     for side, mark in (("en", "word"), ("de", "Wort")):
         rows = (f"{line.replace('word', mark)}\n" for line in lines)
         Path(f"train.{side}").write_text("".join(rows), encoding="utf-8")
+        Path(f"dev.{side}").write_text("four\nfive\nsix\n", encoding="utf-8")
     return write_files
 
 
@@ -138,6 +139,16 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
     assert "study.yaml:10" in warning.place
     assert "4,000" in warning.found
     assert "Try 200" in warning.remedy
+
+
+def test_a_test_set_that_chooses_the_checkpoint(write_texts: Write) -> None:
+    path = write_texts(trained(GOOD))
+    for side in ("en", "de"):
+        shutil.copy(f"test.{side}", f"dev.{side}")
+    warning = the_one(warned(path))
+    assert warning.kind == "seen-in-development"
+    assert warning.found.startswith("3 of 3 source sentences are in the development text of text")
+    assert "test_sets.test" in warning.place
 
 
 def test_no_vocabulary_is_advised_that_few_words_cannot_fill(write_texts: Write) -> None:

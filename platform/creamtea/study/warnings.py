@@ -31,6 +31,7 @@ MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
 MIN_WORDS = 30  # of running text for each subword
 MARGIN = 1.3  # on the estimated number of updates
 SURVEYED = 100_000  # pairs of a text
+MAX_SEEN = 0.1  # of a test set that development text has, too: some sentences everybody says
 
 
 def warnings_of(
@@ -54,6 +55,7 @@ def warnings_of(
         *_large_vocabularies(study, texts, place_of),
         *_few_updates(study, texts, place_of),
         *_seen_in_training(study, texts, place_of),
+        *_seen_in_development(study, root, place_of),
     ]
 
 
@@ -374,6 +376,27 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
         for test, lines in checked.items():
             if count := sum(line in seen for line in lines):
                 yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
+
+
+def _seen_in_development(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn of a test set with a tenth of its sentences in development text, which chooses the checkpoint."""
+    for corpus_name, corpus in study.corpora.items():
+        if root is None or not isinstance(corpus, FilesCorpus):
+            continue
+        development = set(map(normalise, lines_of(root / corpus.dev.source))) - {""}
+        for name, test_set in study.test_sets.items():
+            if not isinstance(test_set, FilesTestSet):
+                continue
+            lines = [normalise(line) for line in islice(lines_of(root / test_set.source), test_set.limit)]
+            seen = sum(line in development for line in lines)
+            if seen > MAX_SEEN * len(lines):
+                yield StudyWarning(
+                    "seen-in-development",
+                    place_of(("test_sets", name)),
+                    f"{seen:,} of {len(lines):,} source sentences are in the development text of "
+                    f"{corpus_name}, which chooses the checkpoint: scores will be too high",
+                    "Take other sentences for one of the two.",
+                )
 
 
 def seen_warning(
