@@ -102,7 +102,7 @@ def fill_campaign(database: Database, options: argparse.Namespace, design: str) 
                     update(Item)
                     .where(
                         Item.position < turned,
-                        Item.position / options.segments % len(blocks) == number,
+                        Item.position // options.segments % len(blocks) == number,
                     )
                     .values(
                         block=block_of(block, options.systems),

@@ -62,7 +62,7 @@ def joint_order(orders: Sequence[Order]) -> Order:
     that has been seen. Taking one that qualifies never disqualifies another, so this finds an order
     wherever there is one. ValueError where there is none.
     """
-    if len(orders) == 1:
+    if all(order == orders[0] for order in orders):
         return list(orders[0])
     column = [{system: at for at, group in enumerate(order) for system in group} for order in orders]
     left, page = together(orders), []

@@ -255,7 +255,8 @@ def items_of_page(session: Session, lead: Item) -> list[Item]:
     if lead.page is None:
         return [lead]
     of_page = select(Item).where(Item.campaign_id == lead.campaign_id, Item.page == lead.page)
-    return list(session.scalars(of_page.order_by(Item.position)))
+    # sorted here: asked for an order, SQLite reads the whole campaign by position instead of one page
+    return sorted(session.scalars(of_page), key=lambda item: item.position)
 
 
 def load_page(session: Session, rater_id: int, assignment_id: int) -> RaterPage:

@@ -243,8 +243,10 @@ def is_adaptive(campaign: Campaign) -> bool:
 
 def items_in_all(session: Session, campaign: Campaign) -> int:
     """How many items a rater may get beside the tutorial, attention checks and controls among them."""
-    items, checks = session.execute(_sizes(), {"campaign": campaign.id}).one()
-    return int(items + min(checks, items // attention_every(campaign)))
+    sizes: dict[str, int] = {row[0]: row[1] for row in session.execute(_sizes(), {"campaign": campaign.id})}
+    checks = sizes.pop(ItemKind.ATTENTION, 0)
+    items = sum(sizes.values())
+    return items + min(checks, items // attention_every(campaign))
 
 
 def _past(session: Session, rater_id: int) -> list[Past]:
@@ -450,12 +452,15 @@ def _assignments() -> Select[Any]:
 
 
 @cache
-def _sizes() -> Select[int, int]:
-    """How many items are there for every rater, and how many attention checks to choose from."""
-    return select(
-        func.count().filter(Item.kind.in_(PLANNED_KINDS)),
-        func.count().filter(Item.kind == ItemKind.ATTENTION),
-    ).where(Item.campaign_id == bindparam("campaign"))
+def _sizes() -> Select[str, int]:
+    """How many items of each kind a rater may get beside the tutorial and third ratings."""
+    return (
+        select(Item.kind, func.count())
+        .where(
+            Item.campaign_id == bindparam("campaign"), Item.kind.in_((*PLANNED_KINDS, ItemKind.ATTENTION))
+        )
+        .group_by(Item.kind)
+    )
 
 
 def _mine() -> Select[int]:
