@@ -1,7 +1,7 @@
 """Many raters at once on one campaign, as processes that die, lose connections and send things twice.
 
     python bench/simulated_raters.py [--raters 50] [--items 100] [--k 5] [--think 2] [--protocol cesa]
-                                     [--database URL] [--json]
+                                     [--systems 4 [--shown 3 [--design adaptive]]] [--database URL] [--json]
 
 Each rater is a process that asks for an item, thinks (`--think` seconds on average; people take ten times
 as long) and submits, until nothing is left. On the way each of them is killed some times, right before or
@@ -9,7 +9,8 @@ right after a commit or at any moment, and comes back as a new process; in betwe
 the middle of transactions and submits again, also what was stored already, with other scores. Every process
 keeps a journal of the answers that it got. In the end the database has to agree: every item has exactly k
 raters, no rater has an item twice, whatever was acknowledged is stored as it was, nothing is stored twice.
-With the protocol `cesa` every output has a score and marked errors, which have to be there whole.
+With the protocol `cesa` every output has a score and marked errors, which have to be there whole. With
+`--shown` a page has as many of the systems, by a balanced or an adaptive design.
 
 Without --database it runs on a new SQLite file and on a new PostgreSQL server of its own (with fsync). The
 times are those that a process waited for `next_item` and `submit`, undisturbed calls only.
@@ -77,6 +78,9 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=5, help="ratings per item")
     parser.add_argument("--think", type=float, default=Trouble.think, help="seconds")
     parser.add_argument("--protocol", choices=PROTOCOLS, default=PROTOCOLS[0])
+    parser.add_argument("--systems", type=int, default=SYSTEMS)
+    parser.add_argument("--shown", type=int, help="systems of a page; default: all")
+    parser.add_argument("--design", choices=("balanced", "adaptive"), default="balanced")
     parser.add_argument("--database", metavar="URL", help="a fresh database; default: SQLite and PostgreSQL")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -91,6 +95,9 @@ def main() -> None:
                 k=arguments.k,
                 trouble=Trouble(think=arguments.think),
                 protocol=arguments.protocol,
+                systems=arguments.systems,
+                shown=arguments.shown,
+                design=arguments.design,
             )
             wrong = wrong or not outcome.right
             if arguments.json:
@@ -137,13 +144,25 @@ def simulate(
     k: int,
     trouble: Trouble,
     protocol: str = PROTOCOLS[0],
+    systems: int = SYSTEMS,
+    shown: int | None = None,
+    design: str = "balanced",
     seed: int = 1,
 ) -> Outcome:
     """Fill the database with a campaign, let the raters work until nothing is left, and compare."""
     folder.mkdir(parents=True, exist_ok=True)
     database = open_database(url)
     try:
-        people = fill(database, raters=raters, items=items, k=k, protocol=protocol)
+        people = fill(
+            database,
+            raters=raters,
+            items=items,
+            k=k,
+            protocol=protocol,
+            systems=systems,
+            shown=shown,
+            design=design,
+        )
         began = time.monotonic()
         kills = _run_all(url, folder, people, trouble, seed)
         outcome = compare(database, _journals(folder), k)
@@ -278,7 +297,10 @@ def _journals(folder: Path) -> list[dict[str, Any]]:
 def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcome:
     """What is stored against what was sent and acknowledged."""
     with database.session() as session:
-        items = set(session.scalars(select(Item.id)))
+        shown_by = {item.id: item.shown for item in session.scalars(select(Item)) if item.drawn is not False}
+        shown_to = {
+            row[0]: shown_by[row[1]] for row in session.execute(select(Assignment.id, Assignment.item_id))
+        }
         pairs = session.execute(
             select(Assignment.item_id, Assignment.rater_id).where(Assignment.submitted_at.is_not(None))
         ).all()
@@ -290,7 +312,6 @@ def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcom
     for assignment_id, revision, system, step, payload in rows:
         stored.setdefault(assignment_id, {})[revision, system] = step
         answers.setdefault(assignment_id, {})[revision, system] = step if payload is None else payload
-    whole = {(1, system) for system in range(SYSTEMS)}
     sent = {
         (entry["assignment"], tuple(map(_written, entry["answers"])))
         for entry in journal
@@ -306,18 +327,20 @@ def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcom
         call: [entry["ms"] for entry in journal if entry["what"] == call] for call in ("next_item", "submit")
     }
     return Outcome(
-        items=len(items),
+        items=len(shown_by),
         acknowledged=len(acknowledged),
         kills=0,
         lost_connections=sum(entry["what"] == "lost" for entry in journal),
-        items_without_k_raters=sum(raters_of[item_id] != k for item_id in items),
+        items_without_k_raters=sum(raters_of[item_id] != k for item_id in shown_by),
         raters_twice_on_an_item=len(pairs) - len(set(map(tuple, pairs))),
         lost_answers=sum(stored.get(key) != steps for key, steps in acknowledged.items()),
-        doubled_answers=sum(set(cells) != whole for cells in stored.values())
+        doubled_answers=sum(
+            set(cells) != {(1, system) for system in shown_to[key]} for key, cells in stored.items()
+        )
         + len(rows)
         - sum(map(len, stored.values())),
         unknown_answers=sum(
-            (key, tuple(_written(cells.get((1, system))) for system in range(SYSTEMS))) not in sent
+            (key, tuple(_written(cells.get((1, system))) for system in sorted(shown_to[key]))) not in sent
             for key, cells in answers.items()
         ),
         milliseconds={
