@@ -23,7 +23,7 @@ from creamtea.document.mistakes import shown
 from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text
-from creamtea.methods.architectures import TransformerArchitecture
+from creamtea.methods.architectures import Layered, TransformerArchitecture
 from creamtea.wording import counted
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
@@ -58,7 +58,7 @@ class MarianFolder:
     """A folder that has been checked."""
 
     folder: Path
-    architecture: TransformerArchitecture
+    architecture: Layered
     source: list[str] | None  # pieces by their ids in the file; None: those of the target
     target: list[str]
     start: int  # the id of what the decoder begins with
@@ -375,7 +375,7 @@ def _header(path: Path) -> dict[str, _Tensor]:
     return tensors
 
 
-def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
+def embedding_names(size: Layered) -> list[tuple[str, ...]]:
     """Return the possible names of each embedding matrix.
 
     One matrix for all, one for the source and one for target and output, or one each. A file has a matrix
@@ -391,14 +391,16 @@ def embedding_names(size: TransformerArchitecture) -> list[tuple[str, ...]]:
             return [(source,), (target,), (output,)]
 
 
-def expected_shapes(
-    size: TransformerArchitecture, vocabularies: tuple[int, int]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name and shape of each tensor but embeddings and positions."""
+def expected_shapes(size: Layered, vocabularies: tuple[int, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield name and shape of each tensor but embeddings and positions.
+
+    The names are those of transformers, and `ssru` for SSRUs, which transformers does not have.
+    """
     d, inner = size.width, size.feed_forward
+    before = () if size.recurrent else ("self_attn",)
     for side, layers, attentions in (
         ("encoder", size.encoder_layers, ("self_attn",)),
-        ("decoder", size.decoder_layers, ("self_attn", "encoder_attn")),
+        ("decoder", size.decoder_layers, (*before, "encoder_attn")),
     ):
         for layer in range(layers):
             start = f"model.{side}.layers.{layer}"
@@ -413,12 +415,15 @@ def expected_shapes(
             for name in (*(f"{attention}_layer_norm" for attention in attentions), "final_layer_norm"):
                 yield f"{start}.{name}.weight", (d,)
                 yield f"{start}.{name}.bias", (d,)
+            if side == "decoder" and size.recurrent:
+                yield f"{start}.ssru.candidate.weight", (d, d)
+                yield f"{start}.ssru.forget.weight", (d, d)
+                for name in ("ssru.forget.bias", "ssru_layer_norm.weight", "ssru_layer_norm.bias"):
+                    yield f"{start}.{name}", (d,)
     yield BIAS, (1, vocabularies[1])
 
 
-def _check_weights(
-    path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
-) -> frozenset[str]:
+def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> frozenset[str]:
     """Return the names of the tensors of a file; refuse missing and unknown ones."""
     tensors, expected = _header(path), dict(expected_shapes(size, vocabularies))
     embeddings = embedding_names(size)

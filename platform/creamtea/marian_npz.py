@@ -44,7 +44,7 @@ from creamtea.marian import (
     read_folder,
     sha256_of,
 )
-from creamtea.methods.architectures import TransformerArchitecture
+from creamtea.methods.architectures import Layered, SsruArchitecture, TransformerArchitecture
 from creamtea.wording import counted
 
 SETTINGS, DECODER, ONE_VOCABULARY = "special:model.yml", "decoder.yml", "vocab.spm"
@@ -52,10 +52,12 @@ SETTINGS, DECODER, ONE_VOCABULARY = "special:model.yml", "decoder.yml", "vocab.s
 KEPT: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",), "transformer-preprocess": ("",), "transformer-postprocess": ("dan",),
     "transformer-postprocess-emb": ("d", ""), "transformer-postprocess-top": ("",),
-    "transformer-decoder-autoreg": ("self-attention",), "transformer-ffn-depth": (2,),
+    "transformer-decoder-autoreg": ("self-attention", "rnn"), "transformer-ffn-depth": (2,),
     "transformer-decoder-ffn-depth": (0, 2), "transformer-no-projection": (False,),
-    "transformer-no-bias": (False,), "transformer-no-affine": (False,),
-    "transformer-train-position-embeddings": (False,), "transformer-tied-layers": ([],),
+    "transformer-no-bias": (False,), "transformer-no-affine": (False,), "transformer-tied-layers": ([],),
+    "transformer-train-position-embeddings": (False,), "transformer-rnn-projection": (False,),
+    "transformer-disable-position-embeddings": (False,), "transformer-attention-mask": ("default",),
+    "transformer-pool": (False,), "ulr": (False,),
     "layer-normalization": (False,), "right-left": (False,), "ulr-dim-emb": (0,), "lemma-dim-emb": (0,),
     "input-types": ([], ["sequence"], ["sequence", "sequence"]),
 }  # fmt: skip
@@ -70,6 +72,9 @@ PARTS = {
     },
     "self_attn_layer_norm": ("self_Wo_ln_scale", "self_Wo_ln_bias"),
     "encoder_attn_layer_norm": ("context_Wo_ln_scale", "context_Wo_ln_bias"),
+    # a decoder of students (Kim et al. 2019; marian-dev, src/rnn/cells.h)
+    "ssru.candidate": ("rnn_W", ""), "ssru.forget": ("rnn_Wf", "rnn_bf"),
+    "ssru_layer_norm": ("rnn_ffn_ln_scale", "rnn_ffn_ln_bias"),
 }  # fmt: skip
 OTHERS = {
     "model.shared.weight": "Wemb", "model.encoder.embed_tokens.weight": "encoder_Wemb",
@@ -212,12 +217,15 @@ def _settings(path: Path) -> dict[str, Any]:
     raise UnusableModel(f"no readable {SETTINGS} in {path.name}", "a model that Marian has saved")
 
 
-def _architecture(settings: dict[str, Any], name: str) -> TransformerArchitecture:
+def _architecture(settings: dict[str, Any], name: str) -> Layered:
     """Map the settings onto our Transformer; UnusableModel for a part that it lacks."""
     for key, kept in KEPT.items():
         if (value := settings.get(key, kept[0])) not in kept:
             found = f"{key} {shown(value)} in {name}, a part that does not map"
             raise UnusableModel(found, " or ".join(shown(own) for own in kept))
+    recurrent = settings.get("transformer-decoder-autoreg") == "rnn"
+    if recurrent and (cell := settings.get("dec-cell", "gru")) != "ssru":
+        raise UnusableModel(f"dec-cell {shown(cell)} in {name}, a part that does not map", '"ssru"')
     activation = settings.get("transformer-ffn-activation", "swish")
     if activation not in ACTIVATIONS:
         found = f"transformer-ffn-activation {shown(activation)} in {name}, a part that does not map"
@@ -231,7 +239,7 @@ def _architecture(settings: dict[str, Any], name: str) -> TransformerArchitectur
         found = f"transformer-decoder-dim-ffn beside transformer-dim-ffn {shown(inner)} in {name}"
         raise UnusableModel(f"{found}, a part that does not map", "the same in encoder and decoder")
     try:
-        return TransformerArchitecture.model_validate(
+        return (SsruArchitecture if recurrent else TransformerArchitecture).model_validate(
             {
                 "encoder_layers": settings.get("enc-depth"),
                 "decoder_layers": settings.get("dec-depth"),
@@ -242,7 +250,7 @@ def _architecture(settings: dict[str, Any], name: str) -> TransformerArchitectur
                 "attention_dropout": settings.get("transformer-dropout-attention", 0.0),
                 "norm": "post",
                 "activation": ACTIVATIONS[activation],
-                "positions": "halves",
+                "positions": "marian",
                 "tied_embeddings": "all" if every or shared else "target" if tied else "none",
                 "scale_embeddings": True,
             }
@@ -282,9 +290,7 @@ def _members(path: Path) -> Iterator[tuple[str, tuple[int, ...], np.dtype[Any], 
         raise UnusableModel(f"{path.name} is damaged, cut off, or not an .npz file", _WHOLE) from None
 
 
-def _check_weights(
-    path: Path, size: TransformerArchitecture, vocabularies: tuple[int, int]
-) -> frozenset[str]:
+def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> frozenset[str]:
     """Return transformers' names of the weights of a file that has all expected ones and no others."""
     expected: dict[str, tuple[int, ...]] = {}
     for name, shape in expected_shapes(size, vocabularies):

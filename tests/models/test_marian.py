@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_is_read_without_its_weights(folder: Path) -> None:
     marian = read_folder(folder)
     words = marian.architecture.describe()
-    assert words == "2+2, width 16, post-norm, SiLU, Marian's positions"
+    assert words == "2+2, width 16, post-norm, SiLU, MarianMT's positions"
     assert (marian.name, marian.licence) == ("creamtea/tiny-en-de", "cc-by-4.0")
     assert [marian.target[id_] for id_ in order(marian.target, marian.start)][:4] == [
         "<pad>", "<unk>", "<pad>", "</s>"

@@ -338,7 +338,7 @@ def test_logits_start_as_large_as_the_objective_can_use(objective: dict[str, Any
 def test_settings_that_are_left_out_change_no_key() -> None:
     assert SIZE.model_dump(mode="json", exclude_defaults=False).keys() == {*SIZES, "kind"}
     words = TransformerArchitecture.model_validate({**SIZES, **MARIAN}).describe()
-    assert words == "2+2, width 16, post-norm, SiLU, Marian's positions, embeddings not scaled"
+    assert words == "2+2, width 16, post-norm, SiLU, MarianMT's positions, embeddings not scaled"
 
 
 def test_post_norm_is_that_of_torch() -> None:

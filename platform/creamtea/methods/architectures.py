@@ -57,7 +57,7 @@ class Layered(Architecture):
     """Encoder and decoder layers.
 
     By default they are pre-norm, and source, target and output embeddings are one matrix. Marian's models
-    (OPUS-MT) are post-norm with SiLU and `positions: halves`.
+    (OPUS-MT) are post-norm with SiLU and `positions: halves` or `marian`.
     """
 
     # sizes of a paper; keys written beside it override them: small (3+3 layers, width 128), base (6+6,
@@ -77,9 +77,11 @@ class Layered(Architecture):
     # what is normalised: the input of a sublayer, or the sum of its input and output (Vaswani et al. 2017)
     norm: Annotated[Literal["pre", "post"], _unless("pre")] = "pre"
     activation: Annotated[Literal["relu", "gelu", "silu"], _unless("relu")] = "relu"  # of feed-forward blocks
-    # vectors of positions: sines and cosines in turn (Vaswani et al.), sines before cosines (Marian), or
-    # learned ones
-    positions: Annotated[Literal["sinusoidal", "halves", "learned"], _unless("sinusoidal")] = "sinusoidal"
+    # vectors of positions: sines and cosines in turn (Vaswani et al.), sines before cosines (transformers'
+    # MarianMT), these with Marian's own rates, or learned ones
+    positions: Annotated[Literal["sinusoidal", "halves", "marian", "learned"], _unless("sinusoidal")] = (
+        "sinusoidal"
+    )
     # [positions] of `positions: learned`: a longer sentence or hypothesis is an error
     max_positions: Annotated[Count, _unless(512)] = 512
     # embeddings that are one matrix: of source, target and output; of target and output; or none. A source
@@ -104,11 +106,11 @@ class Layered(Architecture):
         if self.activation != "relu":
             yield {"gelu": "GELU", "silu": "SiLU"}[self.activation]
         if self.positions != "sinusoidal":
-            yield (
-                f"{self.max_positions} learned positions"
-                if self.positions == "learned"
-                else "Marian's positions"
-            )
+            yield {
+                "halves": "MarianMT's positions",
+                "marian": "Marian's positions",
+                "learned": f"{self.max_positions} learned positions",
+            }[self.positions]
         if self.tied_embeddings != "all":
             yield {"target": "source embeddings apart", "none": "untied embeddings"}[self.tied_embeddings]
         if not self.scale_embeddings:

@@ -33,7 +33,7 @@ class ImportModelParams(StepParams):
 
 IMPORT_MODEL = StepKind(
     "import_model",
-    1,
+    2,  # 1 gave Marian's own files the positions of transformers
     "import a model",
     ImportModelParams,
     inputs={},

@@ -16,7 +16,7 @@ from creamtea.errors import InputError
 from creamtea.files import HEAD, open_regular, other_than_text, unpacked
 from creamtea.marian import MarianFolder, UnusableModel
 from creamtea.marian_npz import read_marian
-from creamtea.methods.architectures import TransformerArchitecture
+from creamtea.methods.architectures import Layered, TransformerArchitecture
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.shipped import MAP, ShippedFolder, read_shipped
@@ -199,7 +199,7 @@ class DataFiles:
                 Mistake((*key, "selection", "kind"), found, "full, or a folder with its map")
             )
 
-    def architecture(self, path: str) -> TransformerArchitecture:
+    def architecture(self, path: str) -> Layered:
         """Return the architecture of such a folder; the default if the folder cannot be used."""
         model = self._models.get(path)
         return model.architecture if isinstance(model, MarianFolder) else TransformerArchitecture()

@@ -48,16 +48,16 @@ class PositionTable(nn.Module):
 
     table: Tensor
 
-    def __init__(self, width: int, halves: bool = False) -> None:
+    def __init__(self, width: int, kind: str = "sinusoidal") -> None:
         super().__init__()
-        self.width, self.halves = width, halves
-        self.register_buffer("table", sinusoids(256, width, halves), persistent=False)
+        self.width, self.kind = width, kind
+        self.register_buffer("table", sinusoids(256, width, kind), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Rows start … start + length - 1: (length, D)."""
         if start + length > self.table.shape[0]:
             with torch.inference_mode(False):  # a table made in inference serves training too
-                self.table = sinusoids(2 * (start + length), self.width, self.halves).to(self.table)
+                self.table = sinusoids(2 * (start + length), self.width, self.kind).to(self.table)
         return self.table[start : start + length]
 
 
@@ -79,11 +79,14 @@ class LearnedPositions(nn.Module):
         return self.weight[start : start + length]
 
 
-def sinusoids(length: int, width: int, halves: bool = False) -> Tensor:
-    """(length, D): sine and cosine of each rate side by side, or all sines before all cosines (`halves`)."""
-    rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+def sinusoids(length: int, width: int, kind: str = "sinusoidal") -> Tensor:
+    """(length, D): sine and cosine of each rate side by side; all sines before all cosines (`halves`); or
+    these at the rates of Marian (`marian`; marian-dev, src/tensors/cpu/tensor_operators.cpp), the lowest of
+    which is exactly 1/10000."""
+    steps = max(width - 2, 1) if kind == "marian" else width
+    rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / steps))
     angle = torch.arange(length)[:, None] * rate  # (length, D/2)
-    if halves:
+    if kind != "sinusoidal":
         return torch.cat([angle.sin(), angle.cos()[:, : width // 2]], dim=1)
     table = torch.empty(length, width)
     table[:, 0::2] = angle.sin()

@@ -81,6 +81,10 @@ def _weights(marian: MarianFolder, read: Read) -> Iterator[tuple[str, Tensor]]:
                     "cross.out": ["encoder_attn.out_proj"],
                     "cross_norm": ["encoder_attn_layer_norm"],
                 }
+            if side == "decoder" and size.recurrent:
+                del parts["attention.qkv"], parts["attention.out"]
+                parts |= {"attention.forget": ["ssru.forget"], "attention_norm": ["ssru_layer_norm"]}
+                yield f"{ours}.attention.candidate.weight", read(f"{theirs}.ssru.candidate.weight")
             for own, names in parts.items():
                 for kind in ("weight", "bias"):
                     yield (

@@ -175,7 +175,7 @@ class Transformer(Model):
         self.positions = (
             LearnedPositions(size.width, size.max_positions)
             if size.positions == "learned"
-            else PositionTable(size.width, size.positions == "halves")
+            else PositionTable(size.width, size.positions)
         )
         self.dropout = Dropout(size.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(size) for _ in range(size.encoder_layers))

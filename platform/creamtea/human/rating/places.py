@@ -456,9 +456,7 @@ def _sizes() -> Select[str, int]:
     """How many items of each kind a rater may get beside the tutorial and third ratings."""
     return (
         select(Item.kind, func.count())
-        .where(
-            Item.campaign_id == bindparam("campaign"), Item.kind.in_((*PLANNED_KINDS, ItemKind.ATTENTION))
-        )
+        .where(Item.campaign_id == bindparam("campaign"), Item.kind.in_((*PLANNED_KINDS, ItemKind.ATTENTION)))
         .group_by(Item.kind)
     )
 
