@@ -34,7 +34,7 @@ def written(folder: Path, **changes: str) -> Path:
         "human-scores/en-de.mqm.seg.score": "B -0.1\nB None\nB -1.6666666666666667\nA -25.0\nA 0\nA None\n",
         "human-scores/en-de.mqm.sys.score": "B -0.8\nA -12.5\n",
         "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
-        "human-scores/en-de.wmt-z.seg.score": "A 1e-05\nA None\nA None\nB None\nB 0.25\nB None\n",
+        "human-scores/en-de.wmt-z.seg.score": "A 1e-05\nA None\nA None\nB None\nB 0.25\nB None\n\n",
         "metric-scores/en-de/bleu-refA.sys.score": "A 1\nB 2\n",
     }
     for name, text in (files | changes).items():
@@ -158,7 +158,7 @@ def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
     rows = {(row.system, row.segment): row for row in rows_of(content)}
     assert rows["B", 0].payload == {
         "spans": [
-            {"start": 0, "end": 1, "severity": "major", "category": ["Fluency", "Grammar"]},
+            {"start": 0, "end": 0, "severity": "major", "category": ["Fluency", "Grammar"]},
             {"severity": "minor"},
         ]
     }
@@ -166,6 +166,7 @@ def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
     said = {part.what: part.count for part in not_kept}
     assert said["segment scores without marked errors"] == 3
     assert said["segment scores that are not what their errors cost"] == 1
+    assert said["errors that end after the end of their text: they end with it here"] == 1
 
 
 @pytest.mark.parametrize(

@@ -444,6 +444,8 @@ def _blocks(
     seen: dict[str, int] = defaultdict(int)
     for number, line in enumerate(folder.lines(file), start=1):
         words = _words(line)
+        if not line.strip():
+            continue
         place = f"{file}, line {number}"
         if len(words) not in fields or words[0] not in systems:
             raise InputError(
@@ -486,7 +488,7 @@ def _order(folder: Folder, name: str) -> list[str]:
     """Return the systems in the order of the file of scores, so that it comes back."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     lines = folder.lines(file) if (folder.path / file).is_file() else []
-    return list(dict.fromkeys(_words(line)[0] for line in lines))
+    return list(dict.fromkeys(_words(line)[0] for line in lines if line.strip()))
 
 
 def _marked(
@@ -555,6 +557,18 @@ def _span(
     names = category.split("/") if category else []
     severe = {"severity": severity or "undecided", "category": names}
     return {**place, **source, **severe, **({} if score is None else {"cost": float(score)})}
+
+
+def _cut(error: dict[str, Any], text: str | None) -> bool:
+    """End an error with the text that it is in; one behind the text becomes an omission. Return whether that
+    was necessary."""
+    if not text or error.get("end", 0) < len(text):
+        return False
+    if error["start"] < len(text):
+        error["end"] = len(text) - 1
+    else:
+        del error["start"], error["end"]
+    return True
 
 
 Rating = Callable[..., GivenRating]  # of a place, cell and rater: a value of the scale, or a payload
@@ -712,6 +726,12 @@ class MtMetricsEval(Format):
         scores = _scores(folder, name, len(sources), outputs)
         unread: Counter[str] = Counter()
         marked = _marked(folder, name, len(sources), outputs, unread)
+        beyond = sum(
+            _cut(error, sources[segment] if error.get("in_source") else outputs[system][segment])
+            for (segment, system), each in marked.items()
+            for rating in each
+            for error in rating.errors
+        )
         protocol = facts.protocol or (
             Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
         )
@@ -758,7 +778,10 @@ class MtMetricsEval(Format):
             replace(facts, test_set=test_set), protocol, (source, target), systems, items, ratings
         )
         made = replace(made, settings={**made.settings, **domain_settings(documents.domains, made.test_set)})
-        return made, (*counts(left), *counts(unread), *_beside(folder, name))
+        notes = counts(
+            {"errors that end after the end of their text: they end with it here": beyond}, note=True
+        )
+        return made, (*counts(left), *counts(unread), *_beside(folder, name), *notes)
 
     def write(self, content: Content, path: Path) -> Written:
         """Write the folder.
