@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from limits import wait_until
 from rated_study import fill_study
 
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.store.database import open_database
+from creamtea.store.database import Database, open_database
 
 FAKES = Path(__file__).parent / "fakes"
 STUDY = """
@@ -67,6 +68,12 @@ class CommandLine:
         )
         self.started.append(process)
         return process
+
+    @contextmanager
+    def database(self) -> Iterator[Database]:
+        opened = open_database(f"sqlite:///{self.home / 'creamtea.db'}")
+        yield opened
+        opened.close()
 
     def json(self, *arguments: str | Path, **environment: str) -> Any:
         done = self(*arguments, "--json", **environment)

@@ -16,8 +16,10 @@ from rated_study import fill_study
 from sqlalchemy import select
 
 from creamtea.human import rating as assignment
+from creamtea.human.making.campaigns import summaries
 from creamtea.human.rating import raters
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import AccessToken, Rater
 
 CREATE = ["--study", "jam", "--test-set", "test", "--systems", "plain, beam ,scones"]
@@ -26,10 +28,9 @@ NO_CONTROLS = ["--set", "controls={bad_references: 0, repeats: 0}"]
 
 @pytest.fixture
 def database(creamtea: Any) -> Iterator[Database]:
-    opened = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    fill_study(opened)
-    yield opened
-    opened.close()
+    with creamtea.database() as opened:
+        fill_study(opened)
+        yield opened
 
 
 def settings(*given: str) -> list[str]:
@@ -306,3 +307,67 @@ def test_a_campaign_that_is_removed_is_gone(creamtea: Any, monkeypatch: pytest.M
     assert creamtea.json("campaign", "rm", "first", "--yes")["campaign"] == "first"
     assert "no campaign 'first'" in creamtea("campaign", "status", "first").stderr
     assert creamtea("campaign", "rm", "first", "--yes").returncode == 2
+
+
+@pytest.mark.parametrize(("protocol", "shown"), [("contrastive-da", "× 3"), ("preference", "of 3")])
+def test_how_many_outputs_an_item_shows(creamtea: Any, database: Database, protocol: str, shown: str) -> None:
+    """All side by side, or some."""
+    assert f" items {shown} systems (" in create(creamtea, "--protocol", protocol).stdout
+
+
+# ---------------------------------------------------------------- of a study's file
+
+
+STUDY = """\
+name: jam
+languages: {source: en, target: de}
+test_sets: {test: {kind: files, source: s, target: t}}
+systems:
+  plain: {outputs: {test: p}}
+  beam: {outputs: {test: b}}
+  scones: {outputs: {test: s}}
+baseline: plain
+campaigns:
+  first: &campaign
+    test_set: test
+    systems: [plain, beam]
+    protocol: {kind: contrastive-da}
+    raters: {instructions: read.md}
+    controls: {bad_references: 0, repeats: 0}
+  second:
+    <<: *campaign
+    systems: [plain, scones]
+"""
+
+
+def test_all_campaigns_of_a_study_are_made_or_none(creamtea: Any, database: Database, tmp_path: Path) -> None:
+    (tmp_path / "read.md").write_text("Read the source first.")
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY)
+    create = ("campaign", "create", str(study))
+    refused = creamtea(*create, "--set", "campaigns.second.sample.differ_between=[plain, beam]")
+    assert refused.returncode == 2
+    assert "campaigns.second.sample.differ_between=[plain, beam]: " in refused.stderr
+    assert summaries(database) == []
+    refused = creamtea(*create, "--items", "3")
+    assert "--set campaigns.NAME.sample.items=50" in refused.stderr
+    done = creamtea(*create, "--set", "campaigns.second.sample.items=2")
+    assert done.stdout.count("a draft\n") == 2
+    made = {campaign.name: campaign for campaign in summaries(database)}
+    assert {name: (campaign.items, campaign.study) for name, campaign in made.items()} == {
+        "first": (4, "jam"),
+        "second": (2, "jam"),
+    }
+    with database.session() as session:
+        assert find_campaign(session, "first").instructions == "Read the source first."
+
+
+def test_a_studys_campaigns_are_checked_with_the_study(creamtea: Any, tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY.replace("[plain, scones]", "[plain, scone]").replace("read.md", "gone.md"))
+    refused = creamtea("validate", str(study)).stderr
+    assert 'study.yaml:18: systems: found "scone", allowed one of plain, beam, scones' in refused
+    assert "(did you mean scones?)" in refused
+    assert "study.yaml:14: raters.instructions: " in refused
+    study.write_text(STUDY.partition("campaigns:")[0])
+    assert "is a study without campaigns" in creamtea("campaign", "create", str(study)).stderr

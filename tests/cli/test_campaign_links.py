@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from creamtea.store.database import open_database
 from creamtea.store.tables import Rater
 
 
@@ -82,10 +81,8 @@ def test_none_of_several_raters_is_left_out(
 def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> None:
     creamtea(*LINK, "--rater", "anna")
     who = {"name": "Annika Tee", "participant": "prolific-7", "answers": {"age?": "thirty-one"}}
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    with database.transaction() as session:
+    with creamtea.database() as database, database.transaction() as session:
         session.execute(update(Rater).values(**who))
-    database.close()
     status, listed = (creamtea("campaign", *words, "first", "--json").stdout for words in (["status"], LIST))
     private = ("Annika", "prolific-7", "thirty-one")
     assert [words in status for words in private] == [False] * 3

@@ -12,7 +12,6 @@ import yaml
 from jsonschema import Draft202012Validator
 from sqlalchemy import func, select
 
-from creamtea.store.database import open_database
 from creamtea.store.tables import AccessToken, Rater
 
 PROGRAMME = """
@@ -43,12 +42,8 @@ def made(creamtea: Any, file: Path) -> None:
 
 def people(creamtea: Any) -> tuple[int, int]:
     """How many raters and links there are."""
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    try:
-        with database.session() as session:
-            counts = [session.scalar(select(func.count()).select_from(row)) for row in (Rater, AccessToken)]
-    finally:
-        database.close()
+    with creamtea.database() as database, database.session() as session:
+        counts = [session.scalar(select(func.count()).select_from(row)) for row in (Rater, AccessToken)]
     return counts[0] or 0, counts[1] or 0
 
 
