@@ -1,15 +1,26 @@
-"""Each protocol is complete, and says of itself what the rest of creamtea asks."""
+"""Protocols: each is complete and says what the rest asks of it; scales, post-edits and marked errors."""
 
 from __future__ import annotations
 
 import json
 import re
+import time
+from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ready_campaigns import draft_campaign
 
-from creamtea.human.protocols import OWN, Protocol, ScoredAnswer
+from creamtea.errors import InputError
+from creamtea.human.making.campaigns import CampaignRequest
+from creamtea.human.protocols import OWN, Protocol, Scale, ScoredAnswer, find_protocol, usable_protocols
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, SELECTIONS
+from creamtea.human.protocols.spans import Esa, Mqm, Span, spans_of
+from creamtea.human.words import words
+from creamtea.store.database import Database
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
 from creamtea_webapp.board import HERE, SCRIPTS
 
@@ -104,3 +115,185 @@ def test_answers_are_said_in_words() -> None:
     assert {name: OWN[name].in_words(given) for name, (given, _) in answers.items()} == {
         name: words for name, (_, words) in answers.items()
     }
+
+
+# ---------------------------------------------------------------- scales
+
+WHOLE = range(1, 6)
+CONTRASTIVE, HUNDRED, PREFERENCE = (
+    find_protocol(name).scale for name in ("contrastive-da", "da", "preference")
+)
+LABELS = [f"{whole}.{tenth}" for whole in WHOLE for tenth in (0, 2, 4, 6, 8)] + ["6.0"]
+
+
+def test_labelled_points_are_on_the_scale() -> None:
+    for protocol in usable_protocols():
+        assert all(0 <= step < protocol.scale.steps for step, _ in protocol.labelled_points)
+
+
+def test_the_26_labels_are_exact() -> None:
+    assert [CONTRASTIVE.label(step) for step in range(CONTRASTIVE.steps)] == LABELS
+    assert [CONTRASTIVE.value(step) for step in range(CONTRASTIVE.steps)] == list(map(Fraction, LABELS))
+    assert CONTRASTIVE.highest == 6
+
+
+@given(scale=st.sampled_from([CONTRASTIVE, HUNDRED, PREFERENCE]), data=st.data())
+def test_every_step_survives_its_label(scale: Scale, data: st.DataObject) -> None:
+    step = data.draw(st.integers(0, scale.steps - 1))
+    assert scale.step_of(scale.label(step)) == step
+
+
+@pytest.mark.parametrize("wrong", [-1, 26, 3.0, True, "3", None])
+def test_what_is_no_step_is_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match="0 to 25"):
+        CONTRASTIVE.check(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["0.8", "6.2", "3.3", "3,4", "", "nan", "1/0", "1e999999999"])
+def test_what_is_no_value_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError):
+        CONTRASTIVE.step_of(wrong)
+
+
+# ---------------------------------------------------------------- post-edits
+
+POST_EDIT = find_protocol("post-edit")
+WORDS = st.lists(st.sampled_from("abcde"), max_size=12)
+
+
+def least_edits(before: list[str], after: list[str]) -> int:
+    """By the table of Levenshtein (1966), cell by cell."""
+    row = list(range(len(after) + 1))
+    for number, old in enumerate(before, start=1):
+        diagonal, row[0] = row[0], number
+        for place, new in enumerate(after, start=1):
+            diagonal, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, diagonal + (old != new)),
+            )
+    return row[-1]
+
+
+@given(WORDS, WORDS.filter(bool))
+def test_the_score_counts_the_fewest_edits(before: list[str], after: list[str]) -> None:
+    scored = POST_EDIT.read_answer({"text": " ".join(after)}, " ".join(before))
+    assert scored.step == 1000 - min(1000, round(1000 * least_edits(before, after) / len(after)))
+
+
+def test_a_long_text_without_blanks_is_scored_at_once() -> None:
+    before, after = ("".join(chr(0x4E00 + factor * at % 500) for at in range(10_000)) for factor in (7, 11))
+    began = time.process_time()
+    POST_EDIT.read_answer({"text": after}, before)
+    assert time.process_time() - began < 10  # other raters wait; cell by cell it took half a minute
+
+
+@pytest.mark.parametrize(
+    ("output", "corrected", "points"),
+    [
+        ("Er gab auf.", "Er gab auf.", "100.0"),
+        ("Er gab es auf.", "Er gab auf.", "66.7"),  # 1 edit, 3 words
+        ("Er", "Sie gab auf.", "0.0"),
+        ("a b c d e f", "x", "0.0"),  # 6 edits, 1 word
+        ("", "Er gab auf.", "0.0"),
+        ("", "", "100.0"),
+        ("彼は行った", "彼は来た", "50.0"),  # characters: 2 edits, 4 of them
+        ("er gab auf", "Er gab auf", "66.7"),
+    ],
+)
+def test_the_score_is_what_could_stay(output: str, corrected: str, points: str) -> None:
+    scored = POST_EDIT.read_answer({"text": corrected}, output)
+    assert POST_EDIT.scale.label(scored.step) == points
+    assert scored.answer == {"text": corrected}
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 3, "text", {}, {"text": None}, {"text": "a", "more": 1}, {"text": "a" * 10_001}]
+)
+def test_other_answers_are_refused(answer: Any) -> None:
+    with pytest.raises(ValueError, match=r"post-edit is an object|characters"):
+        POST_EDIT.read_answer(answer, "x")
+
+
+def test_nothing_is_no_correction_but_may_be_a_draft() -> None:
+    with pytest.raises(ValueError, match="is empty"):
+        POST_EDIT.read_answer({"text": " "}, "x")
+    POST_EDIT.check_draft({"text": " "}, "x")
+
+
+def test_words_of_scripts_without_spaces_are_characters() -> None:
+    assert words("猫 cat犬") == ["猫", "cat", "犬"]
+    assert words("ที่นี่ tea ខ្ញុំ") == ["ที่", "นี่", "tea", "ខ្ញុំ"]  # with their marks
+
+
+# ---------------------------------------------------------------- marked errors
+
+ESA, MQM = Esa(), Mqm()
+MINOR = {"start": 0, "end": 3, "severity": "minor"}
+
+
+def test_an_answer_is_a_score_and_its_errors() -> None:
+    answer = {"score": 67, "spans": [{**MINOR, "category": []}]}
+    scored = ESA.read_answer(answer, "four")
+    assert scored == ScoredAnswer(67, {"score": 67, "spans": [MINOR]})
+    assert ESA.read_answer(scored.answer, "four") == scored, "in one way of writing"
+    assert [span.severity for span in spans_of(scored.payload)] == ["minor"]
+    assert spans_of(None) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (50, "an object with spans"),
+        ({"score": 50}, "spans"),
+        ({"spans": []}, "a score from 0 to 100"),
+        ({"score": 101, "spans": []}, "at most 100"),
+        ({"score": 50, "spans": [{"severity": "awful"}]}, "one of undecided, neutral, minor, major"),
+        ({"score": 50, "spans": [{**MINOR, "end": 4}]}, "character 4 of an output of 4"),
+        ({"score": 50, "spans": [{**MINOR, "start": 4}]}, "ends before it begins"),
+        ({"score": 50, "spans": [{"start": 1, "severity": "minor"}]}, "start without an end"),
+        ({"score": 50, "spans": [{**MINOR, "colour": "red"}]}, "unknown key"),
+    ],
+)
+def test_what_nobody_can_have_marked(answer: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ESA.read_answer(answer, "four")
+
+
+@pytest.mark.parametrize(
+    ("severity", "category", "points"),
+    [
+        ("major", ["Accuracy", "Mistranslation"], 5.0),
+        ("critical", [], 5.0),
+        ("minor", ["Style/Awkward"], 1.0),
+        ("minor", ["Fluency/Punctuation"], 0.1),
+        ("major", ["Fluency/Punctuation"], 5.0),
+        ("major", ["Linguistic conventions", "Punctuation"], 0.1),
+        ("major", ["Non-translation!"], 25.0),
+        ("major", ["Non_translation!"], 25.0),
+        ("Major", ["non translation"], 25.0),
+        ("MINOR ", ["fluency", "PUNCTUATION."], 0.1),
+        ("major", ["linguistic_conventions", "punctuation"], 0.1),
+        ("minor", ["Accuracy", "Creative Reinterpretation"], 0.0),
+        ("major", ["source issue"], 0.0),
+        ("major", ["Source error", "-"], 5.0),
+        ("neutral", ["Accuracy"], 0.0),
+        ("undecided", [], 0.0),
+    ],
+)
+def test_what_an_error_costs(severity: Any, category: list[str], points: float) -> None:
+    assert MQM.penalty(Span(severity=severity, category=category)) == pytest.approx(points)
+
+
+@given(st.lists(st.sampled_from(["neutral", "minor", "major"]), max_size=30))
+def test_the_score_of_mqm_is_what_the_errors_cost(severities: list[str]) -> None:
+    scored = MQM.read_answer({"spans": [{"severity": severity} for severity in severities]}, "")
+    wanted = -severities.count("minor") - 5 * severities.count("major")
+    assert float(MQM.scale.value(scored.step)) == wanted
+    with pytest.raises(ValueError, match="follows from the errors"):
+        MQM.read_answer({"score": 3, "spans": []}, "")
+
+
+def test_nobody_makes_a_campaign_that_has_no_page(database: Database) -> None:
+    request = CampaignRequest(study="s", test_set="t", systems=["a", "b"], protocol="scores")
+    with pytest.raises(InputError, match="no page to rate by it; use contrastive-da"):
+        draft_campaign(database, "new", request)
