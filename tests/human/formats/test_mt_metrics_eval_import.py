@@ -34,7 +34,7 @@ def written(folder: Path, **changes: str) -> Path:
         "human-scores/en-de.mqm.seg.score": "B -0.1\nB None\nB -1.6666666666666667\nA -25.0\nA 0\nA None\n",
         "human-scores/en-de.mqm.sys.score": "B -0.8\nA -12.5\n",
         "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
-        "human-scores/en-de.wmt-z.seg.score": "A 1e-05\nA None\nA None\nB None\nB 0.25\nB None\n\n",
+        "human-scores/en-de.wmt-z.seg.score": "A 1e-05\nA None\nA None\nB None\nB 0.25\nB None\n",
         "metric-scores/en-de/bleu-refA.sys.score": "A 1\nB 2\n",
     }
     for name, text in (files | changes).items():
@@ -110,7 +110,7 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
             "system-outputs/en-de/A.txt": "Eins\nZwei\nDrei\n",
             "system-outputs/en-de/._A.txt": "of a Mac, and no system\n",
             "documents/en-de.docs": "news\ta\nnews\ta\nnews\tb\n",
-            "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
+            "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\n\nB None\nB 50.0\nB None\n\n",
         }.items()
     }
     content, _ = find_format("mt-metrics-eval").read(written(tmp_path, **marked), facts("da", "da"), NOW)
