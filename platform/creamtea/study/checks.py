@@ -6,6 +6,7 @@ Methods check themselves (`creamtea.methods.family.Method.check`); this module c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from creamtea.contract.step import StepKind, StepResources
@@ -110,7 +111,13 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
             place = (*path, "alignment_corpus")
             yield Mistake(place, "one beside a variant", "`alignment_corpus` of the variant")
         return
-    if origins[0] == "model" and isinstance(system["model"], dict) and "ctranslate2" in system["model"]:
+    model = system.get("model")
+    if origins[0] == "model" and not (isinstance(model, dict) and {"marian", "ctranslate2"} & model.keys()):
+        found = shown(", ".join(map(str, model))) if isinstance(model, dict) and model else shown(model)
+        allowed = "one of `{marian: FOLDER}`, `{ctranslate2: FOLDER}`"
+        yield Mistake((*path, "model"), found, allowed, settled=True)
+        return
+    if origins[0] == "model" and "ctranslate2" in system["model"]:
         yield from _check_shipped(path, system, study)
         return
     if origins[0] == "model":  # which has neither seeds nor a head, nor a corpus to align a lexicon on
@@ -381,7 +388,8 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
         return
     parent = study.named("variants", start)
     if parent is None:
-        yield from study.unknown_key(path, variant, "start_from", "variants")
+        for mistake in study.unknown_key(path, variant, "start_from", "variants"):
+            yield replace(mistake, allowed=f"{mistake.allowed}; or `{{marian: FOLDER}}`, an imported model")
         return
     chain = study.chain("variants", name, "start_from")
     if chain[-1] in chain[:-1]:
