@@ -345,9 +345,8 @@ def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float]
     squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))
     freedom = len(squares) - len(rated)
     size = max((float(np.abs(values).max()) for values in rated), default=0.0)
-    if (
-        max(squares, default=0.0) <= (ROUNDING * size) ** 2
-    ):  # one value throughout: of 3.4 − 3.2 rounding is left
+    # one value throughout: of 3.4 − 3.2 rounding is left
+    if max(squares, default=0.0) <= (ROUNDING * size) ** 2:
         return None
     within = intraclass_correlation(columns, ratings.document)
     return math.sqrt(sum(squares) / freedom), USUAL_INTRACLASS if within is None else within

@@ -526,17 +526,14 @@ class CampaignDocument(PlanSettings, CampaignHead):
     # what raters read and are asked
     raters: RaterBlock = Field(RaterBlock(), title="Raters")
 
-    def blocks(self) -> tuple[Strict, ...]:
-        """Return the document and its blocks, whose settings have different names."""
-        return self, self.protocol, self.sample, self.controls, self.attention, self.raters
-
     def settings(self) -> CampaignSettings:
         return CampaignSettings(
             **{
-                name: getattr(block, name)
-                for block in self.blocks()
-                for name in type(block).model_fields
-                if name in CampaignSettings.model_fields
+                declared.name: getattr(
+                    getattr(self, declared.block) if declared.block else self, declared.name
+                )
+                for declared in declarations().values()
+                if declared.name in CampaignSettings.model_fields
             }
         )
 
