@@ -131,7 +131,7 @@ class _Lines:
             self._log.line(text.rstrip("\n"))
 
     def flush(self) -> None:
-        """Every line is written at once."""
+        """Do nothing: every line is written at once."""
 
 
 @contextmanager

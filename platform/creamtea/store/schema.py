@@ -44,7 +44,7 @@ _migrating = threading.Lock()  # Alembic keeps its state in the module: one migr
 
 
 def migrations_folder() -> Path:
-    """`creamtea/store/migrations` in an installed wheel, `migrations` at the root of a checkout."""
+    """Return `creamtea/store/migrations` of an installed wheel, or `migrations` of a checkout."""
     here = Path(__file__).resolve()
     for folder in (here.parent / "migrations", here.parents[3] / "migrations"):
         if (folder / "env.py").is_file():

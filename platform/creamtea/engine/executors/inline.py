@@ -45,7 +45,7 @@ class InlineExecutor:
         self._attempt: _Attempt | None = None
 
     def check(self) -> None:
-        """This process is always available."""
+        """Do nothing: this process is always available."""
 
     def capacity(self) -> Capacity:
         memory = psutil.virtual_memory().total / (1 << 30)

@@ -43,7 +43,7 @@ from creamtea.store.tables import Assignment, Campaign, Item, ItemKind, Rater
 
 
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
-    """The page this rater is on, or a new one; None once nothing is left for them.
+    """Return the page this rater is on, or draw a new one; None once nothing is left for them.
 
     First comes the tutorial, then controls that are due, then pages with a place left, by position, but
     those of the rater's present document before others (`places`). A page, most often one item,
@@ -89,8 +89,10 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
 
 
 def others_have_items(database: Database, rater_id: int) -> bool:
-    """Whether items that this rater never had are with others, so that one may come back. RatingRefused for a
-    rater that is not there (any more)."""
+    """Return whether others hold items that this rater never had, so that one may come back.
+
+    RatingRefused for a rater that is not there (any more).
+    """
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         values = {"campaign": campaign.id, "rater": rater_id, "now": database.now(session)}
@@ -208,7 +210,7 @@ def as_work(
     revision: int = 1,
     in_work: int = 0,
 ) -> Work:
-    """The page as its rater sees it; without `draft`, `document` and `comment` with what was drafted.
+    """Show the page to its rater; without `draft`, `document` and `comment` with what was drafted.
 
     `in_work`: items of another page that the rater is on.
     """

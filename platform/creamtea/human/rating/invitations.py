@@ -49,7 +49,7 @@ class Invitation:
 def invite(
     database: Database, campaign: str, actor: str, wanted: Sequence[str] | int, *, surplus: bool = False
 ) -> list[Invitation]:
-    """A link for each of these raters, who are added if new, or for so many new raters: all of them or none.
+    """Make a link for each of these raters (new ones are added), or for so many new ones: all or none.
 
     InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many; without
     `surplus` also for more raters than there is something to rate for.
@@ -106,7 +106,7 @@ def add_invitations(
 
 
 def room(session: Session, campaign: Campaign, now: datetime) -> int:
-    """How many more raters than there are would each find a page to rate now."""
+    """Count the additional raters who would each find a page to rate now."""
     has_places = Item.full.is_(False) | (Item.kind == ItemKind.THIRD)
     taken = (
         select(Assignment.item_id, func.count().label("count"))
@@ -141,7 +141,7 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
 
 
 def links_csv(invitations: Sequence[Invitation], url: str) -> str:
-    """A table of the links, with a head."""
+    """Write a table of the links, with a head."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["rater", "link"])
@@ -151,7 +151,7 @@ def links_csv(invitations: Sequence[Invitation], url: str) -> str:
 
 
 def recruit(database: Database, campaign: str, actor: str) -> str:
-    """The secret of a link for all participants of a campaign, which works for 90 days.
+    """Make a link for all participants of a campaign, which works for 90 days; return its secret.
 
     InputError for an unknown campaign.
     """
@@ -166,18 +166,18 @@ def recruit(database: Database, campaign: str, actor: str) -> str:
 
 
 def recruiting_address(url: str, secret: str) -> str:
-    """What to give Prolific as the address of the study; it replaces the parts in braces."""
+    """Return the address to give Prolific for the study; it replaces the parts in braces."""
     return f"{url}/enter?{PLACEHOLDERS}#{secret}"
 
 
 def participant_in(query: Mapping[str, str]) -> str | None:
-    """Who comes, by the query of an address; None where it does not say so, or nothing that can be."""
+    """Read from the query of an address who comes; None where it names nobody, or no possible participant."""
     found = next((query[name] for name in PARTICIPANT if name in query), "")
     return found if _CODE.fullmatch(found) else None
 
 
 def join(database: Database, secret: str, query: Mapping[str, str]) -> sessions.OpenedSession | None:
-    """A session for the participant of this query, by a link for participants; None for any other secret.
+    """Open a session for the participant of this query, by a link for participants; None for other secrets.
 
     AccessRefused where the query names nobody, somebody whose links were withdrawn, or somebody whose visit,
     as the platform numbers it, is another one, and where the campaign has too many participants.

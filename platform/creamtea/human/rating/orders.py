@@ -36,7 +36,7 @@ def groups_of(systems: Sequence[int], outputs: Sequence[str]) -> Order:
 
 
 def together(groups: Iterable[Order]) -> Order:
-    """The groups of a page, from those of its items: systems that are in one group in all of them."""
+    """Return the groups of a page, from those of its items: systems that are in one group in all of them."""
     everywhere: dict[tuple[int, ...], list[int]] = {}
     placed: dict[int, list[int]] = {}
     for of_item in groups:
@@ -49,14 +49,15 @@ def together(groups: Iterable[Order]) -> Order:
 
 
 def order_on(page: Order, groups: Order) -> Order:
-    """The groups of an item in the page's order."""
+    """Put the groups of an item into the page's order."""
     place = {system: at for at, group in enumerate(page) for system in group}
     return sorted(groups, key=lambda group: min(place[system] for system in group))
 
 
 def joint_order(orders: Sequence[Order]) -> Order:
-    """An order of the page that gives its items these orders (`order_on`); the only one, unless equal outputs
-    leave some of it open.
+    """Find an order of the page that gives its items these orders (`order_on`).
+
+    It is the only one, unless equal outputs leave some of it open.
 
     The next group is one that stands in each item's order where the next unseen group does, or in a group
     that has been seen. Taking one that qualifies never disqualifies another, so this finds an order
@@ -85,7 +86,7 @@ def joint_order(orders: Sequence[Order]) -> Order:
 def draw_order(
     groups: Order, *, of_item: Iterable[Order] = (), of_rater: Iterable[Order] = (), seed: str = ""
 ) -> Order:
-    """An order for these groups, given the orders drawn so far for the item and for the rater.
+    """Draw an order for these groups, given the orders drawn so far for the item and for the rater.
 
     The same arguments give the same order.
     """

@@ -200,11 +200,11 @@ class RaterPage:
         ]
 
     def systems(self) -> Order:
-        """The systems of each text that the page shows, from left to right."""
+        """Return the systems of each text that the page shows, from left to right."""
         return joint_order([assignment.order for assignment in self.assignments])
 
     def drafted(self) -> list[Any]:
-        """The answers that were begun; None for each output without one."""
+        """Return the answers that were begun; None for each output without one."""
         return [
             answer
             for assignment in self.assignments
@@ -215,7 +215,7 @@ class RaterPage:
         return str((self.first_assignment.draft or {}).get("comment", ""))
 
     def split(self, answers: Sequence[Answer]) -> list[list[Answer]]:
-        """The answers about the shown outputs, by item. RatingRefused where their number is wrong."""
+        """Split answers about the shown outputs by item. RatingRefused where their number is wrong."""
         sizes = [len(assignment.order) for assignment in self.assignments]
         ends = list(accumulate(sizes, initial=0))
         if len(answers) != ends[-1]:
@@ -229,20 +229,20 @@ def _names(group: Sequence[int], letters: dict[int, str]) -> str:
 
 
 def to_show(item: Item) -> Order:
-    """The systems of each distinct text that the item shows."""
+    """Return the systems of each distinct text that the item shows."""
     shown = set(item.shown)
     groups = groups_of(item.systems, item.outputs)
     return [kept for group in groups if (kept := [system for system in group if system in shown])]
 
 
 def shown_outputs(item: Item, order: Order) -> list[str]:
-    """The item's distinct texts in a drawn order."""
+    """Return the item's distinct texts in a drawn order."""
     texts = dict(zip(item.systems, item.outputs, strict=True))
     return [texts[group[0]] for group in order]
 
 
 def shown_proposals(item: Item, order: Order) -> list[list[dict[str, Any]]]:
-    """The errors that are marked beforehand, in a drawn order of the item's distinct texts."""
+    """Return the errors that are marked beforehand, in a drawn order of the item's distinct texts."""
     return [(item.proposals or {}).get(str(group[0]), []) for group in order]
 
 
@@ -268,7 +268,7 @@ def load_page(session: Session, rater_id: int, assignment_id: int) -> RaterPage:
 
 
 def page_of(session: Session, assignment: Assignment, item: Item) -> RaterPage:
-    """The page on which an assignment's item is shown."""
+    """Load the page on which an assignment's item is shown."""
     if item.page is None:
         return RaterPage([assignment], [item])
     same = select(Item.id).where(Item.campaign_id == item.campaign_id, Item.page == item.page)
@@ -305,7 +305,7 @@ def lock_campaign(session: Session, rater_id: int) -> Campaign:
 
 
 def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campaign:
-    """The rater's campaign; without `lock` as a session that only reads sees it."""
+    """Return the rater's campaign; without `lock` as a session that only reads sees it."""
     campaign = session.scalar(_campaign_of(lock), {"rater": rater_id})
     if campaign is None:
         raise RatingRefused("this link is no longer valid; ask for a new one")
@@ -338,7 +338,7 @@ def check_takes_part(campaign: Campaign, rater: Rater) -> None:
 
 
 def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
-    """The rater, who takes part and has agreed to; RatingRefused otherwise. Read it after the lock."""
+    """Return the rater, who must take part and have agreed to (RatingRefused). Call it after the lock."""
     rater = session.get_one(Rater, rater_id)
     check_takes_part(campaign, rater)
     if rater.consented_at is None:

@@ -83,14 +83,14 @@ class Outlook:
     items_at_start: int  # the same at the beginning, as if nobody else rated
 
     def done(self, *, tutorial: bool) -> int:
-        """How many items of the tutorial, or beside it, the rater has submitted."""
+        """Count the items of the tutorial, or beside it, that the rater has submitted."""
         return sum(
             past.submitted_at is not None and (past.kind == ItemKind.TUTORIAL) == tutorial
             for past in self.past
         )
 
     def in_work(self, now: datetime) -> int:
-        """How many items beside the tutorial the rater has been given and has not answered."""
+        """Count the items beside the tutorial that the rater has been given and has not answered."""
         return sum(
             past.submitted_at is None
             and past.skipped_at is None
@@ -100,7 +100,7 @@ class Outlook:
         )
 
     def seconds_left(self, items: int) -> int | None:
-        """The time that `items` more take at the median of the newest answers; None without one."""
+        """Estimate the time that `items` more take, by the median of the newest answers; None without one."""
         answered = sorted(
             (past.submitted_at, past.active_ms)
             for past in self.past
@@ -111,7 +111,7 @@ class Outlook:
         return round(items * median(spent for _, spent in answered[-_PACE:]) / 1000)
 
     def orders(self) -> list[Order]:
-        """The orders that the rater has seen, one for each page, tutorial left out."""
+        """Return the orders that the rater has seen, one for each page, without the tutorial."""
         pages: dict[int, list[Order]] = {}
         for past in self.past:
             if past.skipped_at is None and past.kind != ItemKind.TUTORIAL:
@@ -144,13 +144,13 @@ def mark_full(session: Session, campaign: Campaign, items: Select[int] | Collect
 def places_taken(
     session: Session, campaign: Campaign, items: Collection[int], now: datetime, but_rater: int
 ) -> dict[int, int]:
-    """How many places of some items are taken by other raters; items without any are left out."""
+    """Count the places of some items that other raters take; items without any are left out."""
     values = {"items": list(items), "rater": but_rater, "campaign": campaign.id, "now": now}
     return {row[0]: row[1] for row in session.execute(_places_taken(), values)}
 
 
 def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
-    """Whether a rater's unfinished page is still theirs: others have left a place, or need none."""
+    """Return whether a rater's unfinished page is still theirs: others have left a place, or need none."""
     third = lead.kind == ItemKind.THIRD
     if not third and not ItemKind(lead.kind).rates_systems:
         return True
@@ -159,7 +159,7 @@ def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int,
 
 
 def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
-    """What lies before a rater; call it without the lock."""
+    """Find what lies before a rater; call it without the lock."""
     past = _past(session, rater_id)
     shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
     due, later, their_items = _controls(session, campaign, rater_id, past)
@@ -242,7 +242,7 @@ def is_adaptive(campaign: Campaign) -> bool:
 
 
 def items_in_all(session: Session, campaign: Campaign) -> int:
-    """How many items a rater may get beside the tutorial, attention checks and controls among them."""
+    """Count what a rater may get beside the tutorial: items, attention checks and controls."""
     sizes: dict[str, int] = {row[0]: row[1] for row in session.execute(_sizes(), {"campaign": campaign.id})}
     checks = sizes.pop(ItemKind.ATTENTION, 0)
     items = sum(sizes.values())
@@ -407,7 +407,7 @@ def _counted_raters() -> Select[int]:
 
 
 def takes_place() -> ColumnElement[bool]:
-    """Of a statement with the parameters `campaign` and `now`."""
+    """Build the condition that an assignment takes a place; it has the parameters `campaign` and `now`."""
     return and_(
         Assignment.rater_id.in_(_counted_raters()),
         Assignment.skipped_at.is_(None),
@@ -481,7 +481,7 @@ def _tutorial() -> Select[int]:
 
 @cache
 def on_loan() -> Select[bool]:
-    """Whether others are on items that this rater never had: those come back if they are not answered."""
+    """Ask whether others are on items that this rater never had, which come back if nobody answers them."""
     held = (
         select(Assignment.id)
         .join(Item, Item.id == Assignment.item_id)

@@ -27,7 +27,7 @@ class KindProgress:
 
 
 def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
-    """The progress of every kind of item that a campaign has, by name."""
+    """Return the progress of every kind of item that a campaign has, by name."""
     submitted = (
         select(Assignment.item_id, func.count().label("count"))
         .join(Rater, Rater.id == Assignment.rater_id)

@@ -169,8 +169,9 @@ def workload_of(session: Session, campaign: Campaign) -> Workload:
 
 
 def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> None:
-    """The rater agrees to take part and answers the campaign's questions, in their order; agreeing again
-    changes nothing.
+    """Store that the rater agrees to take part, with answers to the campaign's questions, in their order.
+
+    Agreeing again changes nothing.
 
     RatingRefused where the campaign is not launched, and for excluded and forgotten raters; WrongAnswers
     where answers are missing or do not fit.
@@ -196,7 +197,7 @@ def add(
     name: str | None = None,
     subject: str | None = None,
 ) -> int:
-    """Add a rater to a campaign by its name; the rater's id.
+    """Add a rater to a campaign by its name; return the rater's id.
 
     Without a pseudonym the rater is called "rater-01" and so on, by the number of raters.
     `name` and `subject` (who signs in by OpenID Connect, access/sign_in.py) tell who it is and can be
@@ -208,7 +209,7 @@ def add(
 
 
 def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -> int:
-    """The id of the campaign's rater with this pseudonym, who is added if new. InputError as `add`."""
+    """Return the id of the campaign's rater with this pseudonym, who is added if new. InputError as `add`."""
     with database.transaction() as session:
         row = lock(session, campaign)
         known = session.scalar(
@@ -228,7 +229,7 @@ def insert(
     name: str | None = None,
     subject: str | None = None,
 ) -> int:
-    """`add` in the caller's transaction, which holds the campaign's lock."""
+    """Do what `add` does in the caller's transaction, which holds the campaign's lock."""
     taken = set(session.scalars(select(Rater.pseudonym).where(Rater.campaign_id == campaign.id)))
     if pseudonym is None:
         numbers = itertools.count(len(taken) + 1)
@@ -256,7 +257,7 @@ def insert(
 
 
 def find(database: Database, campaign: str, pseudonym: str) -> int:
-    """The id of a known rater; InputError where the campaign, or in it the rater, is unknown."""
+    """Return the id of a known rater; InputError where the campaign, or in it the rater, is unknown."""
     with database.session() as session:
         row = find_campaign(session, campaign)
         raters = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
@@ -269,7 +270,7 @@ def find(database: Database, campaign: str, pseudonym: str) -> int:
 
 
 def exclude(database: Database, rater_id: int, actor: str, reason: str) -> None:
-    """A rater's ratings no longer count, their places are free for others; the rater draws nothing more.
+    """Exclude a rater: the ratings no longer count, the places are free for others, and no page comes.
 
     InputError without a reason, and for a rater who is excluded already.
     """
@@ -359,7 +360,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
 
 
 def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
-    """The raters of a campaign with what they have done, in the order in which they were added."""
+    """List the raters of a campaign with what they have done, in the order in which they were added."""
     done = Assignment.submitted_at.is_not(None)
     tutorial, written = Item.kind == ItemKind.TUTORIAL, Item.kind.in_(WRITTEN_KINDS)
     counts = (
@@ -410,7 +411,7 @@ def _rater_under_lock(session: Session, rater_id: int) -> tuple[Campaign, Rater]
 
 
 def lock(session: Session, campaign: str) -> Campaign:
-    """The campaign of this name under its lock."""
+    """Lock the campaign of this name and return it."""
     row = find_campaign(session, campaign)
     session.refresh(row, with_for_update={"key_share": True})
     return row

@@ -220,7 +220,7 @@ Stored = dict[int, dict[int, ScoredAnswer]]  # revision â†’ system's position â†
 
 
 def stored_answers(session: Session, page: RaterPage) -> list[Stored]:
-    """What is stored for each item of the page."""
+    """Return what is stored for each item of the page."""
     of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
     rows = session.execute(_ratings_of(), {"assignments": list(of_assignment)})
     for assignment_id, revision, system, step, payload in rows:
@@ -245,7 +245,7 @@ def _by_item(page: RaterPage, answers: Sequence[Any]) -> list[tuple[Assignment, 
 
 
 def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
-    """The answers as they are stored; RatingRefused for missing ones and for those that cannot be."""
+    """Convert answers to what is stored; RatingRefused for missing and impossible ones."""
     if len(answers) != len(outputs):
         raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     if any(answer is None for answer in answers):
@@ -406,7 +406,7 @@ def _submitted(
 
 
 def earlier(database: Database, rater_id: int) -> list[Earlier]:
-    """The rater's submitted pages, newest last; the tutorial's are not among them."""
+    """List the rater's submitted pages, the newest last, without the tutorial's."""
     newest = (
         select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
         .join(Assignment, Assignment.id == Rating.assignment_id)
@@ -466,7 +466,7 @@ def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None
 
 
 def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
-    """A submitted page again, to revise it: `draft` has the stored answers, or what was drafted since.
+    """Open a submitted page to revise it: `draft` has the stored answers, or what was drafted since.
 
     RatingRefused for a page that is not submitted or not this rater's, and where campaign or rater take
     no part any more.
@@ -515,7 +515,7 @@ def practice_guidance(
 
 
 def guidance_of(page: RaterPage, answers: Mapping[int, ScoredAnswer]) -> Guidance | None:
-    """Of a tutorial item, which is on a page of its own; None of others. `answers` by system."""
+    """Compare answers, by system, with what a tutorial item teaches; None for other items."""
     guidance = page.first_item.guidance
     if guidance is None or page.first_item.kind != ItemKind.TUTORIAL:
         return None
