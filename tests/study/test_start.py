@@ -379,6 +379,15 @@ def test_sentences_that_differ_in_marks_or_case_are_no_repetitions(text: Callabl
     assert list(pairs) == [("Come in!", "Herein!"), ("come in", "herein")]
 
 
+def test_two_words_are_too_few_for_subwords(text: Callable[..., None]) -> None:
+    text("train", ["a " * (n % 20 + 1) for n in range(400)], ["b " * (n // 20 + 1) for n in range(400)])
+    text("other", ["c"], ["d"])
+    files = ("other.en", "other.de")
+    with pytest.raises(InputError, match=r"train\.de: their few words make only 9 subwords, and a study"):
+        init(*TRAIN, "--dev", *files, "--test", *files)
+    assert not Path("study.yaml").exists()
+
+
 def test_a_survey_counts_pairs_by_what_is_wrong_with_them(text: Callable[..., None]) -> None:
     source = ["a b", "", "x " * 201, "one two three four five six seven", "a b", "c"]
     target = ["A B", "leer", "x", "eins", "A  B", "Ç"]

@@ -89,6 +89,7 @@ def is_characters(symbols: Symbols) -> bool:
 
 
 SAMPLE = 1_000_000
+MIN_VOCABULARY = 16  # subwords
 
 
 class Subwords(Strict):
@@ -100,7 +101,7 @@ class Subwords(Strict):
 
     # bpe and unigram: a joint SentencePiece model; characters: symbols of each side
     kind: Literal["bpe", "unigram", "characters"] = "bpe"
-    vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000  # [subwords] of a joint model
+    vocabulary: Annotated[int, Field(ge=MIN_VOCABULARY, le=128000)] = 4000  # [subwords] of a joint model
     # share of the characters in the text that the model has; the others are unknown. SentencePiece takes no
     # less than 0.98
     character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 1.0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from creamtea.errors import InputError
 from creamtea.languages import ending, known_code
-from creamtea.methods.texts import LANGUAGE_CODE
+from creamtea.methods.texts import LANGUAGE_CODE, MIN_VOCABULARY
 from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.first_study import (
     FirstStudy,
@@ -113,6 +113,11 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
         if few or text.source.characters + text.target.characters < FEW_CHARACTERS:
             pairs_left = usable_pairs(train.source, train.target, unspaced, held_out)
             recipe = recipe_for(text, filled_vocabulary(recipe, pairs_left))
+        if recipe.vocabulary < MIN_VOCABULARY:
+            raise InputError(
+                f"{options.train.source}, {options.train.target}: their few words make only "
+                f"{recipe.vocabulary} subwords, and a study needs at least {MIN_VOCABULARY}: give more text"
+            )
         study = FirstStudy(
             name=study_name(options),
             file=options.output,
