@@ -35,7 +35,7 @@ class Model(nn.Module, TranslationModel):
     # Decoding with a state of fixed shape (`models.fixed`).
 
     def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedState:
-        """A state of `rows` rows of each of so many sentences, of which nothing is set yet."""
+        """Make an empty state with `rows` rows for each sentence."""
         raise NotImplementedError
 
     def load_fixed(self, state: FixedState, memory: Memory) -> None:
@@ -47,8 +47,10 @@ class Model(nn.Module, TranslationModel):
         """Start afresh with the sentences that were loaded."""
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
-        """tokens (B, k), the last of each row (bos at first) → hidden (B, k, D); advances the state. Nothing
-        is read back, and no shape depends on data."""
+        """Advance the state by tokens (B, k), the last of each row (bos at first); return hidden (B, k, D).
+
+        Nothing is read back, and no shape depends on data.
+        """
         raise NotImplementedError
 
     def nvs_logits(self, memory: Memory) -> Tensor:

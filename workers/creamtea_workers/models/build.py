@@ -48,7 +48,7 @@ class ModelConfig(Strict):
 
 
 def build_model(config: ModelConfig) -> Model:
-    """A fresh model; its random numbers come from torch's global generator."""
+    """Build a fresh model; its random numbers come from torch's global generator."""
     build = implementation(config.architecture).build
     own_source = {} if config.source_vocabulary is None else {"source": config.source_vocabulary}
     model: Model = build(config.architecture, config.vocabulary_size, config.nvs, **own_source)
@@ -96,7 +96,7 @@ def shape_of(weight: Tensor) -> str:
 def load_model(
     folder: Path, device: str | torch.device = "cpu", config_file: str = CONFIG
 ) -> tuple[Model, base.Objective, ModelConfig]:
-    """What a train step left in `folder`: the model in eval mode, its objective, model.json."""
+    """Load what a train step left in `folder`: the model in eval mode, its objective, model.json."""
     config = ModelConfig.model_validate_json((folder / config_file).read_text(encoding="utf-8"))
     model = build_model(config)
     model.load_state_dict(load_file(folder / WEIGHTS))

@@ -73,7 +73,7 @@ class Ensemble:
         return self.models[0].output_weight
 
     def log_mean(self, hidden: Tensor) -> Tensor:
-        """hidden (..., Σ D) → log 1/k Σ p_k (..., V), ≤ 0."""
+        """Return log 1/k Σ p_k (..., V), ≤ 0, of hidden (..., Σ D)."""
         parts = zip(self.models, hidden.split(self.widths, dim=-1), strict=True)
         scores = torch.stack([self.objective.log_scores(output_logits(model, part)) for model, part in parts])
         return (scores.logsumexp(dim=0) - math.log(len(self.models))).clamp_(max=0.0)

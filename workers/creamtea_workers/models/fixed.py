@@ -48,7 +48,7 @@ class FixedDecoderState:
         self.positions = positions
 
     def load(self, memory: Memory) -> None:
-        """At most B sentences of at most S positions."""
+        """Load the encoder's output of at most B sentences of at most S positions."""
         sentences, source = memory.mask.shape
         if self.real.shape != memory.mask.shape:
             self.hidden.zero_()
@@ -58,7 +58,7 @@ class FixedDecoderState:
         self.real[:sentences, :source].copy_(memory.mask)
 
     def begin(self, projected: Iterable[Tensor]) -> None:
-        """`projected`: keys and values (2, B, H, S, E) of `hidden` in each layer."""
+        """Begin at position 0 with `projected`: keys and values (2, B, H, S, E) of `hidden` in each layer."""
         for own, entries in zip(self.cross, projected, strict=True):
             own.copy_(entries)
         self.mask.fill_(-torch.inf).masked_fill_(self.real[:, None, None], 0.0)
@@ -128,7 +128,7 @@ class FixedCellState(FixedDecoderState):
         self.cells.zero_()
 
     def cell(self, layer: int) -> Tensor:
-        """(B, k, D)"""
+        """Return the layer's cells (B, k, D)."""
         return self.cells[layer]
 
     def set_cell(self, layer: int, cell: Tensor) -> None:
@@ -161,7 +161,7 @@ class FixedRnnState:
         )
 
     def load(self, rows: Tensor, source: Source) -> None:
-        """The first states (b, F), and what their attentions look at, of b ≤ B sentences."""
+        """Load the first states (b, F) of b ≤ B sentences, and what their attentions look at."""
         for own, first in [(self.rows, rows), *self._pairs(source)]:
             repeated = first.repeat_interleave(self.beams, 0)
             own.zero_()

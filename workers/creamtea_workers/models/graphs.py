@@ -62,8 +62,11 @@ class Graphs:
         return None  # a copy of the model has other weights
 
     def program(self, key: Hashable, build: Callable[[New], P]) -> Program[P]:
-        """The program of this key. `build` makes its content, whose tensors come from `New`; it is called
-        twice, first to measure. torch.OutOfMemoryError where the GPU has no room."""
+        """Return the program of this key, which is captured at its first use.
+
+        `build` makes its content, whose tensors come from `New`; it is called twice, first to measure.
+        torch.OutOfMemoryError if the GPU has no room.
+        """
         if key not in self._programs:
             self._reserve(build)
             while len(self._programs) >= MAX_PROGRAMS:
@@ -78,7 +81,7 @@ class Graphs:
         return self._programs[key]
 
     def program_if_room(self, key: Hashable, build: Callable[[New], P]) -> Program[P] | None:
-        """None where the GPU has no room: that is said on stderr."""
+        """Return the program of this key; warn and return None if the GPU has no room."""
         try:
             return self.program(key, build)
         except torch.OutOfMemoryError:
@@ -166,7 +169,9 @@ def any_kernels() -> Iterator[None]:
 
 
 def bucket(size: int, step: int = 1) -> int:
-    """`size` rounded up to a multiple of `step` that is one of at most eight numbers per octave: few sizes,
-    and at most a seventh of a large one unused."""
+    """Round `size` up to a multiple of `step` that is one of at most eight numbers per octave.
+
+    There are few such sizes, and at most a seventh of a large one is unused.
+    """
     grain = max(step, 1 << max(0, (size - 1).bit_length() - 3))
     return -(-size // grain) * grain

@@ -141,7 +141,7 @@ def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:
 
 @cache
 def has_onednn() -> bool:
-    """Whether torch was built with oneDNN's packed products, which it is not for macOS on ARM."""
+    """Return True if torch was built with oneDNN's packed products. For macOS on ARM it is not."""
     names = ("_linear_pointwise", "_reorder_linear_weight")
     return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
 

@@ -38,7 +38,7 @@ Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that onl
 
 
 def require_int8() -> None:
-    """StepError if torch has no int8 kernels for the processor."""
+    """Raise StepError if torch has no int8 kernels for the processor."""
     if ENGINE not in torch.backends.quantized.supported_engines:
         raise StepError(
             "precision int8 needs an x86 processor with AVX2, and torch has no FBGEMM on this machine: give "
@@ -48,8 +48,10 @@ def require_int8() -> None:
 
 @cache
 def largest_weight() -> int:
-    """L: 64 if one of the two products saturates on this processor, else 127; tested once per process by
-    multiplying the largest numbers."""
+    """Return L: 64 if one of the two products saturates on this processor, else 127.
+
+    It is tested once per process, by multiplying the largest numbers.
+    """
     largest = torch.full((PROBE, PROBE), MAX_INT8, dtype=torch.int8)
     matrix = Int8Matrix(largest, torch.full((PROBE,), 1 / MAX_INT8), torch.zeros(PROBE))
     ones = torch.ones(2, PROBE)
@@ -73,7 +75,7 @@ class Int8Matrix:
         return cls(quantised, scale, torch.zeros_like(scale) if bias is None else bias)
 
     def rows(self, ids: Tensor) -> Int8Matrix:
-        """The rows ids (K',)."""
+        """Select the rows ids (K',)."""
         return Int8Matrix(*(part.index_select(0, ids) for part in (self.weight, self.scale, self.bias)))
 
     def __call__(self, x: Tensor) -> Tensor:

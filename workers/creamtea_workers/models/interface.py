@@ -54,7 +54,7 @@ class Tree(Protocol):
     stand for the empty prefixes of the B sentences, before bos."""
 
     def free(self, nodes: Sequence[int]) -> None:
-        """Their places may be used again; no node below them is stepped or continued any more."""
+        """Free the places of nodes for reuse; no node below them is stepped or continued any more."""
 
 
 class TranslationModel(Protocol):
@@ -71,36 +71,38 @@ class TranslationModel(Protocol):
         """(V, D)"""
 
     def encode(self, source: Tensor) -> Memory:
-        """source (B, S) ids."""
+        """Encode source (B, S) ids."""
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
-        """Teacher-forced: target_in (B, T) = bos + subwords; returns hidden (B, T, D)."""
+        """Decode teacher-forced: target_in (B, T) = bos + subwords → hidden (B, T, D)."""
 
     def start(self, memory: Memory, max_length: int) -> State:
-        """An empty state, one row for each of the B sentences (`reorder` makes beams of it)."""
+        """Make an empty state, one row for each of the B sentences (`reorder` makes beams of it)."""
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """tokens (N,), the last of each row (bos at first); returns hidden (N, D), advances the state."""
+        """Advance the state by tokens (N,), the last of each row (bos at first); return hidden (N, D)."""
 
     def start_tree(self, memory: Memory, max_length: int) -> Tree:
-        """A tree of the B empty prefixes, for at most `max_length` tokens per prefix (bos counted)."""
+        """Make a tree of the B empty prefixes, for at most `max_length` tokens per prefix (bos counted)."""
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         """Continue each of the nodes `parents` (N,), which may be of different sentences and depths and may
         repeat, by one of tokens (N,); returns hidden (N, D) and the new nodes."""
 
     def nvs_logits(self, memory: Memory) -> Tensor:
-        """(B, V) maximum over source positions of the NVS head's logits; ValueError without a head."""
+        """Return the NVS head's logits, maximal over source positions (B, V). ValueError without a head."""
 
 
 def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
-    """Full-vocabulary logits of hidden (..., D): (..., V). They are returned in fp32, but the product is in
-    the model's type: in bf16 a logit has eight significant bits."""
+    """Return the full-vocabulary logits of hidden (..., D): (..., V) in fp32.
+
+    The product is in the model's type: in bf16 a logit has eight significant bits.
+    """
     return raw_logits(model, hidden).float()
 
 
 def raw_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
-    """The same in the model's type."""
+    """Return the full-vocabulary logits of hidden (..., D) in the model's type."""
     if model.projection is not None:
         return model.projection(hidden)
     return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias)

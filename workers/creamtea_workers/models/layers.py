@@ -54,7 +54,7 @@ class PositionTable(nn.Module):
         self.register_buffer("table", sinusoids(256, width, kind), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Rows start … start + length - 1: (length, D)."""
+        """Return rows start … start + length - 1: (length, D)."""
         if start + length > self.table.shape[0]:
             with torch.inference_mode(False):  # a table made in inference serves training too
                 self.table = sinusoids(2 * (start + length), self.width, self.kind).to(self.table)
@@ -80,9 +80,12 @@ class LearnedPositions(nn.Module):
 
 
 def sinusoids(length: int, width: int, kind: str = "sinusoidal") -> Tensor:
-    """(length, D): sine and cosine of each rate side by side; all sines before all cosines (`halves`); or
-    these at the rates of Marian (`marian`; marian-dev, src/tensors/cpu/tensor_operators.cpp), the lowest of
-    which is exactly 1/10000."""
+    """Make a table of sinusoidal positions (length, D).
+
+    `kind`: sine and cosine of each rate side by side (`sinusoidal`); all sines before all cosines (`halves`);
+    or halves at the rates of Marian (`marian`; marian-dev, src/tensors/cpu/tensor_operators.cpp), the lowest
+    of which is exactly 1/10000.
+    """
     steps = max(width - 2, 1) if kind == "marian" else width
     rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / steps))
     angle = torch.arange(length)[:, None] * rate  # (length, D/2)
@@ -95,7 +98,7 @@ def sinusoids(length: int, width: int, kind: str = "sinusoidal") -> Tensor:
 
 
 def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """(B, T, parts·D) → `parts` tensors (B, H, T, E), or packed (N, parts·D) → (N, H, E)."""
+    """Split (B, T, parts·D) → `parts` tensors (B, H, T, E), or packed (N, parts·D) → (N, H, E)."""
     if x.ndim == 2:
         return x.view(len(x), parts, heads, -1).unbind(1)
     batch, length, _ = x.shape
@@ -103,7 +106,7 @@ def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """(B, H, T, E) → (B, T, D)."""
+    """Join (B, H, T, E) → (B, T, D)."""
     return x.transpose(1, 2).flatten(2)
 
 
@@ -161,7 +164,7 @@ class SelfAttention(Attention):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Tensor, mask: Tensor | Spans | None = None, causal: bool = False) -> Tensor:
-        """x (B, T, D) → (B, T, D); `mask` (B, 1, 1, T) is True where a key may be attended."""
+        """Attend within x (B, T, D) → (B, T, D); `mask` (B, 1, 1, T) is True where a key may be attended."""
         query, key, value = split_heads(self.qkv(x), 3, self.heads)  # (B, H, T, E)
         return self.out(self.weigh(query, key, value, mask, causal))
 
@@ -170,7 +173,7 @@ class SelfAttention(Attention):
         return self.forward(x, None if packed is None else Spans(packed, packed), causal=True)
 
     def step(self, x: Tensor, state: AttentionState | TreeStep, layer: int) -> Tensor:
-        """One position: x (N, 1, D); its keys and values join the state."""
+        """Attend from one more position x (N, 1, D); its keys and values join the state."""
         heads = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (3, N, H, 1, E)
         keys, values = state.append(layer, heads[1:])
         return self.out(self.weigh(heads[0], keys, values, state.own_mask))
@@ -184,7 +187,7 @@ class CrossAttention(Attention):
         self.out = nn.Linear(width, width)
 
     def project(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """memory (B, S, D) → keys, values (B, H, S, E)."""
+        """Project memory (B, S, D) to keys and values (B, H, S, E)."""
         key, value = split_heads(self.kv(memory), 2, self.heads)
         return key, value
 
@@ -193,7 +196,7 @@ class CrossAttention(Attention):
         return self.out(self.weigh(query, key, value, mask))
 
     def mean_weights(self, x: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-        """What `forward` weighs values with, the mean over heads: (B, T, S) in fp32."""
+        """Return the weights that `forward` gives to values, averaged over heads: (B, T, S) in fp32."""
         (query,) = split_heads(self.query(x), 1, self.heads)
         return self.weights_of(query, key, mask).mean(1)
 

@@ -28,7 +28,7 @@ Read = Callable[[str], Tensor]
 
 
 def load_marian(marian: MarianFolder) -> tuple[Model, ModelConfig, MarianSubwords]:
-    """The model in fp32, in eval mode, with its subwords."""
+    """Load the model in fp32, in eval mode, with its subwords."""
     ids = [None if marian.source is None else order(marian.source), order(marian.target, marian.start)]
     pieces = [
         None if own is None or names is None else [names[id_] for id_ in own]

@@ -31,7 +31,7 @@ class NvsHead(nn.Module):
         nn.init.normal_(self.weight, std=width**-0.5, generator=generator)
 
     def forward(self, memory: Memory) -> Tensor:
-        """(B, V) logits, fp32 (fp64 of fp64)."""
+        """Return logits (B, V), fp32 (fp64 of fp64)."""
         hidden = memory.hidden.detach() if self.detach else memory.hidden
         return MaxVote.apply(hidden, memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
 
@@ -83,7 +83,7 @@ class MaxVote(torch.autograd.Function):
 
 
 def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
-    """votes (b, S, V) → the maximum over S and a position that has it, (b, V) each.
+    """Return the maximum of votes (b, S, V) over S and a position that has it, (b, V) each.
 
     bf16 fills half of an fp32 number; the position goes into the other half, and a plain maximum finds both:
     four times as fast on a CPU as a maximum that also returns its position.

@@ -48,7 +48,7 @@ class RnnMemory(Memory):
         return RnnMemory(self.hidden[rows], self.mask[rows], self.first)
 
     def padded(self, step: int) -> RnnMemory:
-        """With padding behind each encoder's outputs up to a multiple of `step`: fewer shapes."""
+        """Pad each encoder's outputs to a multiple of `step`: fewer shapes."""
         sizes = [self.first, self.mask.shape[1] - self.first]
         hidden = [F.pad(part, (0, 0, 0, -part.shape[1] % step)) for part in self.hidden.split(sizes, 1)]
         mask = [F.pad(part, (0, -part.shape[1] % step)) for part in self.mask.split(sizes, 1)]
@@ -66,13 +66,13 @@ class Attention(nn.Module):
         self.weights = WEIGHTS[weights]
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """query (N, D), keys (N, S, D), values (N, S, 2D), mask (N, S) → h (N, D), c (N, 2D)."""
+        """Attend: query (N, D), keys (N, S, D), values (N, S, 2D), mask (N, S) → h (N, D), c (N, 2D)."""
         weights = self.weigh(query, keys, mask).to(values.dtype)
         context = torch.bmm(weights.unsqueeze(1), values).squeeze(1)  # (N, 2D)
         return torch.tanh(self.out(self.dropout(torch.cat([query, context], dim=1)))), context
 
     def weigh(self, query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """query (N, D), keys (N, S, D), mask (N, S) → weights (N, S) in fp32."""
+        """Weigh the positions: query (N, D), keys (N, S, D), mask (N, S) → weights (N, S) in fp32."""
         scores = torch.bmm(keys, query.unsqueeze(2)).squeeze(2).float()
         return self.weights(scores.where(mask, MASKED))
 
@@ -143,9 +143,9 @@ class Rnn(Model):
         return RnnMemory(torch.cat(hidden, dim=1), mask, parts[0].shape[1])
 
     def parts(self, source: Tensor) -> list[Tensor]:
-        """What each encoder reads of source (B, S): all; or language and lemma, and the tags.
+        """Split source (B, S) by encoder: all of it; or language and lemma, and the tags.
 
-        Tags come last, so that what is unknown behind one is a tag that the training text has not.
+        Tags come last, so that an unknown symbol behind a tag is a tag that the training text does not have.
         """
         if len(self.encoders) == 1:
             return [source]
@@ -155,7 +155,7 @@ class Rnn(Model):
         return [moved_up(source, (source != PAD) & ~tags), moved_up(source, tags | (source == EOS))]
 
     def encode_part(self, encoder: nn.Module, part: Tensor, language: Tensor) -> Tensor:
-        """part (B, S), language (B, 1) → (B, S, 2D), zeros at padding."""
+        """Encode part (B, S), language (B, 1) → (B, S, 2D), zeros at padding."""
         vectors = self.source_embedding(part)
         if self.language_embedding is not None:
             of_language = self.language_embedding(language).expand(-1, part.shape[1], -1)
@@ -168,7 +168,7 @@ class Rnn(Model):
     # ------------------------------------------------------------ decoder
 
     def first_rows(self, memory: Memory) -> Tensor:
-        """The state of the empty prefixes (B, F): hidden vectors and cells of all layers, and h.
+        """Return the state of the empty prefixes (B, F): hidden vectors and cells of all layers, and h.
 
         The first encoder's last outputs of either direction, tanh(W [→v_S; ←v_1]), begin all of them but h.
         """
@@ -180,7 +180,7 @@ class Rnn(Model):
         return torch.cat([*[bridged] * (2 * self.layers), torch.zeros_like(bridged)], dim=1)
 
     def source_of(self, memory: Memory) -> Source:
-        """What the attentions look at: keys, values and mask of each."""
+        """Return what the attentions look at: keys, values and mask of each."""
         assert isinstance(memory, RnnMemory)
         attentions = cast(list[Attention], list(self.attentions))
         places = [slice(0, memory.first), slice(memory.first, None)][: len(attentions)]
@@ -206,7 +206,7 @@ class Rnn(Model):
         return [*after, self.attend(x, source)]
 
     def attend(self, query: Tensor, source: Source) -> Tensor:
-        """query (N, D) → h (N, D)"""
+        """Attend to the source: query (N, D) → h (N, D)."""
         attended = [
             attention(query, *part) for attention, part in zip(self.attentions, source.parts, strict=True)
         ]
@@ -245,7 +245,7 @@ class Rnn(Model):
         return torch.stack(hidden, dim=1)
 
     def decoder_weights(self) -> list[nn.Parameter]:
-        """What `unrolled` reads."""
+        """Return the weights that `unrolled` reads."""
         modules = [self.bridge, self.decoder, self.attentions, *([] if self.gate is None else [self.gate])]
         return [weight for module in modules for weight in module.parameters()]
 
@@ -288,7 +288,7 @@ class Rnn(Model):
 
 
 def moved_up(source: Tensor, kept: Tensor) -> Tensor:
-    """The ids of source (B, S) that are kept, in their order, padded behind: (B, the most of a row)."""
+    """Move the kept ids of source (B, S) to the front, in order; pad to the most kept in a row."""
     order = (~kept).long().argsort(dim=1, stable=True)
     counts = kept.sum(1, keepdim=True)
     places = torch.arange(source.shape[1], device=source.device)
@@ -299,7 +299,7 @@ def moved_up(source: Tensor, kept: Tensor) -> Tensor:
 def build(
     spec: RnnArchitecture, vocabulary_size: int, nvs: Nvs | None, source: SourceVocabulary | None = None
 ) -> Rnn:
-    """A fresh model; its random numbers come from torch's global generator."""
+    """Build a fresh model; its random numbers come from torch's global generator."""
     if spec.gated and source is None:
         raise StepError("architecture.gated: tags are told from letters by subwords of kind characters")
     return Rnn(vocabulary_size, spec, nvs, source)

@@ -34,19 +34,19 @@ class Ssru(nn.Module):
         self.candidate = nn.Linear(width, width, bias=False)
 
     def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
-        """x (B, T, D) → h (B, T, D); not of packed sentences."""
+        """Compute x (B, T, D) → h (B, T, D); packed sentences are not supported."""
         assert packed is None
         return F.relu(Recurrence.apply(*self.gates(x))).to(x.dtype)  # type: ignore[no-untyped-call]
 
     def step(self, x: Tensor, state: RecurrentState | TreeStep, layer: int) -> Tensor:
-        """One position: x (N, 1, D) → h (N, 1, D); updates the state's cell."""
+        """Compute one more position, x (N, 1, D) → h (N, 1, D); update the state's cell."""
         forget, candidate = self.gates(x)
         cell = torch.lerp(candidate, state.cell(layer), forget)
         state.set_cell(layer, cell)
         return F.relu(cell).to(x.dtype)
 
     def gates(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """f and W x of x (..., D)."""
+        """Return f and W x of x (..., D)."""
         precise = torch.promote_types(x.dtype, torch.float32)
         return self.forget(x).to(precise).sigmoid(), self.candidate(x).to(precise)
 

@@ -96,7 +96,7 @@ class RecurrentState(DecoderState):
         super().reorder(rows)
 
     def cell(self, layer: int) -> Tensor:
-        """(N, 1, D)"""
+        """Return the layer's cells (N, 1, D)."""
         return self.cells[layer]
 
     def set_cell(self, layer: int, cell: Tensor) -> None:
@@ -124,7 +124,7 @@ class RnnState:
         self.sentences = torch.arange(len(rows), device=rows.device)  # (N,)
 
     def reorder(self, rows: Tensor) -> None:
-        """A reordering within the sentences (of beams) copies nothing of the source."""
+        """Reorder the rows; within the sentences (beams), nothing of the source is copied."""
         self.rows = self.rows.index_select(0, rows)
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):

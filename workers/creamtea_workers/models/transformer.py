@@ -46,10 +46,10 @@ class PrefixLayer(Protocol):
     """What a decoder layer looks back with. Each kind steps with the state of its kind."""
 
     def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
-        """x (B, T, D) → (B, T, D), of each position and those before it; packed: (N, D) → (N, D)."""
+        """Map x (B, T, D) → (B, T, D), from each position and those before it; packed: (N, D) → (N, D)."""
 
     def step(self, x: Tensor, state: Any, layer: int) -> Tensor:
-        """The same for one more position, (N, 1, D), of which the state keeps what later ones need."""
+        """Map one more position (N, 1, D); the state keeps what later positions need."""
 
 
 class ResidualLayer(nn.Module):
@@ -92,7 +92,7 @@ class EncoderLayer(ResidualLayer):
         following: nn.Module | None,
         packing: Packing | None,
     ) -> Stream:
-        """`following` is the normalisation that comes after this layer."""
+        """Apply the layer; `following` is the normalisation that comes after it."""
         added = self.attention(stream[1], mask)
         stream = self.add(stream, added, self.attention_norm, self.feed_norm, packing)
         return self.add(stream, self.feed(stream[1]), self.feed_norm, following, packing)
@@ -122,7 +122,7 @@ class DecoderLayer(ResidualLayer):
         following: nn.Module | None,
         packing: Packing | None,
     ) -> Stream:
-        """Causal: x (B, T, D) over memory (B, S, D)."""
+        """Apply the layer causally to x (B, T, D) over memory (B, S, D)."""
         added = self.attention.over_prefix(stream[1], None if packing is None else packing.target)
         stream = self.add(stream, added, self.attention_norm, self.cross_norm, packing)
         added = self.cross(stream[1], *self.cross.project(memory), mask)
@@ -136,8 +136,7 @@ class DecoderLayer(ResidualLayer):
         layer: int,
         following: nn.Module | None,
     ) -> Stream:
-        """One position: (N, 1, D), or (B, k, D), is this layer's input; what it adds to the prefix joins the
-        state."""
+        """Apply the layer to one position, (N, 1, D) or (B, k, D), and add it to the state's prefix."""
         added = self.attention.step(stream[1], state, layer)
         stream = self.add(stream, added, self.attention_norm, self.cross_norm, dropout=False)
         if isinstance(state, DecoderState) and state.keeps_attention:  # the last layer's stays
@@ -198,7 +197,7 @@ class Transformer(Model):
                 nn.init.normal_(table.weight, std=1 / math.sqrt(self.size.width))
 
     def scale_logits(self, factor: float) -> None:
-        """By the gain of the last normalisation: the embeddings, which are also the decoder's input, stay."""
+        """Scale by the gain of the last normalisation: the embeddings, also the decoder's input, stay."""
         last: Any = self.decoder_norm or self.decoder_layers()[-1].feed_norm
         nn.init.constant_(last.weight, factor)
 
@@ -214,7 +213,7 @@ class Transformer(Model):
         return (self.output_embedding or self.embedding).weight
 
     def embed(self, ids: Tensor, start: int = 0, table: nn.Embedding | None = None) -> Tensor:
-        """ids (B, T) at positions start … → (B, T, D); `table`: of the source, if it has its own."""
+        """Embed ids (B, T) at positions start … → (B, T, D); `table`: the source's, if it has its own."""
         vectors = F.embedding(ids, (table or self.embedding).weight) * self.scale
         return vectors + self.positions(start, ids.shape[1]).to(vectors.dtype)
 
@@ -258,14 +257,14 @@ class Transformer(Model):
         return stream[1]
 
     def norms(self, layers: nn.ModuleList) -> list[nn.Module | None]:
-        """The first normalisation of each layer, and the one after the last."""
+        """Return the first normalisation of each layer, and the one after the last."""
         last = self.encoder_norm if layers is self.encoder else self.decoder_norm
         return [*(cast(Any, layer).attention_norm for layer in layers), last]
 
     def enter(
         self, vectors: Tensor, norm: nn.Module | None, packing: Packing | None = None, dropout: bool = True
     ) -> Stream:
-        """What the first layer is given. `norm` is its first one."""
+        """Return the input of the first layer, whose first normalisation is `norm`."""
         if self.size.norm == "post":
             vectors = self.dropout(vectors) if dropout else vectors
             return vectors, vectors
@@ -327,7 +326,7 @@ class Transformer(Model):
         return hidden[:, 0], state.nodes
 
     def project(self, memory: Memory) -> list[Tensor]:
-        """The keys and values (2, B, H, S, E) of the encoder's output in each decoder layer."""
+        """Return the keys and values (2, B, H, S, E) of the encoder's output in each decoder layer."""
         return [torch.stack(layer.cross.project(memory.hidden)) for layer in self.decoder_layers()]
 
     def decoder_layers(self) -> list[DecoderLayer]:
@@ -337,7 +336,7 @@ class Transformer(Model):
 def build(
     spec: Layered, vocabulary_size: int, nvs: Nvs | None, source: SourceVocabulary | None = None
 ) -> Transformer:
-    """A fresh model; its random numbers come from torch's global generator."""
+    """Build a fresh model; its random numbers come from torch's global generator."""
     if spec.width % spec.heads:
         raise StepError(
             f"architecture.width {spec.width} is not a multiple of architecture.heads {spec.heads}: "
@@ -347,9 +346,9 @@ def build(
 
 
 def key_mask(mask: Tensor) -> Tensor | None:
-    """(B, S) → (B, 1, 1, S) for attention; None where nothing is padded, which attention does faster.
+    """Reshape (B, S) → (B, 1, 1, S) for attention; None if nothing is padded, which attention does faster.
 
-    Only looked up on a CPU: a GPU would have to wait for the answer.
+    Padding is only looked for on a CPU: a GPU would have to wait for the answer.
     """
     if mask.device.type == "cpu" and bool(mask.all()):
         return None

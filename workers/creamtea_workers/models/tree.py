@@ -114,11 +114,11 @@ class TreeStep:
         return keys, values
 
     def cell(self, layer: int) -> Tensor:
-        """The parents' cells (N, 1, D)."""
+        """Return the parents' cells (N, 1, D)."""
         return self.tree.tables[layer].index_select(0, self.parents)[:, None]
 
     def set_cell(self, layer: int, cell: Tensor) -> None:
-        """cell (N, 1, D) of the new tokens."""
+        """Store cell (N, 1, D) of the new tokens."""
         self.tree.tables[layer][self.places] = cell[:, 0]
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:

@@ -123,7 +123,7 @@ class Saver:
         return self._checkpoints.read(name, Path.read_bytes) or b""
 
     def newest(self) -> str | None:
-        """The name of the newest position; None at first."""
+        """Return the name of the newest position; None if there is none."""
         self.wait()
         return self._group.share(lambda: max(position_names(self._checkpoints.names()), default=None))
 
@@ -147,14 +147,17 @@ class Saver:
         self._thread.shutdown()
 
     def load(self, name: str) -> Any:
-        """None where nothing was saved. One file is read by the first worker for all, parts by each."""
+        """Load what was saved under `name`; None if nothing was.
+
+        The first worker reads a single file for all; parts are read by each worker.
+        """
         self.wait()
         kept = self._checkpoints
         content = self._group.share(lambda: read_index(kept, name) or load(kept, name))
         return load_parts(kept, content) if isinstance(content, PartIndex) else content
 
     def load_existing(self, name: str) -> Any:
-        """The same of a name that a checkpoint refers to: DamagedCheckpoint where it is missing."""
+        """Load what a checkpoint refers to by `name`. DamagedCheckpoint if it is missing."""
         content = self.load(name)
         if content is None:
             raise missing(name)
@@ -187,13 +190,16 @@ def load(checkpoints: Checkpoints, name: str) -> Any:
 
 
 def save_position(saver: Saver, position: Position, model: dict[str, Any], optimiser: dict[str, Any]) -> None:
-    """No random state: it follows from (seed, update)."""
+    """Save where the training is, with the model and the optimiser.
+
+    Random state is not saved: it follows from (seed, update).
+    """
     name = f"training-{position.update:012}.pt"
     saver.save(name, {"position": asdict(position), "model": model, "optimiser": optimiser})
 
 
 def load_position(saver: Saver) -> tuple[Position, dict[str, Any], dict[str, Any]] | None:
-    """(position, model's state, optimiser's state) of the newest; None at first."""
+    """Load the newest (position, model's state, optimiser's state); None if there is none."""
     name = saver.newest()
     if name is None:
         return None
@@ -204,7 +210,7 @@ def load_position(saver: Saver) -> tuple[Position, dict[str, Any], dict[str, Any
 
 
 def position_names(files: Iterable[str]) -> set[str]:
-    """The positions that these files are of."""
+    """Return the names of the positions that these files belong to."""
     return {match[1] for file in files if (match := _POSITION.fullmatch(file))}
 
 
@@ -253,7 +259,7 @@ class Split:
 
     @classmethod
     def of(cls, content: Any, name: str, save: str, most: int) -> Split:
-        """`most`: bytes of a part, unless it is a single tensor."""
+        """Split `content` into parts of at most `most` bytes; a single larger tensor is a part of its own."""
         parts: list[Part] = []
         seen: dict[tuple[Any, ...], tuple[Part, str]] = {}
         for place, tensor in tensors_of(content):
@@ -270,7 +276,7 @@ class Split:
         return cls(name, save, without_tensors(content), parts)
 
     def write(self, checkpoints: Checkpoints, rank: int, workers: int) -> None:
-        """This worker's share, one part after the other; the first also writes the rest."""
+        """Write this worker's share, one part after the other; the first worker also writes the rest."""
         with scratch_folder("checkpoint") as folder:
             file = Path(folder) / "part"
             for part in self.parts[rank::workers] if rank < workers else []:
@@ -346,7 +352,7 @@ def read_index(checkpoints: Checkpoints, name: str) -> PartIndex | None:
 
 
 def load_parts(checkpoints: Checkpoints, index: PartIndex) -> Any:
-    """The content, on the CPU."""
+    """Load the content of all parts, on the CPU."""
     content = _part(checkpoints, index.rest, loaded)
     for file, tensors in index.tensors.items():
         stored = _part(checkpoints, file, load_file)
@@ -365,7 +371,7 @@ def _put(content: Any, place: list[int | str], tensor: Tensor) -> Any:
 
 
 def loaded(file: Path) -> Any:
-    """What torch.save wrote, on the CPU."""
+    """Load a file that torch.save wrote, on the CPU."""
     return torch.load(file, map_location="cpu", weights_only=True)
 
 
@@ -377,7 +383,7 @@ def _part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> 
 
 
 def missing(file: str) -> DamagedCheckpoint:
-    """The error about a file that a checkpoint refers to."""
+    """Return the error for a missing file that a checkpoint refers to."""
     return DamagedCheckpoint(
         f"checkpoint {file} is missing: it was deleted. The step's next attempt begins from the checkpoint "
         "before, if that is sound, or anew"
@@ -393,7 +399,7 @@ def discard(checkpoints: Checkpoints, name: str) -> None:
 
 
 def is_whole(checkpoints: Checkpoints, name: str) -> bool:
-    """Whether nothing of a checkpoint is missing."""
+    """Return True if no file of a checkpoint is missing."""
     names = set(checkpoints.names())
     index = read_index(checkpoints, name)
     return name in names if index is None else names.issuperset(index.files)
@@ -426,8 +432,9 @@ def keep_best(
     keep: Keep = "best",
     spared: Collection[int] = (),
 ) -> list[Best]:
-    """The new list of at most `count` models, best first, after a candidate with (loss, update). `keep`: the
-    best have the lowest losses ("best") or the highest updates ("last").
+    """Return the new list of at most `count` models, best first, after a candidate with (loss, update).
+
+    `keep`: the best models have the lowest losses ("best") or the highest updates ("last").
 
     There are two more slots than models: the candidate goes into a slot that neither the list of the last
     checkpoint nor that of the one before (`spared`) uses, so that an attempt that resumes from one of them
@@ -444,7 +451,7 @@ def keep_best(
 
 
 def average_best(saver: Saver, best: list[Best]) -> State:
-    """The mean of the models' parameters."""
+    """Return the mean of the models' parameters."""
     total: State = {}
     for kept in best:
         for name, value in saver.load_existing(slot_name(kept.slot)).items():

@@ -42,7 +42,7 @@ class Subwords(Protocol):
     def source_vocabulary(self) -> SourceVocabulary | None: ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids."""
+        """Return the text of ids."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Evaluation:
     examples: Sequence[str] = ()  # translations of the development set's `sources`
 
     def rank(self, select_by: SelectBy) -> float:
-        """What models are selected by; lower is better."""
+        """Return the value that models are selected by; lower is better."""
         ranks = {"loss": self.loss, "perplexity": self.perplexity, "bleu": -self.bleu}
         value = ranks.get(select_by, self.errors)
         assert value is not None
@@ -91,7 +91,7 @@ def evaluate(
 
 
 def evaluate_head(model: Model, nvs: Nvs, development: Development, device: torch.device) -> Evaluation:
-    """The mean NVS loss per sentence, of a training that leaves the translation model as it is."""
+    """Return the mean NVS loss per sentence, for a training that leaves the translation model as it is."""
     was_training = model.training
     model.eval()
     total, pairs = 0.0, development.pairs
@@ -109,7 +109,7 @@ def evaluate_head(model: Model, nvs: Nvs, development: Development, device: torc
 def best_logits(
     model: TranslationModel, objective: Objective, pairs: Pairs, device: torch.device
 ) -> tuple[float, float]:
-    """The factor and the shift of the logits with which the loss of the first sentences is lowest.
+    """Find the factor and the shift of the logits that give the lowest loss on the first sentences.
 
     Losses are convex in the logits, and these are linear in both, so that there is one minimum. The shift is
     0 for an objective that does not depend on it.
@@ -222,5 +222,5 @@ class LiveTraining:
 
 
 def thinned(items: list[T], most: int) -> list[T]:
-    """Every second one where they are too many; the first and the last stay."""
+    """Drop every second item if there are more than `most`; keep the first and the last."""
     return items if len(items) <= most else [*items[:-1:2], items[-1]]

@@ -27,14 +27,16 @@ class Group(Protocol):
     size: int  # a power of two
 
     def share(self, value: Callable[[], T]) -> T:
-        """The value that worker 0 computes, at every worker."""
+        """Return worker 0's value at every worker; only worker 0 computes it."""
 
     def gather(self, value: T) -> list[T]:
-        """The value of each worker, at every worker."""
+        """Return the values of all workers at every worker."""
 
     def add(self, terms: Terms) -> Terms:
-        """The sums over all workers, at every worker; without -0.0, so that zeros of a worker without batches
-        change nothing. `terms` may be overwritten."""
+        """Return the sums over all workers at every worker. `terms` may be overwritten.
+
+        The sums hold no -0.0, so that zeros of a worker without batches change nothing.
+        """
 
 
 class Alone:
@@ -82,7 +84,8 @@ class ProcessGroup:
         return gathered
 
     def add(self, terms: Terms) -> Terms:
-        """In pairs, 0 with 1 and 2 with 3, then 0 with 2 and 1 with 3, …: the binary tree over the workers.
+        """Add in pairs: 0 with 1 and 2 with 3, then 0 with 2 and 1 with 3, …: the binary tree over the
+        workers.
 
         Each of a pair adds one half of what both hold; the halves are given back at the end, so that a worker
         sends less than twice the vector. a + b = b + a to the bit: it does not matter who adds.
@@ -263,13 +266,13 @@ class TreeSum:
 
 
 def block(leaves: int, rank: int, size: int) -> range:
-    """Which leaves of an update worker `rank` of `size`, a power of two, computes: a subtree."""
+    """Return the leaves of an update that worker `rank` of `size`, a power of two, computes: a subtree."""
     width = max(1, power_of_two(leaves) // size)
     return range(min(rank * width, leaves), min((rank + 1) * width, leaves))
 
 
 def power_of_two(number: int) -> int:
-    """The smallest that is at least `number`, which is at least 1."""
+    """Return the smallest power of two that is at least `number`, which is at least 1."""
     return 1 << (number - 1).bit_length()
 
 

@@ -87,7 +87,7 @@ def trust_ratio(weight: Tensor, update: Tensor) -> Tensor:
 
 
 def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimizer:
-    """The caller sets the learning rate before every update.
+    """Make the optimiser; the caller sets its learning rate before every update.
 
     Adam and AdamW, with one fused kernel per update, have the decay rates of Vaswani et al. (2017, section
     5.3); LAMB has those of its paper. Weight decay and LAMB's trust ratio apply to matrices (embeddings

@@ -21,7 +21,7 @@ HEADS_WIDTH = 8  # the attention kernels take multiples of it, up to 256
 
 
 def can_pack(model: Model) -> bool:
-    """Whether packed batches have kernels for this architecture."""
+    """Return True if packed batches have kernels for this architecture."""
     if not isinstance(model, Transformer) or model.recurrent:
         return False
     if model.size.attention != "softmax":

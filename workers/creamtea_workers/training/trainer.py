@@ -143,7 +143,7 @@ class Trainer:
         return TrainingResult(self.model, self.group.share(self.evaluate), self.state, self.stop_reason())
 
     def trained_state(self) -> dict[str, Tensor]:
-        """The weights that the training changes, which are all that a checkpoint holds."""
+        """Return the weights that the training changes; a checkpoint holds no others."""
         state = self.model.state_dict()
         return {name: state[name] for name in state if name.startswith("nvs.")} if self.frozen else state
 
@@ -156,7 +156,7 @@ class Trainer:
         self.packed = PackedPasses(self.model, dtype)
 
     def proceed(self) -> None:
-        """One update, or the end of an epoch."""
+        """Perform one update, or end the epoch."""
         if self.state.position == len(self.plan_of(self.state.epoch)):
             self.state.epoch, self.state.position = self.state.epoch + 1, 0
             if self.training.validate_every is None:
@@ -216,7 +216,7 @@ class Trainer:
         return "patience" if self.state.waited >= self.training.patience else ""
 
     def next_members(self) -> list[NDArray[Any]]:
-        """The pairs in each batch of one update: `accumulate` batches, or what is left of the epoch."""
+        """Return the pairs in each batch of one update: `accumulate` batches, or the rest of the epoch."""
         first = self.state.position
         return self.plan[first : first + self.training.accumulate]
 
@@ -243,7 +243,10 @@ class Trainer:
         return sum(int(self.pairs.target_lengths[rows].sum()) for rows in members)
 
     def clip_gradients(self) -> None:
-        """The NVS head's by themselves: with them in one norm the head would shorten the model's steps."""
+        """Clip the gradients, those of the NVS head by themselves.
+
+        With one norm for all, the head would shorten the model's steps.
+        """
         head = [weight for name, weight in self.model.named_parameters() if name.startswith("nvs.")]
         own = [weight for name, weight in self.model.named_parameters() if not name.startswith("nvs.")]
         if self.training.clip_value is None:
@@ -319,7 +322,7 @@ class Trainer:
         return loss, translation
 
     def head_loss(self, memory: Memory, batch: Batch, sentences: int) -> Tensor:
-        """A batch's part in the mean NVS loss of an update's sentences."""
+        """Return a batch's part in the mean NVS loss of an update's sentences."""
         assert self.nvs is not None
         weights = (self.nvs.positive_weight, self.nvs.auto_weight)
         return len(batch.source) / sentences * nvs_loss(self.model.nvs_logits(memory), batch.target, *weights)
@@ -404,7 +407,7 @@ class Trainer:
         return evaluate(self.model, self.objective, self.development, self.device)
 
     def best_rank(self) -> float:
-        """The best rank of the validations so far."""
+        """Return the best rank of the validations so far."""
         select_by = self.development.select_by
         sign = -1 if select_by == "bleu" else 1
         ranks = [sign * y for name, _, y in self.state.points if name == f"dev_{select_by}"]
