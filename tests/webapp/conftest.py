@@ -274,8 +274,8 @@ def quiet_page(chromium: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def idle_contexts(chromium: Any) -> Iterator[dict[bool, list[Any]]]:
-    """Browser contexts that no test uses now, for phones (True) and others: in a new context, a page takes a
-    third longer to load, since it compiles all of Streamlit's scripts."""
+    """Browser contexts that no test uses now, for phones (True) and others. In a new one a page takes twice
+    as long to load, since it compiles all of Streamlit's scripts."""
     idle: dict[bool, list[Any]] = {False: [], True: []}
     yield idle
     for context in chain.from_iterable(idle.values()):
@@ -286,15 +286,17 @@ def idle_contexts(chromium: Any) -> Iterator[dict[bool, list[Any]]]:
 def open_page(chromium: Any, idle_contexts: dict[bool, list[Any]]) -> Iterator[Callable[..., Any]]:
     """`open_page(link, width, before, phone)`: a page in a context that no other page of the test has;
     `before(page)` is called before anything is asked for."""
-    used: list[tuple[bool, Any]] = []
+    used: list[tuple[bool, Any, bool]] = []
 
     def open_link(
         link: str, width: int = 1280, before: Callable[[Any], None] | None = None, phone: bool = False
     ) -> Any:
         idle = idle_contexts[phone]
         context = idle.pop() if idle else new_context(chromium, **(PHONE if phone else {}))
-        used.append((phone, context))
-        page = context.new_page()
+        used.append((phone, context, before is None))
+        if before is not None:
+            close(context.pages)
+        page = context.pages[0] if context.pages else context.new_page()
         if not phone:
             page.set_viewport_size({"width": width, "height": 900})
         if before is not None:
@@ -303,9 +305,30 @@ def open_page(chromium: Any, idle_contexts: dict[bool, list[Any]]) -> Iterator[C
         return page
 
     yield open_link
-    for phone, context in used:
-        for page in context.pages:
-            page.close()
-        context.clear_cookies()
+    for phone, context, keeps_page in used:
         context.set_offline(False)
+        context.clear_cookies()
+        close(context.pages[keeps_page:])
+        close([page for page in context.pages if not emptied(page)])
         idle_contexts[phone].append(context)
+
+
+def close(pages: list[Any]) -> None:
+    for page in pages:
+        page.close()
+
+
+def emptied(page: Any) -> bool:
+    """Leave what the page shows for a file of the same server, so that its process keeps the scripts. Return
+    False if the server has ended."""
+    from playwright.sync_api import Error
+
+    place = urlsplit(page.url)
+    if place.scheme != "http":
+        return False
+    try:
+        page.goto(f"http://{place.netloc}/gate.css")
+        page.evaluate("sessionStorage.clear(); localStorage.clear()")
+    except Error:
+        return False
+    return True
