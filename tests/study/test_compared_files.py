@@ -63,3 +63,18 @@ def test_files_of_one_name_are_told_apart_by_their_endings_or_their_folders(tmp_
     assert names("wmt/out.1", "wmt/out.2", "b.de") == ["out.1", "out.2", "b"]
     assert names("one/gpt.de", "two/gpt.de") == ["one-gpt", "two-gpt"]
     assert names("one/gpt.de", "one/gpt.txt.gz", "two/gpt.de") == ["one-gpt.de", "gpt.txt.gz", "two-gpt.de"]
+
+
+def test_mistakes_name_what_was_given(tmp_path: Path) -> None:
+    source, reference, output = (
+        written(tmp_path / "data" / name, f"{name}\n") for name in ("src.en", "ref.de", "a.de")
+    )
+    missing = tmp_path / "elsewhere" / "b.de"
+    with pytest.raises(InputError) as told:
+        comparison(source, [reference], [output, missing]).plan()
+    assert str(told.value).startswith(f'{missing}: found "{str(missing)[:20]}')
+    assert ": no such file, allowed a text file" in str(told.value)  # and no path with `..` in it
+    with pytest.raises(InputError, match=r'^--name: found "a b", allowed a name of letters, digits and '):
+        comparison(source, [reference], [output], name="a b")
+    with pytest.raises(InputError, match=r"^--metrics: a name is missing between the commas"):
+        comparison(source, [reference], [output], metrics=["bleu", ""])

@@ -160,4 +160,7 @@ def _migrate(connection: Connection, revision: str, *, up: bool) -> None:
         (command.upgrade if up else command.downgrade)(config, revision)
     except CommandError as error:
         place = describe(connection.engine.url)
-        raise InputError(f"cannot move {place} to revision {revision!r}: {error}") from None
+        raise InputError(
+            f"cannot move {place} to revision {revision!r}: {error}; `creamtea db current` shows its "
+            "revision, and the one that this creamtea needs"
+        ) from None

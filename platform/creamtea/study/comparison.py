@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, one_of
+from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, mistakes_of_pydantic, one_of
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
 from creamtea.languages import UNKNOWN, guessed, parted
@@ -142,11 +142,11 @@ def comparison(
     try:
         study = Study.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        place, found = ".".join(map(str, first["loc"])), str(first["input"])[:80]
-        raise InputError(
-            f"{place} {found!r}: {first['msg']}; choose another --name, or rename the file"
-        ) from None
+        first = next(mistakes_of_pydantic(error.errors(include_url=False), Study, document))
+        place, remedy = dotted(first.path), "choose another --name, or rename the file"
+        if name is not None and first.path == ("name",):
+            place, remedy = "--name", "choose another"
+        raise InputError(f"{place}: found {first.found}, allowed {first.allowed}; {remedy}") from None
     for name, metric in zip(asked, study.metrics, strict=True):
         if metric.needs_references and not references:
             raise InputError(
@@ -299,6 +299,8 @@ def _metric(name: str) -> dict[str, Any]:
         return METRICS[name]
     path = Settings.load().scorers
     scorers = {} if path is None else read_scorers(path)
+    if not name:
+        raise InputError("--metrics: a name is missing between the commas")
     if name not in scorers:
         raise InputError(f"--metrics {name}: unknown metric; give {one_of([*METRICS, *scorers], name)}")
     free = {"reference_free": True} if scorers[name].reference_free else {}

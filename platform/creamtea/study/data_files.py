@@ -268,7 +268,9 @@ class DataFiles:
         try:
             facts = scan(place)
         except UnreadableFile as error:
-            self.mistakes.append(Mistake(key, f"{shown(self._name(path))}: {error} at {place}", allowed))
+            # a file that a person has named is where that name says
+            at = "" if path in self.names else f" at {place}"
+            self.mistakes.append(Mistake(key, f"{shown(self._name(path))}: {error}{at}", allowed))
             return None
         if facts.invalid_line is not None:
             found = f"{shown(self._name(path))}: line {facts.invalid_line:,} is not UTF-8"
