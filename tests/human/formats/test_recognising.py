@@ -46,6 +46,7 @@ def test_the_folder_of_an_only_file_is_read_as_the_file(
         (ESA_LINE, "appraise"),
         ("username,system,itemID\n" + ESA_LINE, "appraise"),
         ("HITId WorkerId\tInput.srclang\n", "appraise"),
+        ('"HITId","WorkerId","Input.srclang"\n', "appraise"),
         (MQM_LINE, "mqm"),
         ("System\tdoc\tglobalSegId\n" + MQM_LINE, "mqm"),
         (json.dumps(ANSWERS), "pearmut"),

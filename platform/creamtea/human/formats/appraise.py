@@ -5,6 +5,7 @@
 | 9 | user, system, segment, type, source language, target language, score, start, end | segment by segment |
 | 11 | the same, with document and "is it a document's score" (True, False) before start | by document |
 | 12 | the same, with the marked errors (JSON) before start | ESA and MQM campaigns |
+| 12 | the same, with DOCUMENT_#_SEGMENT as segment | WMT 2025 (its humeval/05-collect_humeval.py) |
 | 12 | HIT, worker, source, target, "ad", HIT number, system, rating, type, segment, score, seconds | MTurk, |
 |    | a header, fields parted by tabs and blanks | crowd DA |
 
@@ -128,8 +129,10 @@ MTURK_PLACE = re.compile(r"[^-]+-[^-]+-\d+-(?P<document>\d+)-\d+\.\d+_(?P<segmen
 TRUTH = {"true": True, "false": False}  # True in Appraise, TRUE in a spreadsheet
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
+INSIDE = "_#_"  # DOCUMENT_#_SEGMENT, of which the document may have others: PAIR_#_DOMAIN_#_NAME
 PRACTICE = "tutorial"  # in the name of a document
 FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, which WMT 2024 leaves out
+NO_NAMES = ("bad", *FILLING)  # what may follow a document's name beside a system's
 ERROR_KEYS = ("start_i", "end_i", "severity", "error_type")
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
@@ -279,10 +282,16 @@ def _is_number(cell: str) -> bool:
 
 
 def _fields(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    """Return a line's fields; those of the crowd may have the document in the segment."""
+    """Return a line's fields; those of the crowd and of WMT 2025 may have the document in the segment."""
     fields = dict(zip(names, cells, strict=True))
-    place = MTURK_PLACE.fullmatch(fields["segment"]) if "HIT" in fields else None
-    return fields if place is None else {**fields, **place.groupdict()}
+    if "HIT" in fields:
+        place = MTURK_PLACE.fullmatch(fields["segment"])
+        return fields if place is None else {**fields, **place.groupdict()}
+    document, inside, number = fields["segment"].rpartition(INSIDE)
+    if inside and "document" in fields:
+        # its campaigns call each segment a complete document, so that Appraise shows one at a time
+        return {**fields, "document": document, "segment": number, "is document": "False"}
+    return fields
 
 
 @dataclass(frozen=True)
@@ -414,8 +423,8 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
     which is a guess where the rater's items begin with it.
     """
     if not any(_of_system(rating) for rating in ratings):
-        named = (replace(rating, document=rating.document.partition(PART)[0]) for rating in ratings)
-        return tuple(named), False, 0
+        return tuple(replace(rating, document=_name(rating)) for rating in ratings), False, 0
+    name_of = {rating.document: _name(rating) for rating in ratings}
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     begins: dict[str, int] = {}  # rater → the number of their first item
     for rating in ratings:
@@ -425,14 +434,14 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
     longest: dict[str, int] = defaultdict(int)
     raters: dict[str, list[str]] = defaultdict(list)
     for (document, rater), (_, length) in sorted(spans.items()):
-        name = document.partition(PART)[0]
+        name = name_of[document]
         longest[name] = max(longest[name], length)
         raters[document].append(rater)
     first = {key: number for key, (number, _) in spans.items()}
     guessed = 0
     for document, people in raters.items():
         lengths = [spans[document, rater][1] for rater in people]
-        whole = longest[document.partition(PART)[0]]
+        whole = longest[name_of[document]]
         if len(people) > 1 and sum(lengths) == whole:
             for at, rater in enumerate(people):
                 first[document, rater] -= sum(lengths[:at])
@@ -443,7 +452,7 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
     placed = (
         replace(
             rating,
-            document=rating.document.partition(PART)[0],
+            document=name_of[rating.document],
             segment=rating.segment - first[rating.document, rating.rater] + 1,
         )
         if PART in rating.document
@@ -454,12 +463,27 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
 
 
 def _of_system(rating: Rated) -> bool:
-    """Return True for a document called DOCUMENT#SYSTEM.
+    """Return True for a document called DOCUMENT#SYSTEM."""
+    return _system_part(rating) is not None
 
-    The system may have a prefix beside it (wmt23.SYSTEM).
-    """
+
+def _system_part(rating: Rated) -> int | None:
+    """Return which part of the document's name is the system, which may have a prefix beside it
+    (wmt23.SYSTEM)."""
     parts = rating.document.split(PART)
-    return len(parts) > 1 and bool(parts[1]) and rating.system.endswith(parts[1])
+    fitting = [at for at in range(1, len(parts)) if parts[at] and rating.system.endswith(parts[at])]
+    return max(fitting, key=lambda at: len(parts[at]), default=None)
+
+
+def _name(rating: Rated) -> str:
+    """Return the document without its system and without #bad1, #dup and the like."""
+    parts = rating.document.split(PART)
+    at = _system_part(rating)
+    if at is None:
+        at = next((at for at, part in enumerate(parts) if at and part.startswith(NO_NAMES)), len(parts))
+        if rating.system == REFERENCE and at > 1 and INSIDE not in rating.document:
+            at = 1  # the line's own system, which the reference stands in for
+    return PART.join(parts[:at])
 
 
 def _moment(cell: str) -> datetime:
@@ -847,7 +871,7 @@ class Appraise(Format):
 
     def recognises(self, path: Path, text: str) -> bool:
         first = first_line(text)
-        if first.split()[:1] == [MTURK_HEADER]:
+        if re.split(r'[\s,"]+', first.lstrip('"'))[0] == MTURK_HEADER:
             return True
         for separator in ",;\t":  # the reader says so if it is no comma
             try:
