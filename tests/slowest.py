@@ -6,10 +6,11 @@ By the time that they take on a quiet machine; those of less than 20 seconds do 
 from __future__ import annotations
 
 SLOWEST = (
-    "e2e/test_whole_study.py",
-    "documents/test_running_examples.py",
     "webapp/test_accessible.py",
+    "documents/test_running_examples.py",
+    "e2e/test_whole_study.py",
     "engine/test_groups_on_a_cluster.py",
+    "webapp/test_report_page.py",
     "cli/test_running.py",
     "models/test_marian.py",
     "webapp/test_organiser_browser.py",
@@ -17,7 +18,6 @@ SLOWEST = (
     "metrics/test_comet.py",
     "wheel/test_wheel.py",
     "webapp/test_rating_board.py",
-    "webapp/test_report_page.py",
     "webapp/test_marked_errors.py",
     "webapp/test_rating_safety.py",
     "stats/test_adaptive.py",
