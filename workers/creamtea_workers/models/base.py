@@ -26,7 +26,7 @@ class Model(nn.Module, TranslationModel):
     fixed_encoder = False  # whether `encode` reads nothing back, so that it can be replayed
 
     def scale_logits(self, factor: float) -> None:
-        """Before training, where logits start larger than some objectives can use (Transformers)."""
+        """Scale the logits before training, if they start too large for some objectives (Transformers)."""
 
     def change_logits(self, factor: float, shift: float) -> None:
         """Make every logit `factor` times what it is, plus `shift` (Transformers)."""

@@ -28,7 +28,7 @@ class FixedState(Protocol):
     """What a model keeps of B × k rows from step to step."""
 
     def reorder(self, parents: Tensor) -> None:
-        """Row j of sentence b becomes a copy of its row parents[b, j]; parents (B, k)."""
+        """Make row j of sentence b a copy of its row parents[b, j]; parents (B, k)."""
 
 
 class FixedDecoderState:

@@ -158,8 +158,10 @@ class _Cutter:
 
 @contextmanager
 def any_kernels() -> Iterator[None]:
-    """Deterministic mode off: it makes a sort of `index_copy_`, which is deterministic where no index
-    repeats."""
+    """Turn deterministic mode off.
+
+    That mode turns `index_copy_` into a sort, though it is deterministic where no index repeats.
+    """
     mode = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode(0)
     try:

@@ -37,7 +37,7 @@ class State(Protocol):
     """A decoder's incremental state for N rows: key-value caches or recurrent cells."""
 
     def reorder(self, rows: Tensor) -> None:
-        """Row n becomes a copy of the old row rows[n]; the number of rows may change."""
+        """Make row n a copy of the old row rows[n]; the number of rows may change."""
 
 
 @runtime_checkable

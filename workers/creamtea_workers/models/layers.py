@@ -131,7 +131,7 @@ class Attention(nn.Module):
     def weigh(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Spans | None, causal: bool = False
     ) -> Tensor:
-        """Queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
+        """Attend: queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
         share = self.dropout if self.training else 0.0
         if self.weights != "softmax":
             assert not isinstance(mask, Spans)  # `training.packing.can_pack`
@@ -148,7 +148,7 @@ class Attention(nn.Module):
         return join_heads(attended)
 
     def weights_of(self, query: Tensor, key: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-        """Queries (B, H, T, E), keys (B, H, S, E) → what values are weighed with (B, H, T, S), in fp32."""
+        """Return the weights of values (B, H, T, S), in fp32, for queries (B, H, T, E), keys (B, H, S, E)."""
         scores = (query @ key.transpose(2, 3)).float() / math.sqrt(query.shape[3])
         if causal:
             mask = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).tril()

@@ -100,8 +100,9 @@ def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
 def nvs_loss(
     logits: Tensor, target: Tensor, positive_weight: float, auto_weight: float | None = None
 ) -> Tensor:
-    """Binary cross-entropy against the bag of target words, a mean over sentences (the paper's L_NVS,
-    without whose minus sign it is printed there):
+    """Return the binary cross-entropy against the bag of target words, a mean over sentences.
+
+    It is the paper's L_NVS, which is printed there without the minus sign:
 
         L = -1/Z Σ_v [λ_p y_v log σ(z_v) + (1 - y_v) log(1 - σ(z_v))],   Z = V + (λ_p - 1) n_p
 

@@ -115,7 +115,7 @@ class Rnn(Model):
         self.initialise()
 
     def initialise(self) -> None:
-        """Xavier for matrices, orthogonal for those of recurrences; forget gates begin open (bias 1)."""
+        """Initialise matrices by Xavier, recurrent ones orthogonally; forget gates begin open (bias 1)."""
         for name, weight in self.named_parameters():
             if weight.ndim > 1 and not name.startswith("nvs."):
                 recurrent = "weight_hh" in name
@@ -193,7 +193,7 @@ class Rnn(Model):
         )
 
     def advance(self, vectors: Tensor, rows: Tensor, source: Source) -> Tensor:
-        """Embedded tokens (N, E), states (N, F) → the next states; h is what they end with."""
+        """Advance states (N, F) by embedded tokens (N, E); return the next states, which end with h."""
         return torch.cat(self.next_state(vectors, rows.split(self.width, dim=1), source), dim=1)
 
     def next_state(self, vectors: Tensor, state: Sequence[Tensor], source: Source) -> list[Tensor]:
@@ -236,7 +236,7 @@ class Rnn(Model):
             return hidden[:, :length]
 
     def unrolled(self, memory: RnnMemory, vectors: Tensor) -> Tensor:
-        """Embedded target tokens (B, T, E) → h of all positions (B, T, D)."""
+        """Decode embedded target tokens (B, T, E) → h of all positions (B, T, D)."""
         state, source = self.first_rows(memory).split(self.width, dim=1), self.source_of(memory)
         hidden = []
         for position in vectors.unbind(1):

@@ -185,8 +185,10 @@ class Transformer(Model):
         self.initialise()
 
     def initialise(self) -> None:
-        """Xavier for the linear layers; embeddings of variance 1/D, so that tied logits start like
-        N(0, 1)."""
+        """Initialise linear layers by Xavier, embeddings with variance 1/D.
+
+        So tied logits start like N(0, 1).
+        """
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -248,8 +250,7 @@ class Transformer(Model):
         *attended: Tensor | Spans | None,
         packing: Packing | None = None,
     ) -> Tensor:
-        """Embedded subwords → hidden vectors, by the encoder's or the decoder's layers. `attended`: what
-        these are called with."""
+        """Pass embedded subwords through the encoder's or decoder's layers, called with `attended`."""
         norms = self.norms(layers)
         stream = self.enter(vectors, norms[0], packing)
         for layer, following in zip(layers, norms[1:], strict=True):
@@ -282,7 +283,7 @@ class Transformer(Model):
         return hidden[:, 0]
 
     def step_layers(self, vectors: Tensor, state: DecoderState | TreeStep | FixedDecoderState) -> Tensor:
-        """Embedded tokens (N, 1, D) or (B, k, D) → hidden vectors."""
+        """Pass embedded tokens (N, 1, D) or (B, k, D) through the decoder's layers."""
         norms = self.norms(self.decoder)
         stream = self.enter(vectors, norms[0], dropout=False)
         for index, (layer, following) in enumerate(zip(self.decoder_layers(), norms[1:], strict=True)):

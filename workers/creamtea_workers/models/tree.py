@@ -35,8 +35,10 @@ class Nodes:
         self._free.extend(nodes)
 
     def place(self, parents: Tensor) -> tuple[list[int], Tensor]:
-        """New nodes below `parents` (N,), and the same as a tensor; their rows are still to be written.
-        ValueError beyond `max_length` tokens."""
+        """Make new nodes below `parents` (N,), as a list and a tensor; their rows are still to be written.
+
+        ValueError beyond `max_length` tokens.
+        """
         depths = self.depths[parents] + 1
         if int(depths.max()) > self.max_length:
             raise ValueError(f"a tree of max_length {self.max_length} has no room for another position")
@@ -71,7 +73,7 @@ class DecoderTree(Nodes):
         super().__init__(sentences, max_length, [*(row.clone() for _ in cross), paths])
 
     def add(self, parents: Tensor) -> TreeStep:
-        """Places for one new node below each of `parents` (N,). ValueError beyond `max_length` tokens."""
+        """Make one new node below each of `parents` (N,). ValueError beyond `max_length` tokens."""
         nodes, places = self.place(parents)
         depths, sentences, paths = self.depths[parents], self.sentences[parents], self.tables[-1][parents]
         paths.scatter_(1, depths.unsqueeze(1), places.unsqueeze(1))
@@ -106,7 +108,7 @@ class TreeStep:
     mask: Tensor | None  # (N, 1, 1, S) bool
 
     def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values (2, N, H, 1, E) of the new tokens → those of their whole paths (N, H, T, E)."""
+        """Store the new tokens' keys and values (2, N, H, 1, E); return those of their paths (N, H, T, E)."""
         table, (rows, length) = self.tree.tables[layer], self.paths.shape
         table[self.places] = entries.transpose(0, 1).flatten(1)
         whole = table.index_select(0, self.paths.flatten())

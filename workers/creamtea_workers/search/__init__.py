@@ -11,6 +11,9 @@ __all__ = ["Detokenize", "SearchMethod", "build_search"]
 
 
 def build_search(spec: Search, detokenize: Detokenize | None = None) -> SearchMethod:
-    """`detokenize` turns subwords into text, which MBR compares; no other search needs it."""
+    """Build the search method of a spec.
+
+    `detokenize` turns subwords into text, which MBR compares; no other search needs it.
+    """
     method: SearchMethod = implementation(spec).build(spec, detokenize)
     return method

@@ -67,8 +67,10 @@ class SearchMethod(ABC):
         return [[hypothesis] for hypothesis in self(batch)]
 
     def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, Hypothesis]]]:
-        """The hypotheses with their sentences' positions, as soon as they are found. Empty rounds let the
-        caller report progress and stop."""
+        """Yield the hypotheses with their sentences' positions, as soon as they are found.
+
+        Empty rounds let the caller report progress and stop.
+        """
         yield list(enumerate(self(batch)))
 
     def settle(
@@ -79,7 +81,7 @@ class SearchMethod(ABC):
         return hypotheses, []
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
-        """About all hypotheses of a test set; `indices` are the segments' numbers."""
+        """Report on all hypotheses of a test set; `indices` are the segments' numbers."""
         return Findings()
 
 
@@ -105,8 +107,10 @@ class Translation:
 
 
 def length_limit(ratio: float, source_subwords: int) -> int:
-    """The maximum number of tokens (</s> included) of a hypothesis for a source with `source_subwords`
-    (</s> not counted): ceil(ratio × source_subwords) + 10."""
+    """Return the maximum length of a hypothesis in tokens, </s> included: ceil(ratio × source_subwords) + 10.
+
+    `source_subwords` does not count the source's </s>.
+    """
     return math.ceil(ratio * source_subwords) + 10
 
 
@@ -118,9 +122,10 @@ _FEW = 1 << 15  # candidates in all: below it, one plain search takes less time 
 
 
 def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` best of ranks (n, C), C ≥ count: values and indices (n, count), best first, equal
-    ones by index (`topk` alone does not define the order of equal values). Which of those at -inf fill the
-    rest is undefined. On a GPU ranks are ≤ 0 and fp32.
+    """Return the `count` best of ranks (n, C), C ≥ count: values and indices (n, count), best first.
+
+    Equal ones are in order of index (`topk` alone does not define the order of equal values). Which of those
+    at -inf fill the rest is undefined. On a GPU ranks are ≤ 0 and fp32.
 
     Many candidates are cut into blocks of neighbours. The best ones all lie in the `count` blocks with the
     highest maxima, of equal ones the first: a candidate of any other block has `count` others before it,
@@ -158,8 +163,11 @@ def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def top_by_key(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The same of ranks ≤ 0 in fp32 by keys that are all different: the bits of a number's magnitude, which
-    are in the order of the magnitudes, and below them its index."""
+    """Return the same for ranks ≤ 0 in fp32, by keys that are all different.
+
+    A key is the bits of a number's magnitude, which are in the order of the magnitudes, and below them its
+    index.
+    """
     magnitudes = ranks.abs().view(torch.int32).long()
     keys = torch.add(torch.arange(ranks.shape[1], device=ranks.device), magnitudes, alpha=1 << 32)
     indices = keys.topk(count, dim=1, largest=False).indices
@@ -167,7 +175,7 @@ def top_by_key(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def keep_top(scores: Tensor, count: int) -> Tensor:
-    """scores (..., K) with -inf in place of all but the `count` best of each row."""
+    """Replace all but the `count` best scores (..., K) of each row by -inf."""
     rows = scores.flatten(0, -2)
     values, indices = top_candidates(rows, min(count, rows.shape[1]))
     return torch.full_like(rows, -torch.inf).scatter_(1, indices, values).view_as(scores)

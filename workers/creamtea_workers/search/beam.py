@@ -128,8 +128,10 @@ class _Beams:
         slots: int = 1,
         room: int | None = None,
     ) -> _Beams:
-        """The empty hypothesis in the first slot of each sentence, and empty slots; `count`: of the finished
-        ones that are kept; `room`: L."""
+        """Put the empty hypothesis in the first slot of each sentence; the other slots are empty.
+
+        `count`: the number of finished hypotheses to keep; `room`: L.
+        """
         n, room = len(limits), max(limits) if room is None else room
         nothing = torch.full((n, count), -torch.inf, device=device)
         scores = torch.full((n, slots), -torch.inf, device=device)
@@ -218,14 +220,16 @@ class _Beams:
         self.best_tokens = tokens.gather(1, kept.unsqueeze(2).expand(-1, -1, tokens.shape[2]))
 
     def done(self) -> Tensor:
-        """(n,) bool: no unfinished hypothesis can still win, or the length limit is reached."""
+        """Return (n,) bool: no unfinished hypothesis can still win, or the length limit is reached."""
         reachable = self.scores.masked_fill(self.finished, -torch.inf).amax(dim=1)
         reachable = self._normalised(reachable, self.limits)
         return (self.best_rank[:, -1] >= reachable) | (self.limits <= self.length)
 
     def results(self, done: Tensor) -> list[tuple[int, list[Hypothesis]]]:
-        """(position in the batch, hypotheses) of the sentences that are done (n,): the best finished ones,
-        best first, or where none was found the best unfinished one."""
+        """Return (position in the batch, hypotheses) of the sentences that are done (n,).
+
+        These are the best finished hypotheses, best first; if there is none, the best unfinished one.
+        """
         own = self.mapped(lambda tensor: tensor[done])
         best = (own.best_rank, own.best_score, own.best_length, own.best_tokens)
         cut = (own.length, own.scores[:, 0], own.tokens[:, 0])
@@ -244,7 +248,7 @@ class _Beams:
         return pairs
 
     def keep(self, kept: Tensor) -> _Beams:
-        """The beams of these sentences (positions in the batch) only."""
+        """Return the beams of these sentences (positions in the batch) only."""
         return self.mapped(lambda tensor: tensor[kept])
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> _Beams:

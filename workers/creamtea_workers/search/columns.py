@@ -41,7 +41,7 @@ class Choice:
 
 
 def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[Hypothesis]]:
-    """`count` hypotheses per sentence. One that reaches its limit is not finished."""
+    """Decode `count` hypotheses per sentence. One that reaches its limit is not finished."""
     make = partial(Columns, choice, count)
     if (found := decode_fixed(batch, count, (choice.key, count), make)) is not None:
         return found

@@ -63,7 +63,7 @@ class ExactSearch(SearchMethod):
         return [hypotheses[n] for n in range(len(batch.limits))]
 
     def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, ExactHypothesis]]]:
-        """The sentences whose search has finished, after every call of the decoder: often none."""
+        """Yield the sentences whose search has finished, after every call of the decoder: often none."""
         beams = BeamSearch(self.beam)(batch)
         bounds = [beam.score if beam.finished else -math.inf for beam in beams]
         if self.depth is not None:
@@ -77,7 +77,7 @@ class ExactSearch(SearchMethod):
 
 
 def exact_row(index: int, hypothesis: Hypothesis) -> dict[str, Any]:
-    """A line of exact.jsonl; beam_score is null if the beam search found no finished hypothesis."""
+    """Return a line of exact.jsonl; beam_score is null if the beam search found no finished hypothesis."""
     assert isinstance(hypothesis, ExactHypothesis)
     return {
         "index": index,
@@ -111,12 +111,12 @@ def exact_hypothesis(beam: Hypothesis, search: _Search) -> ExactHypothesis:
 
 
 def outscores(hypothesis: Hypothesis, score: float) -> bool:
-    """Whether a finished hypothesis is better than one of `score`, by more than rounding explains."""
+    """Return True if a finished hypothesis is better than one of `score`, by more than rounding explains."""
     return hypothesis.score > score + tolerance(len(hypothesis.tokens))
 
 
 def tolerance(subwords: int) -> float:
-    """`TOLERANCE` for each token, </s> included."""
+    """Return `TOLERANCE` for each token, </s> included."""
     return TOLERANCE * (subwords + 1)
 
 
@@ -242,7 +242,7 @@ class _Search:
         return not self.stack
 
     def take(self, count: int) -> list[_Child]:
-        """The next `count` continuations, or all that are left, in the order of depth-first search."""
+        """Return the next `count` continuations, or all that are left, in the order of depth-first search."""
         children: list[_Child] = []
         for prefix in reversed(self.stack):
             while len(children) < count and self.has_next(prefix):
@@ -259,7 +259,7 @@ class _Search:
         return nodes
 
     def all_nodes(self) -> list[int]:
-        """Released, or still on the stack of a search that ended before it was through."""
+        """Return the nodes that are released, or still on the stack of a search that ended early."""
         return [*self.released(), *(prefix.node for prefix in self.stack)]
 
 
@@ -277,13 +277,15 @@ class _Child:
         return self.prefix.length + 1
 
     def bound(self) -> float:
-        """The lowest log-score with which a continuation other than </s> is of use: infinite where the limit
-        leaves no room for it and </s>."""
+        """Return the log-score above which a continuation other than </s> is of use.
+
+        It is infinite if the limit leaves no room for the continuation and </s>.
+        """
         has_room = self.length + 2 <= self.search.limit
         return self.search.best - self.score if has_room else math.inf
 
     def end(self, gain: float) -> None:
-        """`gain`: log-score of </s>."""
+        """End the prefix with </s>, whose log-score is `gain`, and keep it if it is the best so far."""
         if self.score + gain > self.search.best:
             self.search.best = self.score + gain
             self.search.tokens = [*self.prefix.subwords(), self.token] if self.length else []
@@ -320,7 +322,7 @@ class _Children:
         return cls(children, tokens, parents, sentences, slots, (len(taken), max(map(len, taken))))
 
     def log_scores(self, objective: Objective, output: OutputLayer, hidden: Tensor) -> Tensor:
-        """hidden (N, D) -> (N, K), each row over its sentence's vocabulary."""
+        """Score hidden (N, D) -> (N, K), each row over its sentence's vocabulary."""
         grid = hidden.new_zeros(*self.shape, hidden.shape[1])  # (n, R, D)
         grid[self.sentences, self.slots] = hidden
         return output.log_scores(objective, output.logits(grid))[self.sentences, self.slots]

@@ -45,8 +45,10 @@ class Running(Protocol):
         """Start afresh with the batch that was loaded; `output`: its output layer."""
 
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor | None:
-        """hidden (B, k, D) → the rows (B, k) that the new rows continue; None: each its own. Nothing is read
-        back."""
+        """Extend hidden (B, k, D) by one token; return the rows (B, k) that the new rows continue.
+
+        None: each continues its own. Nothing is read back.
+        """
 
     def results(self, sentences: int) -> list[list[Hypothesis]]:
         """Return the results of the first so many sentences."""
@@ -71,7 +73,7 @@ class Encoding:
 
 
 def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
-    """`model.encode`, replayed where the device and the model allow it."""
+    """Call `model.encode`, replayed if the device and the model allow it."""
     if source.device.type not in DEVICES or not isinstance(model, Model) or not model.fixed_encoder:
         return model.encode(source)
     sentences, length = source.shape
@@ -125,9 +127,11 @@ class Decoding:
 
 
 def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> list[list[Hypothesis]] | None:
-    """The hypotheses of each sentence, in `rows` decoder rows per sentence. `key`: different wherever `make`
-    or a step differ. None where the search has to decode in its own loop: see above, and where the GPU has no
-    room for a program."""
+    """Decode each sentence in `rows` decoder rows; None if the search has to decode in its own loop.
+
+    It has to in the cases above, and where the GPU has no room for a program. `key`: different wherever
+    `make` or a step differ.
+    """
     model, output, device = batch.model, batch.output, batch.memory.hidden.device
     if device.type not in DEVICES or rows > MAX_ROWS:
         return None

@@ -46,7 +46,7 @@ class MbrSearch(SearchMethod):
         return [self.choose(samples) for samples in self.sampler.draw(batch, self.samples)]
 
     def choose(self, samples: Sequence[Hypothesis]) -> Hypothesis:
-        """The sample with the highest expected utility."""
+        """Choose the sample with the highest expected utility."""
         groups = by_text(samples, self.detokenize)
         counts = [len(group) for group in groups.values()]
         return best_of(groups, expected_utilities(list(groups), counts, self.utility))
@@ -60,8 +60,10 @@ def by_text(hypotheses: Sequence[Hypothesis], detokenize: Detokenize) -> dict[st
 
 
 def best_of(groups: Mapping[str, Sequence[Hypothesis]], values: Array) -> Hypothesis:
-    """The best hypothesis of the text with the highest value. Of equal ones the higher score wins, then the
-    first."""
+    """Return the best hypothesis of the text with the highest value.
+
+    Of equal ones the higher score wins, then the first.
+    """
     best = [max(group, key=lambda hypothesis: hypothesis.score) for group in groups.values()]
     ranked = zip(values.round(_DIGITS).tolist(), best, strict=True)
     return max(ranked, key=lambda pair: (pair[0], pair[1].score))[1]
@@ -91,13 +93,13 @@ _tokenize = Tokenizer13a()
 
 
 def expected_utilities(texts: Sequence[str], counts: Sequence[int], utility: Utility) -> Array:
-    """(U,): the mean utility of each of U texts against all samples, of which text j is `counts[j]`."""
+    """Return the mean utility of each of U texts against all samples (U,); text j is `counts[j]` samples."""
     times = np.asarray(counts, dtype=np.float64)
     return pairwise_utilities(texts, utility) @ times / times.sum()
 
 
 def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
-    """(U, U) in 0 … 100: row i as the hypothesis against column j as the reference."""
+    """Return (U, U) in 0 … 100: row i as the hypothesis against column j as the reference."""
     if utility == "chrf":
         symbols = [np.fromiter(map(ord, "".join(text.split())), np.int64) for text in texts]
         counts, matched = ngram_matches(symbols, CHARACTER_ORDER)
@@ -123,8 +125,10 @@ def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
 
 
 def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Array]:
-    """`rows`: the symbols of U texts. The numbers of 1- to `orders`-grams (U, orders) and those that two
-    texts share, each occurrence once (U, U, orders)."""
+    """Count 1- to `orders`-grams of U texts (U, orders), and those that two texts share (U, U, orders).
+
+    Each occurrence is shared once. `rows`: the texts' symbols.
+    """
     size = len(rows)
     lengths = np.array([len(row) for row in rows])
     counts = np.maximum(lengths[:, None] - np.arange(orders), 0).astype(np.float64)

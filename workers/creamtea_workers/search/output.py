@@ -36,22 +36,22 @@ class OutputLayer(Protocol):
     """Positions index a sentence's own sorted ids: 0 … K-1."""
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """hidden (B, R, D) -> (B, R, K), in fp32 for what follows; the product is in the model's type."""
+        """Map hidden (B, R, D) -> (B, R, K), in fp32 for what follows; the product is in the model's type."""
 
     def best(self, hidden: Tensor) -> Tensor:
-        """hidden (B, R, D) -> positions of the highest logits, of equal ones the first (B, R)."""
+        """Find the highest logits of hidden (B, R, D) -> positions (B, R), of equal ones the first."""
 
     def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
-        """logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""
+        """Map logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""
 
     def ids(self, positions: Tensor) -> Tensor:
-        """positions (B, R) -> vocabulary ids (B, R)."""
+        """Map positions (B, R) -> vocabulary ids (B, R)."""
 
     def ends(self, sentences: int) -> Tensor:
-        """The positions of </s>: (B, 1) of B sentences."""
+        """Return the positions of </s>: (B, 1) of B sentences."""
 
     def keep(self, sentences: Tensor) -> OutputLayer:
-        """The layer of these sentences (positions in the batch) only."""
+        """Return the layer of these sentences (positions in the batch) only."""
 
 
 @runtime_checkable
@@ -63,8 +63,7 @@ class FixableOutput(OutputLayer, Protocol):
         """K"""
 
     def fixed(self, new: New, sentences: int, size: int) -> FixableOutput:
-        """A layer like this one for B = `sentences` and K = `size`, in tensors of its own that `load`
-        fills."""
+        """Make a layer like this one for B = `sentences` and K = `size`, in own tensors that `load` fills."""
 
     def load(self, other: Any) -> None:
         """Become the layer `other`, which is of the same kind, of at most as many sentences and no larger.
@@ -72,7 +71,10 @@ class FixableOutput(OutputLayer, Protocol):
 
 
 def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) -> OutputLayer:
-    """`selection`: one sorted id tensor (EOS included) per sentence, None for the full vocabulary."""
+    """Make the output layer of a batch.
+
+    `selection`: one sorted id tensor (EOS included) per sentence, None for the full vocabulary.
+    """
     if selection is None:
         return FullOutput(model)
     ids, real = _pad(selection, model.vocabulary_size)
@@ -127,7 +129,7 @@ class FullOutput:
         return self
 
     def load(self, other: FullOutput) -> None:
-        """There is nothing of a batch in it."""
+        """Do nothing: a full layer holds nothing of a batch."""
 
 
 class _Selected(ABC):

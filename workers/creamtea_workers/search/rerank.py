@@ -57,8 +57,11 @@ class RerankSearch(SearchMethod):
     def settle(
         self, sources: Sequence[str], hypotheses: Sequence[Hypothesis], context: StepContext[Any]
     ) -> tuple[Sequence[Hypothesis], Sequence[MetricRow]]:
-        """If candidates are equal, the higher score wins, then the first. Candidates with the same text are
-        one candidate, with the highest of their scores."""
+        """Choose the candidate of each source that the metric scores best.
+
+        If candidates are equal, the higher score wins, then the first. Candidates with the same text are one
+        candidate, with the highest of their scores.
+        """
         groups = [  # an empty source has one hypothesis, without candidates
             by_text(found.candidates if isinstance(found, Candidates) else [found], self.detokenize)
             for found in hypotheses

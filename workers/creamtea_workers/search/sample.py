@@ -44,8 +44,10 @@ class Sampler:
     epsilon: float | None = None
 
     def draw(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
-        """`count` hypotheses per sentence. A sample that reaches its limit is not finished. StepError where
-        the probabilities that it is drawn from are not finite."""
+        """Draw `count` hypotheses per sentence. A sample that reaches its limit is not finished.
+
+        StepError if the probabilities that it is drawn from are not finite.
+        """
         choice = Choice(self, self._choose, lambda some: self._numbers(some, count))
         drawn = decode_columns(batch, count, choice)
         if any(math.isnan(sample.score) for samples in drawn for sample in samples):
@@ -84,7 +86,7 @@ class Sampler:
         return torch.cat([p for p, _ in drawn], dim=1), torch.cat([s for _, s in drawn], dim=1)
 
     def weights(self, log_scores: Tensor) -> Tensor:
-        """log_scores (..., K) -> what the probabilities are proportional to; the largest is 1."""
+        """Turn log_scores (..., K) into what the probabilities are proportional to; the largest is 1."""
         kept = log_scores if self.top_k is None else keep_top(log_scores, self.top_k)
         weights = ((kept - kept.amax(-1, keepdim=True)) / self.temperature).exp_()
         if self.top_p is not None:
@@ -111,7 +113,7 @@ class SampleSearch(SearchMethod):
 
 
 def draws(seed: int, source: Sequence[int], count: int, limit: int) -> Tensor:
-    """The uniform numbers of a sentence (count, limit), fp64 multiples of 2⁻³² in [0, 1).
+    """Return the uniform numbers of a sentence (count, limit), fp64 multiples of 2⁻³² in [0, 1).
 
     Taken from the bit generator itself, whose stream NumPy guarantees. 32 bits, so that a product with the
     total mass is always smaller than the total mass.

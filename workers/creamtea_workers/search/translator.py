@@ -72,8 +72,11 @@ class Translator:
     search: SearchMethod
 
     def batches(self, sources: Sources, size: int) -> Iterator[list[int]]:
-        """Positions of at most `size` sentences of similar length, as many as memory has room for, the
-        longest first, so that memory runs out at once if at all."""
+        """Split the positions of the sentences into batches of similar length, the longest first.
+
+        A batch has at most `size` sentences, and as many as memory has room for. With the longest first,
+        memory runs out at once if at all.
+        """
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda n: -lengths[n])
         first = 0
@@ -97,7 +100,10 @@ class Translator:
         return 0.0 if graphs is None else graphs.seconds
 
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
-        """`with_scores` False saves greedy search the activation; the hypotheses are the same."""
+        """Translate each source.
+
+        `with_scores` False saves greedy search the activation; the hypotheses are the same.
+        """
         return [best for (best,) in self.translate_best(sources, 1, with_scores)]
 
     @torch.inference_mode()
@@ -129,13 +135,13 @@ class Translator:
             yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in hypotheses]
 
     def selected_sizes(self, sources: Sources) -> list[int]:
-        """How many ids each sentence may use; V where nothing is selected."""
+        """Count the ids that each sentence may use; V if nothing is selected."""
         selected = self.selected(sources)
         return [self.model.vocabulary_size] * len(sources) if selected is None else [*map(len, selected)]
 
     @torch.inference_mode()
     def selected(self, sources: Sources) -> list[list[int]] | None:
-        """The ids that each sentence may use; None where nothing is selected."""
+        """Return the ids that each sentence may use; None if nothing is selected."""
 
         def part(some: Sources) -> list[list[int] | None]:
             selection = self._encode(some)[1]
@@ -146,7 +152,7 @@ class Translator:
 
     @torch.inference_mode()
     def limits(self, source: Sequence[int], ids: Sequence[int]) -> list[float | None] | None:
-        """What would allow each of the ids (`LimitedSelector.limits`); None if the selector cannot say."""
+        """Return what would allow each id (`LimitedSelector.limits`); None if the selector cannot say."""
         if not isinstance(self.selector, LimitedSelector):
             return None
         return self.selector.limits(source, self._encode([source])[0], ids)
@@ -183,7 +189,7 @@ class Translator:
 
 
 def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
-    """The subwords of a hypothesis for each source, in their order."""
+    """Translate each source; return the hypotheses' subwords, in the order of the sources."""
     tokens: list[list[int]] = [[] for _ in sources]
     most = _BATCH if translator.model.output_weight.device.type == "cpu" else _BATCH_ON_GPU
     for part in translator.batches(sources, most):
@@ -194,7 +200,7 @@ def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
 
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:
-    """(B, S): subwords + </s>, then pads."""
+    """Make a batch (B, S): subwords + </s>, then pads."""
     lengths = np.array([len(source) for source in sources])
     places = np.arange(lengths.max() + 1)
     rows = np.where(places == lengths[:, None], EOS, PAD)
@@ -240,7 +246,7 @@ class TrainedModel:
         return cls(ensemble, EnsembleObjective(), first.config, precision)
 
     def require(self, selection: type[Selection]) -> None:
-        """StepError when the model lacks what the selection needs."""
+        """Raise StepError if the model lacks what the selection needs."""
         if selection.needs_head and self.config.nvs is None:
             raise StepError(
                 f"{selection.title}: this variant was trained without an NVS head; give the variant "
@@ -255,7 +261,7 @@ class TrainedModel:
         subwords: TextModel | None = None,
         whole_test_set: bool = False,
     ) -> Translator:
-        """`lexicon` for lexicon selection, `subwords` for MBR and for NVS without context."""
+        """Make a translator. `lexicon` serves lexicon selection; `subwords`, MBR and NVS without context."""
         self.require(type(selection))
         if search.settles and not whole_test_set:
             raise StepError(
@@ -289,13 +295,13 @@ def load_system(
 
 
 def lexicon_file(context: StepContext[Any]) -> Path | None:
-    """The lexicon among a step's inputs; absent where no lexicon selection is asked for."""
+    """Return the lexicon among a step's inputs; None if no lexicon selection is asked for."""
     folders = context.inputs("align")
     return folders[0] / "lexicon.npz" if folders else None
 
 
 def step_device(gpus: float) -> torch.device:
-    """StepUnavailable when the step was given a GPU that torch cannot use."""
+    """Return the step's device. StepUnavailable if the step was given a GPU that torch cannot use."""
     if gpus == 0:
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -307,7 +313,7 @@ def step_device(gpus: float) -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """The processor's name, as people know it."""
+    """Return the processor's name as people know it."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"
@@ -345,11 +351,12 @@ class OpenSystem:
     def translate(
         self, lines: Sequence[str], with_selection: bool = False, count: int = 1, word: str = ""
     ) -> list[dict[str, Any]]:
-        """For each line {source, text, score, length, selected_size, unknown}, the last what of the source
-        the model has never seen; `with_selection` adds `selected`, the subwords that the sentence may use
-        (None: the full vocabulary), and a `count` above 1 `best`, at most so many of
-        {text, score, length}, best first. A `word` of the target adds `word`: for each of its subwords
-        {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
+        """Translate lines: for each {source, text, score, length, selected_size, unknown}.
+
+        `unknown` is what of the source the model has never seen. `with_selection` adds `selected`, the
+        subwords that the sentence may use (None: the full vocabulary). A `count` above 1 adds `best`, at most
+        so many of {text, score, length}, best first. A `word` of the target adds `word`: for each of its
+        subwords {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
         InputError for a selection of a model of characters or tokens.
         """
         subwords = self.subwords if isinstance(self.subwords, SubwordTexts) else None
@@ -435,7 +442,7 @@ class SavedTranslations:
 
     @classmethod
     def load(cls, checkpoints: Checkpoints) -> SavedTranslations:
-        """What all workers have saved last, whose files have no gap; nothing at first."""
+        """Load what all workers have saved last, whose files have no gap; nothing at first."""
         saved: list[SavedTranslations] = []
         while (content := checkpoint.load(checkpoints, _name(len(saved)))) is not None:
             translations = {

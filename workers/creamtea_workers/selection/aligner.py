@@ -75,7 +75,7 @@ def train_aligner(
     progress: Callable[[int, float], None] | None = None,
     threads: int = 1,
 ) -> Aligner:
-    """EM over the pairs, which are read several times; pairs with an empty side are skipped.
+    """Train by EM over the pairs, which are read several times; pairs with an empty side are skipped.
 
     `progress(iteration, log_likelihood)` is called after each iteration, which count from 1. The number of
     threads changes nothing. ValueError when no pair is left.
@@ -147,14 +147,14 @@ class _Posteriors(NamedTuple):
 
 
 def diagonal_feature(m: int, n: int) -> Reals:
-    """h(i, j, m, n) = -|i/m - j/n|, (m, n)."""
+    """Return h(i, j, m, n) = -|i/m - j/n|, (m, n)."""
     i = np.arange(1, m + 1)[:, None] / m
     j = np.arange(1, n + 1)[None, :] / n
     return -np.abs(i - j)
 
 
 def diagonal_prior(m: int, n: int, tension: float) -> Reals:
-    """exp(λ h) / Z over the source positions, (m, n)."""
+    """Return exp(λ h) / Z over the source positions, (m, n)."""
     scores = np.exp(tension * diagonal_feature(m, n))
     return scores / scores.sum(axis=1, keepdims=True)
 
@@ -224,7 +224,7 @@ def _posteriors(index: Together, probability: Reals, tension: float, unit: list[
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """map(work, items), by several threads that are at most one item each ahead."""
+    """Yield map(work, items), computed by several threads that are at most one item each ahead."""
     if threads == 1:
         yield from map(work, items)
         return
@@ -278,9 +278,11 @@ _ENTRIES = 1 << 22  # of a table that are handled at a time
 
 
 def same_shape(shard: Shard) -> Iterator[tuple[Ids, Ids, Ids]]:
-    """The places of pairs of one shape, their sources (pairs, n) and targets (pairs, m), at most `CELLS`
-    cells at a time, shapes in order; pairs with an empty side, and with more than `MAX_CELLS` cells, are
-    omitted."""
+    """Yield the places of pairs of one shape, their sources (pairs, n) and targets (pairs, m).
+
+    Shapes come in order, at most `CELLS` cells at a time. Pairs with an empty side, and with more than
+    `MAX_CELLS` cells, are omitted.
+    """
     n, m = shard.sources.lengths, shard.targets.lengths
     places = np.flatnonzero((n > 0) & (m > 0) & (m * n <= MAX_CELLS))
     order = places[np.lexsort((n[places], m[places]))]
@@ -311,7 +313,7 @@ class Together:
 
     @classmethod
     def of(cls, shards: Iterable[Shard], vocabulary_size: int) -> Together:
-        """ValueError where no sentence pair has words on both sides."""
+        """Collect the words that occur together. ValueError if no sentence pair has words on both sides."""
         seen_source = np.zeros(vocabulary_size + 1, dtype=np.bool_)
         seen_target = np.zeros(vocabulary_size, dtype=np.bool_)
         left_out = 0
@@ -352,7 +354,7 @@ class Together:
         return self.starts[-2] + self.columns[target]
 
     def blocks(self) -> Iterator[tuple[int, int]]:
-        """Rows [first, last) with about `_ENTRIES` pairs, one block after the other."""
+        """Yield rows [first, last) with about `_ENTRIES` pairs, one block after the other."""
         first = 0
         while first < len(self.sources):
             last = int(np.searchsorted(self.starts, self.starts[first] + _ENTRIES, side="right")) - 1
@@ -361,7 +363,7 @@ class Together:
             first = last
 
     def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The source and target id of each pair, by number."""
+        """Return the source and target id of each pair, by number."""
         source, target = (np.empty(len(self), dtype=np.int32) for _ in range(2))
         for first, last in self.blocks():
             unpacked = np.unpackbits(self.bits[first:last].view(np.uint8), axis=1, bitorder="little")
@@ -400,7 +402,7 @@ NULL = -1
 
 
 def viterbi(aligner: Aligner, shards: Iterable[Shard]) -> Iterator[tuple[Shard, list[Ids]]]:
-    """Each shard with the alignments of its pairs, as `best_of_shard` has them."""
+    """Yield each shard with the alignments of its pairs, as `best_of_shard` has them."""
     keys = aligner.table.keys
     return ((shard, best_of_shard(aligner, keys, shard)) for shard in shards)
 
@@ -420,7 +422,7 @@ def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
     size = table.vocabulary_size  # also NULL's id
 
     def lookup(source: Ids | int, target: Ids) -> Reals:
-        """t(target | source), 0 where the two never occur together; the shapes broadcast."""
+        """Look up t(target | source), 0 where the two never occur together; the shapes broadcast."""
         pairs = source * size + target
         wanted, numbers = np.unique(pairs, return_inverse=True)  # sorted look-ups are many times faster
         nearest = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -460,7 +462,7 @@ class Lexicon:
 
     @classmethod
     def build(cls, table: TranslationTable, max_k: int) -> Lexicon:
-        """The `max_k` most probable targets of every source subword; NULL has no row."""
+        """Keep the `max_k` most probable targets of every source subword; NULL has no row."""
         sizes = np.zeros(table.vocabulary_size, dtype=np.int64)
         targets, probabilities = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.float32)]
         ends = np.searchsorted(table.source, np.arange(table.vocabulary_size), side="right")
@@ -498,8 +500,10 @@ class Lexicon:
         return len(self.targets)
 
     def select(self, source_ids: Iterable[int], k: int, frequent: int = 0) -> NDArray[np.int64]:
-        """The allowed target ids of a sentence, sorted, each once: the first `k` of each source subword's
-        row, the first `frequent` of `self.frequent`, and EOS, without which no translation could end.
+        """Return the allowed target ids of a sentence, sorted, each once.
+
+        These are the first `k` of each source subword's row, the first `frequent` of `self.frequent`, and
+        EOS, without which no translation could end.
 
         A row with fewer than k entries gives all of them (so a k above the lexicon's `max_k` is as
         `max_k`). A source subword that training never saw, and the special ids, give nothing. Pad and bos
@@ -512,7 +516,7 @@ class Lexicon:
         return np.unique(np.concatenate([*always, *rows]))
 
     def rank(self, source_ids: Iterable[int], target: int) -> int | None:
-        """The smallest k with which `select` allows the target id; None where no row has it."""
+        """Return the smallest k with which `select` allows the target id; None if no row has it."""
         rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]] for id_ in set(source_ids)]
         places = [int(place) + 1 for row in rows for place in np.flatnonzero(row == target)]
         return min(places, default=None)

@@ -33,7 +33,7 @@ class LexiconSelector:
         return list(ids.split([len(own) for own in chosen]))
 
     def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
-        """The best rank of each among the candidates of the source's subwords, from 1."""
+        """Return the best rank of each among the candidates of the source's subwords, from 1."""
         return [self.lexicon.rank(source, id_) for id_ in ids]
 
 
@@ -64,7 +64,7 @@ def count(
 def lexicon_counts(
     lexicon: Lexicon, source: Sequence[int], reference: Reference, ks: Sequence[int], frequent: int = 0
 ) -> Counts:
-    """One row for each k."""
+    """Count what the lexicon selects of a sentence: one row for each k."""
     rows = []
     for k in ks:
         ids = lexicon.select(source, k, frequent)

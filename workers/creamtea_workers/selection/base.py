@@ -24,10 +24,11 @@ class SelectionResources:
 
 class Selector(Protocol):
     def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor] | None:
-        """`sources`: the subwords of B sentences, without </s>; `memory`: their encoding.
+        """Select the ids that each sentence may use; None for the full vocabulary.
 
-        One tensor of sorted unique ids per sentence, </s> always among them, on the memory's device; None
-        for the full vocabulary. What a sentence gets depends on that sentence only.
+        `sources`: the subwords of B sentences, without </s>; `memory`: their encoding. A sentence gets a
+        tensor of sorted unique ids, </s> always among them, on the memory's device. It depends on that
+        sentence only.
         """
 
 
@@ -36,6 +37,8 @@ class LimitedSelector(Selector, Protocol):
     """A selector that can say what it would take to allow a subword."""
 
     def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
-        """For each of the ids the limit of the setting that would allow it for this one source: a threshold
-        must be below it, a rank k not below it. None: no setting allows it. `Selection.allowing` has the
-        words."""
+        """Return for each of the ids the limit of the setting that would allow it for this one source.
+
+        A threshold must be below it, a rank k not below it. None: no setting allows it. `Selection.allowing`
+        has the words.
+        """

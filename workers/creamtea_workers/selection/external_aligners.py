@@ -52,7 +52,7 @@ class ImportedTable:
 
 
 def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
-    """StepError names the file, the line, what was found and the remedy."""
+    """Read a translation table. StepError names the file, the line, what was found and the remedy."""
     sizes = vocabulary_sizes(subwords)
     names = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
     sources, targets = (  # a text has neither pad, nor bos, nor eos
@@ -90,8 +90,10 @@ def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
 
 
 def coverage(table: TranslationTable, sources: Rows, file: UserFile) -> float:
-    """The share of the source subwords of the training text, by occurrence, that have a row. StepError where
-    it is so low that the table must be of other subwords or the other direction."""
+    """Return the share of the source subwords of the training text, by occurrence, that have a row.
+
+    StepError if it is so low that the table must be of other subwords or the other direction.
+    """
     known = np.zeros(table.vocabulary_size + 1, dtype=bool)
     known[table.source] = True
     total = covered = 0
@@ -182,9 +184,11 @@ def align_with_eflomal(
     threads: int,
     watch: Callable[[], None],
 ) -> TranslationTable:
-    """`watch` is called every second while eflomal runs; an exception from it stops eflomal. StepUnavailable
-    if eflomal is not installed; StepError if it fails, InfrastructureError if it is killed. Here the text is
-    read in shards; eflomal itself holds all of it."""
+    """Align with eflomal, which holds all of the text; here it is read in shards.
+
+    `watch` is called every second while eflomal runs; an exception from it stops eflomal. StepUnavailable if
+    eflomal is not installed; StepError if it fails, InfrastructureError if it is killed.
+    """
     program = find_program()
     with scratch_folder("eflomal") as name:
         folder = Path(name)

@@ -43,7 +43,7 @@ class NvsSelector:
         return list(chosen.nonzero()[:, 1].split(chosen.sum(1).tolist()))
 
     def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
-        """The head's probability of each."""
+        """Return the head's probability of each id."""
         logits = self.model.nvs_logits(memory) if self.words is None else self.words([source])  # (1, V)
         return [float(torch.sigmoid(logits[0, id_].double())) for id_ in ids]
 
@@ -86,7 +86,10 @@ class WordVotes:
 
 
 def words_of(source: Sequence[int], starts: Collection[int]) -> list[Word]:
-    """Each word with its subwords. A script without blanks has one word for what stands between two."""
+    """Split a source into words, each with its subwords.
+
+    In a script without blanks, what stands between two blanks is one word.
+    """
     words: list[list[int]] = []
     for id_ in source:
         if id_ in starts or not words:
@@ -96,7 +99,7 @@ def words_of(source: Sequence[int], starts: Collection[int]) -> list[Word]:
 
 
 def above(logits: Tensor, threshold: float) -> Tensor:
-    """NVS logits (..., V) -> (..., V) bool: σ(logit) > threshold, and always </s>.
+    """Map NVS logits (..., V) -> (..., V) bool: σ(logit) > threshold, and always </s>.
 
     Compared as logits: σ in fp32 is exactly 1 from 17 on, and would hide what lies beyond.
     """
@@ -106,14 +109,14 @@ def above(logits: Tensor, threshold: float) -> Tensor:
 
 
 def logit(probability: float) -> float:
-    """log(p / (1 - p)); -inf at 0, inf at 1."""
+    """Return log(p / (1 - p)); -inf at 0, inf at 1."""
     if probability in (0.0, 1.0):
         return math.inf if probability else -math.inf
     return math.log(probability) - math.log1p(-probability)
 
 
 def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
-    """NVS needs a model with the head, and without context the subwords."""
+    """Build the selector: NVS needs a model with the head, and without context the subwords."""
     if spec.context == "sentence":
         return NvsSelector(resources.model, spec.threshold)
     if resources.subwords is None:
@@ -142,7 +145,10 @@ def count(
 
 
 def nvs_counts(row: Logits, reference: Reference, thresholds: Sequence[float]) -> Counts:
-    """One row for each threshold, of a sentence's NVS logits (V,) as `nvs_logits` gives them."""
+    """Count what is selected, one row for each threshold.
+
+    `row`: a sentence's NVS logits (V,) as `nvs_logits` gives them.
+    """
     least = np.array([logit(threshold) for threshold in thresholds])[:, None]
     wanted = [row, *(row[ids] for ids in reference.scopes())]
     return np.stack([(logits > least).sum(axis=1) for logits in wanted], axis=1)
@@ -154,8 +160,10 @@ def nvs_logits(
     words: WordVotes | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[tuple[int, Logits]]:
-    """(position, logits (V,)) of every sentence, in batches of similar length, the shortest first; </s>,
-    which is always selected, has infinity. `words` predicts without context."""
+    """Yield (position, logits (V,)) of every sentence, in batches of similar length, the shortest first.
+
+    </s>, which is always selected, has infinity. `words` predicts without context.
+    """
     size = max(1, min(64, _CELLS // model.vocabulary_size))
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
     done = 0

@@ -45,8 +45,11 @@ class Reference:
 
     @classmethod
     def of(cls, subwords: SubwordTexts, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
-        """`idioms`: {"name", "target": [from, to) or []} in characters of the text. Entries of the same name
-        are the parts of one idiom; an idiom whose spans cover no subword is omitted."""
+        """Return the subwords of a text and of its idioms.
+
+        `idioms`: {"name", "target": [from, to) or []} in characters of the text. Entries of the same name are
+        the parts of one idiom; an idiom whose spans cover no subword is omitted.
+        """
         offsets = subwords.offsets(normalise(text))
         inside: dict[str, list[int]] = defaultdict(list)
         for idiom in idioms:
@@ -61,16 +64,16 @@ class Reference:
         return unique(id_ for ids in self.idioms.values() for id_ in ids.tolist())
 
     def scopes(self) -> list[Ids]:
-        """What `Counts` counts: the sentence, any idiom, each idiom."""
+        """Return what `Counts` counts: the sentence, any idiom, each idiom."""
         return [self.sentence, self.idiom, *self.idioms.values()]
 
     def possible(self) -> Ids:
-        """(2 + idioms,): the number of subwords in each scope."""
+        """Return the number of subwords in each scope (2 + idioms,)."""
         return np.array([len(ids) for ids in self.scopes()])
 
 
 def unique(ids: Iterable[int]) -> Ids:
-    """Ascending."""
+    """Return the different ids, ascending."""
     return np.unique(np.fromiter(ids, dtype=np.int64))
 
 
@@ -94,8 +97,10 @@ class RecallInputs:
 
     @classmethod
     def of_idioms(cls, context: StepContext[Any]) -> RecallInputs:
-        """A row for each idiom of each segment: its words alone are the source, those of its translation are
-        the reference and its only idiom."""
+        """Make a row for each idiom of each segment.
+
+        The idiom's words alone are the source; those of its translation are the reference and its only idiom.
+        """
         test_set = EncodedTestSet.of_step(context)
         idioms = [idiom for segment in test_set.segments for idiom in idiom_words(segment)]
         subwords = test_set.subword_texts
@@ -148,7 +153,7 @@ class Counted:
         return float(ratio(self.rows.sum(axis=0)))
 
     def metric(self, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
-        """The recall with its 95 % interval over segments, or over idioms."""
+        """Return the recall with its 95 % interval over segments, or over idioms."""
         if not self.of_idioms:
             return ratio_row(name, self.rows, subject=subject, detail=detail)
         selected, wanted = self.rows.T
@@ -160,7 +165,7 @@ class Counted:
         return MetricRow(name, self.value, low, high, subject, self._note, {**self._over, **detail})
 
     def less(self, other: Counted, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
-        """This recall less the other's of the same references, paired, with `p_two_sided` in the detail."""
+        """Return this recall less the other's of the same references, paired, with `p_two_sided`."""
         if not self.of_idioms:
             paired = paired_bootstrap([other.rows], [self.rows], ratio)
             found = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
@@ -192,7 +197,7 @@ def scopes(
     idioms: Sequence[Reference],
     reached_idioms: Sequence[NDArray[np.int64]],
 ) -> dict[str, Counted]:
-    """By scope.
+    """Return the counts by scope.
 
     `reached`: of each of `sentences` the counts (2 + idioms,), as `Reference.possible` has them;
     `reached_idioms`: the same of each of `idioms` (`RecallInputs.of_idioms`).
@@ -288,7 +293,7 @@ class Largest:
             self._cut()
 
     def descending(self) -> NDArray[np.float32]:
-        """Fewer than `count` if fewer were added."""
+        """Return the largest numbers, descending; fewer than `count` if fewer were added."""
         self._cut()
         return np.sort(self._parts[0])[::-1]
 

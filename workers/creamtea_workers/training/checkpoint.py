@@ -334,7 +334,7 @@ def without_tensors(content: Any) -> Any:
 
 
 def identity(tensor: Tensor) -> tuple[Any, ...]:
-    """Equal for tensors that are the same memory; an empty one has none."""
+    """Return a key that is equal for tensors in the same memory; an empty tensor has its own key."""
     if tensor.nbytes == 0:
         return (id(tensor),)
     return tensor.data_ptr(), tensor.device, tensor.dtype, tuple(tensor.shape), tensor.stride()

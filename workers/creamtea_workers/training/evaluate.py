@@ -148,7 +148,7 @@ def word_errors(hypotheses: list[str], development: Development) -> float | None
 def reference_loss(
     model: TranslationModel, objective: Objective, pairs: Pairs, device: torch.device
 ) -> tuple[float, float]:
-    """Mean over the reference's tokens of (training loss, -log score)."""
+    """Return the mean over the reference's tokens of (training loss, -log score)."""
     loss = torch.zeros((), dtype=torch.float64, device=device)
     surprise = torch.zeros_like(loss)
     tokens = 0

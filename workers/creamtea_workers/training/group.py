@@ -130,7 +130,7 @@ class ProcessGroup:
 
 @contextmanager
 def lost_worker() -> Iterator[None]:
-    """Turns torch.distributed's errors into an InfrastructureError: the step is tried again."""
+    """Turn torch.distributed's errors into an InfrastructureError: the step is tried again."""
     try:
         yield
     except torch.OutOfMemoryError:  # this worker's own

@@ -78,7 +78,7 @@ class Lamb(Eager):
 
 
 def trust_ratio(weight: Tensor, update: Tensor) -> Tensor:
-    """‖w‖ / ‖u‖ as a scalar tensor (no wait for a GPU), 1 where either is 0."""
+    """Return ‖w‖ / ‖u‖ as a scalar tensor (no wait for a GPU), 1 where either is 0."""
     length, step = weight.norm(), update.norm()
     return torch.where((length > 0) & (step > 0), length / step, 1.0)
 

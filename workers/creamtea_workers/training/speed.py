@@ -51,7 +51,10 @@ class _NoCheckpoints:
 def tokens_per_second(
     architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
 ) -> dict[str, list[float]]:
-    """Target subwords per second in each round, by `autocast`. `length`: mean subwords per sentence."""
+    """Measure target subwords per second in each round, by `autocast`.
+
+    `length`: mean subwords per sentence.
+    """
     prepare_torch(threads)
     pairs = _random_pairs(vocabulary, BATCHES * batch_tokens, length)
     trainers = {

@@ -205,7 +205,7 @@ class Trainer:
         return self.plan
 
     def stop_reason(self) -> str:
-        """Why the training has ended; empty while it continues."""
+        """Return why the training has ended; empty while it continues."""
         if self.state.update >= self.training.max_updates:
             return "max_updates"
         if self.training.max_epochs is not None and self.state.epoch >= self.training.max_epochs:
@@ -257,10 +257,10 @@ class Trainer:
             torch.nn.utils.clip_grad_norm_(head, self.nvs.clip)
 
     def accumulate(self, members: Sequence[NDArray[Any]]) -> Tensor:
-        """Gradients as of a single batch of all pairs; (2,): its loss, and the sum of its translation
-        losses.
+        """Accumulate the gradients as of a single batch of all pairs.
 
-        The sums are those of `TreeSum` over the batches, to the last bit, however many workers there are.
+        Return its loss, and the sum of its translation losses: (2,). The sums are those of `TreeSum` over the
+        batches, to the last bit, however many workers there are.
         """
         tokens, sentences = self.target_tokens(members), sum(map(len, members))
         if self.training.accumulate == 1:
