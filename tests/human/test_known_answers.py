@@ -287,11 +287,22 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
         ([{"text": "a"}, {"text": "b"}], "attention check 1: any answer would pass"),
         ([{"text": "a", "above": [3]}, {"text": "b"}], "output 1: above: this item has no other output 3"),
         ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: this item has no other output 1"),
+        ([{"text": "a", "above": [2]}, {"text": "b", "above": [1]}], "above each other in a circle"),
+        (
+            [{"text": "a", "accepted": [1, 2], "above": [2]}, {"text": "b", "accepted": [2, 3]}],
+            "output 1 cannot be above the others within its values",
+        ),
     ],
 )
 def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_fields({"source": "s", "outputs": outputs})
+
+
+def test_a_check_that_no_preference_can_pass_is_refused() -> None:
+    both = [{"text": text, "accepted": [2, 2]} for text in "ab"]
+    with pytest.raises(InputError, match="attention check 1: one output's answer decides the other's"):
+        check_fields({"source": "s", "outputs": both}, "preference")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from creamtea.human.making import launching
 from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import detectable, preview
 from creamtea.human.making.settings import AttentionItem, TutorialItem
+from creamtea.human.media import Amount
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters
 from creamtea.stats.power import default_deviation, intraclass_correlation, power_of, worth
@@ -55,6 +56,8 @@ def test_items_and_hours(study_database: Database) -> None:
     assert found.rater_hours == pytest.approx((12 + 2) * 3 / 60)
     assert "decide little: they find a difference of 0.1 points in" in found.doubt
     assert replace(found, power=0.8).doubt == ""
+    media = Amount(2, 3 * 10**6)
+    assert dict(replace(found, media=media).facts())["files"] == "2 beside sources, 3.0 MB"
     assert found.hours_per_rater == pytest.approx(7 * 3 / 60)
     assert (found.delta, found.units) == (0.1, 4)
     assert (found.deviation, found.deviation_from) == (default_deviation(1, 6), "")

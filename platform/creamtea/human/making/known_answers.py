@@ -40,6 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,7 +100,7 @@ def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Pro
     for at, output in enumerate(item.outputs):
         where = f"{place}, output {at + 1}"
         if not is_check:
-            _check_what_is_said(where, output, protocol)
+            _check_says_enough(where, output, protocol)
         if output.accepted is not None:
             steps[str(at)] = _accepted_steps(where, output.accepted, protocol)
         if output.spans is not None:
@@ -110,16 +111,17 @@ def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Pro
                 raise InputError(f"{where}: above: {others}")
             above.append([at, other - 1])
     guidance: dict[str, Any] = {"steps": steps}
+    try:
+        if len(steps) == len(texts):
+            protocol.check_accepted(list(steps.values()))
+        _check_order(steps, above, protocol.scale.steps - 1)
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
     if isinstance(item, AttentionItem):
         if not above and not steps and not spans:
             raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
         guidance |= {"spans": spans, "above": above, "warning": item.warning}
     else:
-        try:
-            if len(steps) == len(texts):
-                protocol.check_accepted(list(steps.values()))
-        except ValueError as error:
-            raise InputError(f"{place}: {error}") from None
         guidance |= {**({"spans": spans} if spans else {}), "explanation": item.explanation}
     return NewItem(
         kind=ItemKind.ATTENTION if is_check else ItemKind.TUTORIAL,
@@ -133,7 +135,7 @@ def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Pro
     )
 
 
-def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:
+def _check_says_enough(place: str, output: TutorialOutput, protocol: Protocol) -> None:
     """Raise InputError for an output about which too little is said, or what the protocol does not ask
     for."""
     nothing = output.accepted is None and output.spans is None
@@ -182,6 +184,20 @@ def _accepted_steps(place: str, accepted: Sequence[float], protocol: Protocol) -
     if lowest > highest:
         raise InputError(f"{place}: accepted: the lowest value comes first, not {list(accepted)}")
     return [lowest, highest]
+
+
+def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[int]], last: int) -> None:
+    """Raise ValueError where no scores can be in these ranges and in this order: nobody could pass."""
+    lower = {better: [worse for other, worse in above if other == better] for better, _ in above}
+    lowest: dict[int, int] = {}
+    try:
+        for at in TopologicalSorter(lower).static_order():
+            low, high = steps.get(str(at), (0, last))
+            lowest[at] = max([low, *(lowest[worse] + 1 for worse in lower.get(at, ()))])
+            if lowest[at] > high:
+                raise ValueError(f"output {at + 1} cannot be above the others within its values")
+    except CycleError:
+        raise ValueError("outputs that are above each other in a circle") from None
 
 
 # ---------------------------------------------------------------- answers

@@ -98,7 +98,7 @@ class Taxonomy(Strict):
             _check_different(f"kind of {category.name}", category.kinds)
         for exception in self.exceptions:
             if not self.has(exception.category):
-                raise ValueError(f"has an exception for {_said(exception.category)}, an unknown category")
+                raise ValueError(f"has an exception for {'/'.join(exception.category)}, an unknown category")
             if exception.severity not in (None, *(level.name for level in self.severities)):
                 raise ValueError(f"has an exception for {exception.severity} errors, which it does not have")
         return self
@@ -125,8 +125,8 @@ class Taxonomy(Strict):
         self.check_severity(severity)
         paths = [path for known in self.categories for path in known.paths] or [[]]
         if path_key(category) not in map(path_key, paths):
-            found = _said(category) if category else "nothing"
-            allowed = f"one of {', '.join(map(_said, paths))}" if self.categories else "no category"
+            found = "/".join(category) if category else "nothing"
+            allowed = f"one of {', '.join(map('/'.join, paths))}" if self.categories else "no category"
             raise ValueError(f"the category of an error is {allowed}, not {found}")
 
     def penalty(self, severity: Severity, category: Sequence[str]) -> int:
@@ -165,10 +165,6 @@ def _check_different(what: str, names: Sequence[str]) -> None:
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
         raise ValueError(f"has the {what} {twice[0]!r} twice")
-
-
-def _said(category: Sequence[str]) -> str:
-    return "/".join(category)
 
 
 def read_taxonomy(path: Path) -> Taxonomy:
