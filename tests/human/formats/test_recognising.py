@@ -43,6 +43,7 @@ def test_the_folder_of_an_only_file_is_read_as_the_file(
         ("\ufeffsystem;rater;segment;value\r\n", "csv"),  # whose reader asks for commas
         ("rater\tsegment\tsystem\tvalue\tdocument\tkind\tsource\toutput\titem\n", "csv"),
         ('{"rater": "ann", "segment": 0, "system": "A", "value": 5}\n', "jsonl"),
+        ('[{"rater": "ann", "segment": 0, "system": "A", "value": 5}]', "jsonl"),
         (ESA_LINE, "appraise"),
         ("username,system,itemID\n" + ESA_LINE, "appraise"),
         ("HITId WorkerId\tInput.srclang\n", "appraise"),

@@ -69,6 +69,14 @@ WIDGETS.spans = class MarkedErrors extends Widget {
       ...(marking.categories.length > 0 ? [["C", "the category of the error; Enter goes back"]] : []),
       ["↑ ↓", "previous error, next error"],
       ["End", `[${MISSING}]: something is missing in the translation`],
+      ...(marking.special_marks.length > 0
+        ? [
+            [
+              "End →",
+              `${marking.special_marks.map((name) => `[${name}]`).join(", ")}: → from one to the next`,
+            ],
+          ]
+        : []),
       ["Delete", "take the mark away"],
       ["W", "mark words or characters"],
       ["E", marking.scored ? "no errors, or no more: go to the score" : "no errors"],

@@ -435,11 +435,11 @@ def _not_csv(text: str, error: csv.Error) -> str:
 
 def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
     lines = ((Place(path.name, number), line) for number, line in enumerate(text_lines(path), start=1))
-    return [
-        Record(place, _decoded_json(str(place), line, columns, required))
-        for place, line in lines
-        if line.strip()
-    ]
+    objects = [(place, parse_json(line, str(place))) for place, line in lines if line.strip()]
+    if len(objects) == 1 and isinstance(objects[0][1], list):  # as pandas writes records, by default
+        entries = enumerate(objects[0][1], start=1)
+        objects = [(Place(f"{path.name}, entry {number}", 1), value) for number, value in entries]
+    return [Record(place, _decoded_object(str(place), value, columns, required)) for place, value in objects]
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
@@ -450,7 +450,12 @@ def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
 def _decoded_json(
     place: str, text: str, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> dict[str, Any]:
-    values = parse_json(text, place)
+    return _decoded_object(place, parse_json(text, place), columns, required)
+
+
+def _decoded_object(
+    place: str, values: Any, columns: Mapping[str, Column], required: Collection[str] | None
+) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"

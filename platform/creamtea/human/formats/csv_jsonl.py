@@ -270,6 +270,8 @@ class CampaignExport(Format):
             record = json.loads(first)
         except (ValueError, RecursionError):
             return False
+        if isinstance(record, list) and record:
+            record = record[0]
         return isinstance(record, dict) and bool(set(REQUIRED) & record.keys())
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
