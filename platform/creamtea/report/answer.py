@@ -87,12 +87,20 @@ class _Quality:
         ]
 
     def _delta(self, row: Row, other: Row) -> Delta | None:
-        """Return the tested difference of two systems: from all pairs, else from a row's baseline."""
+        """Return the tested difference of two systems: from a baseline that of the table, else of all pairs.
+
+        All pairs are tested with more resamples and corrected together, so that the same difference may have
+        another interval there, or no mark.
+        """
         candidates = [self.pairs.get((row.name, other.name))]
-        if not self.pairs and self.metric is not None:
+        if self.metric is not None:
             of_row, of_other = row.cells[self.metric.key].delta, other.cells[self.metric.key].delta
-            candidates = [of_row] if row.against == other.name else []
-            candidates += [of_other.reversed] if of_other is not None and other.against == row.name else []
+            reverse = of_other is not None and other.against == row.name
+            candidates = [
+                of_row if row.against == other.name else None,
+                of_other.reversed if of_other is not None and reverse else None,
+                *candidates,
+            ]
         return next((delta for delta in candidates if delta is not None and delta.value is not None), None)
 
     def quality(self, column: Column) -> Iterator[str]:
