@@ -154,8 +154,7 @@ def wait_for_nodes(executor: RayExecutor, count: int) -> None:
 @pytest.mark.parametrize(
     ("command", "environment", "reason"),
     [
-        ("submit", {}, "and none was given"),
-        ("run", {"RAY_AUTH_MODE": "token"}, "and none was given"),
+        ("run", {}, "and none was given"),
         (
             "submit",
             {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},

@@ -329,6 +329,7 @@ def emptied(page: Any) -> bool:
     try:
         page.goto(f"http://{place.netloc}/gate.css")
         page.evaluate("sessionStorage.clear(); localStorage.clear()")
+        page.mouse.move(0, 0)
     except Error:
         return False
     return True
