@@ -153,6 +153,9 @@ def test_what_is_not_json_or_not_there_is_said(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InputError, match=r"p\.jsonl, line 1: not JSON"):
             read_proposals(path)
+    path.write_text("\n")
+    with pytest.raises(InputError, match=r"p\.jsonl: no proposals in it"):
+        read_proposals(path)
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="not UTF-8"):
         read_proposals(path)

@@ -181,12 +181,14 @@ FEW = Taxonomy.model_validate(
     {
         "severities": [{"name": "minor", "weight": 2.0}],
         "categories": [{"name": "Meaning"}],
+        "special_marks": ["fault"],
         "at_most": 2,
     }
 )
 TEXT = "👍🏽 ein Haus"
 HOUSE = {"start": 7, "end": 10, "severity": "minor"}  # code points: the thumb has two
 NAMED = HOUSE | {"category": ["Meaning"]}
+BEHIND = {"severity": "minor", "category": ["Meaning"], "special_mark": "fault"}
 
 
 def campaign(database: Database, protocol: str, taxonomy: Taxonomy, outputs: list[str]) -> int:
@@ -206,19 +208,21 @@ def test_the_campaigns_taxonomy_decides_what_is_shown_stored_and_scored(database
     work = work_for(database, anna)
     shown = work.protocol.page_data()["marking"]
     assert (shown["severities"], shown["at_most"]) == (["minor"], 2)
-    assert [one["name"] for one in shown["categories"]] == ["Meaning"]
+    assert ([one["name"] for one in shown["categories"]], shown["special_marks"]) == (["Meaning"], ["fault"])
     for wrong, said in (
         ([HOUSE], "Meaning, not nothing"),
         ([NAMED | {"severity": "major"}], "minor, not major"),
         ([NAMED] * 3, "at most 2"),
         ([NAMED | {"end": 11}], "ends at character 11 of an output of 11"),
+        ([NAMED | {"special_mark": "fault"}], "special mark 'fault', which has no place"),
+        ([BEHIND | {"special_mark": "odd"}], "no special mark odd, only fault"),
     ):
         with pytest.raises(RatingRefused, match=said):
             assignment.submit(database, anna, work.assignment_id, [{"spans": wrong}])
     assignment.save_draft(database, anna, work.assignment_id, [{"spans": [HOUSE]}])
     assert work_for(database, anna).draft == [{"spans": [HOUSE]}]
-    assignment.submit(database, anna, work.assignment_id, [{"spans": [NAMED, NAMED]}])
+    assignment.submit(database, anna, work.assignment_id, [{"spans": [NAMED, BEHIND]}])
     with database.session() as session:
         found = load_ratings(session, session.get_one(Campaign, number))
     assert found.value.tolist() == [-4.0], "twice the taxonomy's 2 points"
-    assert assignment.reopen(database, anna, work.assignment_id).draft == [{"spans": [NAMED, NAMED]}]
+    assert assignment.reopen(database, anna, work.assignment_id).draft == [{"spans": [NAMED, BEHIND]}]

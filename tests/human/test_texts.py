@@ -66,11 +66,13 @@ def test_other_files_and_names_that_look_alike_are_named(folder: Path) -> None:
     (folder / "system-outputs/en-de/._B.txt").write_bytes(b"\0\5\x16\7\xff")  # of a Mac
     write(folder / "system-outputs/en-de/C.out", "c1", "c2", "c3")
     write(folder / "system-outputs/en-de/b.txt", "1", "2", "3")
+    write(folder / "documents/en-de.docs", "news\td1", "news\tD1", "chat\td2")
     texts = read(folder, folder=".")
     assert list(texts.outputs) == ["A.x", "B", "b"]
     assert [notice.partition(": ")[2] or notice for notice in texts.notices] == [
         "C.out (1) left out: outputs are SYSTEM.txt",
         "systems 'B' and 'b' look alike or differ in case, and count as different",
+        "documents 'd1' and 'D1' look alike or differ in case, and count as different",
     ]
 
 

@@ -68,6 +68,10 @@ def read_proposals(path: Path) -> list[Proposal]:
                 f"{place}: a proposed error has neither `proposed` nor `in_source`: leave them out"
             )
         proposals.append(Proposal(place, line.system, line.segment - 1, tuple(line.spans)))
+    if not proposals:
+        raise InputError(
+            f"{path.name}: no proposals in it: leave protocol.proposals out, or give another file"
+        )
     return proposals
 
 

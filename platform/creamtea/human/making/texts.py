@@ -83,11 +83,16 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
             allowed = one_of(dict.fromkeys([*read.systems, *known]), system, "there are")
             raise wrong("systems", f"{shown(system)}: no outputs of it in {pair}; {allowed}")
     read.outputs = {system: known[system] for system in chosen}
-    read.notices += [
-        f"systems {' and '.join(map(ascii, names))} look alike or differ in case, and count as different"
-        for names in look_alikes(read.systems)
-    ]
     read.documents = documents or read.documents
+    named = {
+        "systems": read.systems,
+        "documents": dict.fromkeys(read.documents.names if read.documents else ()),
+    }
+    read.notices += [
+        f"{what} {' and '.join(map(ascii, names))} look alike or differ in case, and count as different"
+        for what, all_names in named.items()
+        for names in look_alikes(all_names)
+    ]
     return read
 
 

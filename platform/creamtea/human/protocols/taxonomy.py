@@ -114,9 +114,8 @@ class Taxonomy(Strict):
 
     def check_special_mark(self, name: str) -> None:
         if name not in self.special_marks:
-            raise ValueError(
-                f"a special mark is {' or '.join(self.special_marks) or 'not offered'}, not {name}"
-            )
+            known = f"only {', '.join(self.special_marks)}" if self.special_marks else "none"
+            raise ValueError(f"the taxonomy has no special mark {name}, {known}")
 
     def check(self, severity: Severity, category: Sequence[str], special_mark: str | None = None) -> None:
         """Raise ValueError for an error that nobody can have marked with this taxonomy."""
