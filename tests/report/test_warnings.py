@@ -326,6 +326,27 @@ def test_outputs_of_another_length(database: Database, length: float, told: bool
     assert found == [("scones-greedy on test", words)] * told
 
 
+@pytest.mark.parametrize(
+    ("system", "length", "why"),
+    [
+        ({"search": {"kind": "greedy"}}, 0.5, "not trained long enough"),
+        ({"search": {"kind": "exact"}}, 0.5, "prefers short outputs"),
+        ({"search": {"kind": "beam", "length_normalization": 0.0}}, 0.5, "prefers short outputs"),
+        ({"search": {"kind": "beam", "length_normalization": 0.0}}, 1.5, "not trained long enough"),
+        ({"search": {"kind": "beam"}}, 0.5, "not trained long enough"),
+    ],
+)
+def test_why_outputs_are_short_depends_on_the_search(
+    database: Database, spec: dict[str, Any], system: dict[str, Any], length: float, why: str
+) -> None:
+    spec["systems"]["scones-greedy"] |= system
+    rows = {"metrics": [teatime_study.row("bleu", 30.0), teatime_study.row("length_ratio", length)]}
+    changes = {f"score/scones-greedy/{seed}/test/bleu": rows for seed in (1, 2, 3)}
+    fill_study(database, spec=spec, changes=changes)
+    (warning,) = [warning for warning in warned(database) if warning.kind == "length"]
+    assert why in warning.remedy
+
+
 def test_code_in_a_text() -> None:
     assert code_parts("Set `a: <1>`, or `b`") == [
         ("Set ", False),

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from creamtea.document.mistakes import StudyWarning
 from creamtea.methods.analysis import EMPTY, LENGTH
 from creamtea.methods.corpora import WordCorpus
-from creamtea.methods.searches import Beam
+from creamtea.methods.searches import Beam, Exact, Search
 from creamtea.methods.training import Training
 from creamtea.report import text
 from creamtea.report.cells import NO_MARK, Measured, StudyResults, near_zero, unfit_bleu
@@ -46,7 +46,7 @@ def result_warnings(
         *_together(_trainings(results)),
         *_together(warning for systems in tables for warning in _scores(results, systems)),
         *_together(warning for systems in tables for warning in _empty_outputs(results, systems)),
-        *_together(warning for systems in tables for warning in _lengths(systems)),
+        *_together(warning for systems in tables for warning in _lengths(results, systems)),
         *(warning for systems in tables for warning in _same_outputs(session, results, systems.test_set)),
     )
 
@@ -253,17 +253,28 @@ def _empty_outputs(results: StudyResults, systems: SystemsOn) -> Iterator[StudyW
             )
 
 
-def _lengths(systems: SystemsOn) -> Iterator[StudyWarning]:
+def _lengths(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]:
     """Warn of outputs that say too little or too much."""
     for row in systems.table.rows:
+        system = results.spec.systems[row.name]
+        remedy = "a model that is not trained long enough leaves out or repeats words."
+        if not system.runs:
+            remedy = "they leave something out, or hold more than the translation."
         cell = row.cells.get(LENGTH.key)
         if cell and cell.value is not None and not MIN_LENGTH <= cell.value <= MAX_LENGTH:
+            if cell.value < MIN_LENGTH and system.runs and _prefers_short(system.search):
+                remedy = "by the sum of log-probabilities alone, a search prefers short outputs."
             yield StudyWarning(
                 "length",
                 f"{row.name} on {systems.test_set}",
                 f"its outputs have {text.number(cell.value, LENGTH)} times the length of the references",
-                "Read some of them: a model that is not trained long enough leaves out or repeats words.",
+                f"Read some of them: {remedy}",
             )
+
+
+def _prefers_short(search: Search) -> bool:
+    """Return True if the search does not divide scores by length (Stahlberg and Byrne 2019)."""
+    return isinstance(search, Exact) or (isinstance(search, Beam) and not search.length_normalization)
 
 
 def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Iterator[StudyWarning]:
