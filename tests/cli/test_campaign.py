@@ -45,6 +45,16 @@ def make(creamtea: Any, *more: str) -> None:
     assert create(creamtea, *more).returncode == 0
 
 
+def test_a_file_is_begun_for_what_the_study_has(creamtea: Any, database: Database) -> None:
+    for wrong in (["--systems", "plain,nvs"], ["--test-set", "dev"]):
+        refused = creamtea("campaign", "init", "jam", *wrong)
+        assert (refused.returncode, "study 'jam' has no" in refused.stderr) == (2, True)
+    assert not (creamtea.folder / "campaign.yaml").exists()
+    begun = creamtea("campaign", "init", "jam", "--systems", "plain,beam")
+    assert (begun.returncode, begun.stderr) == (0, "")
+    assert creamtea.json("campaign", "validate", "campaign.yaml")["campaign"]["systems"] == ["plain", "beam"]
+
+
 def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -> None:
     documents = tmp_path / "test.docs"
     documents.write_text("x\nx\nx\ny\ny\n")

@@ -32,6 +32,7 @@ from creamtea.human.making.campaign_file import (
     load_campaign,
 )
 from creamtea.human.making.campaigns import CampaignRequest, CampaignSummary
+from creamtea.human.making.outputs import check_names
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignDocument
 from creamtea.human.protocols import find_protocol
 from creamtea.store.queries import find_study
@@ -78,13 +79,15 @@ def init(
 ) -> None:
     """Write a campaign file for a study, with a comment at every key."""
     with existing_database() as database, database.session() as session:
-        spec = find_study(session, study).spec
-    every = list(spec["systems"])
+        row = find_study(session, study)
+        rated = test_set or next(iter(row.spec["test_sets"]))
+        chosen = names("--systems", systems) if systems else list(row.spec["systems"])[:USUAL]
+        check_names(session, row, rated, chosen)
     values = {
         "name": output.stem,
         "study": study,
-        "test_set": test_set or next(iter(spec["test_sets"])),
-        "systems": names("--systems", systems) if systems else every[:USUAL],
+        "test_set": rated,
+        "systems": chosen,
         "protocol.kind": USUAL_PROTOCOL,
         "sample.items": 100,
         "controls.bad_references": 0.1,
