@@ -136,3 +136,22 @@ def test_only_files_with_the_same_text_are_said_to_be_the_same(database: Databas
     study = planned_study(database, GIVEN, lambda node: result(node, **texts))
     said = [warning.kind for warning in build_report(database, study).warnings()]
     assert ("same-outputs" in said) == alike
+
+
+def test_of_given_outputs_nothing_is_trained_longer(database: Database) -> None:
+    def near_zero(node: PlannedNode) -> Result:
+        found = result(node)
+        for metric in found.metrics:
+            if metric["name"] in ("bleu", "length_ratio"):
+                metric["value"] = 0.5
+        return found
+
+    report = build_report(database, planned_study(database, MIXED, near_zero))
+    remedies = {
+        ("nllb" in warning.line(), warning.kind): warning.remedy
+        for warning in report.warnings()
+        if warning.kind in ("near-zero", "length")
+    }
+    for kind in ("near-zero", "length"):
+        assert "train" in remedies[False, kind]
+        assert "train" not in remedies[True, kind]

@@ -209,14 +209,18 @@ def _scores(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]
             "Write outputs and references in the same way, or choose another tokenizer (`tokenize` of BLEU).",
         )
     low = {name: value for name, value in near_zero(results, systems.test_set).items() if name not in unfit}
-    if low:
-        listed = ", ".join(f"{name} {value:.1f}" for name, value in low.items())
-        yield StudyWarning(
-            "near-zero",
-            systems.test_set,
-            f"BLEU is near zero ({listed}): these systems translate next to nothing",
-            "Look at their outputs and learning curves before any comparison; train longer or on more text.",
-        )
+    trained = {name for name in low if results.spec.systems[name].runs}
+    learning = "Look at their outputs and learning curves before comparing; train longer or on more text."
+    aligned = "Look at their outputs: are they in the target language, and in the order of the source?"
+    for names, remedy in ((trained, learning), (low.keys() - trained, aligned)):
+        listed = ", ".join(f"{name} {value:.1f}" for name, value in low.items() if name in names)
+        if listed:
+            yield StudyWarning(
+                "near-zero",
+                systems.test_set,
+                f"BLEU is near zero ({listed}): these systems translate next to nothing",
+                remedy,
+            )
     rows = [*systems.table.rows, *(systems.further.rows if systems.further else ())]
     for row in rows:
         columns = {column.key: column.title for column in systems.table.columns}
